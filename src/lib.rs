@@ -61,7 +61,7 @@ pub mod internals;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod program {
-    pub use crate::device::heap::{Heap, one_pool};
+    pub use crate::device::heap::{Heap, one_arena};
     pub use crate::tools::main;
 }
 

@@ -5,6 +5,6 @@
 static HEAP: tscript::program::Heap = tscript::program::Heap;
 
 fn main() -> std::process::ExitCode {
-    tscript::program::one_pool();
+    tscript::program::one_arena();
     tscript::program::main()
 }

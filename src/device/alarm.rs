@@ -1,7 +1,8 @@
-//! A timer thread for deadlines: it notifies whoever's time is over, so that nobody else has to read the clock.
+//! A timer thread for deadlines: it notifies those whose deadline has passed, so that nobody else has to read the
+//! clock.
 //!
-//! It sleeps until the earliest deadline it knows. A caller with an earlier one wakes it; a deadline of a run that ended
-//! before costs one wake-up. Knows nothing of runs.
+//! It sleeps until the earliest deadline it knows. A caller with an earlier one wakes it; a deadline that is canceled
+//! costs one wake-up. Knows nothing of runs.
 
 use super::clock::Clock;
 use parking_lot::{Condvar, Mutex};
@@ -11,17 +12,17 @@ use std::time::Duration;
 
 const NEVER: u64 = u64::MAX;
 
-/// Somebody whose time may be over.
-pub trait Alarm: Send + Sync {
-    /// On the clock; `u64::MAX` for never.
+/// Something with a deadline.
+pub trait Deadline: Send + Sync {
+    /// The deadline on `clock`; `u64::MAX` for none.
     fn due_ns(&self) -> u64;
-    /// It is over. Also called again, and just after the instant changed.
+    /// The deadline has passed. May be called again, and just after the deadline changed.
     fn ring(&self);
 }
 
-/// Those that are watched, and whether there is a thread.
+/// What is watched, and whether the thread runs.
 struct Watched {
-    list: Vec<Weak<dyn Alarm>>,
+    list: Vec<Weak<dyn Deadline>>,
     runs: bool,
 }
 
@@ -31,26 +32,27 @@ static CHANGED: Condvar = Condvar::new();
 /// When the thread wakes by itself, on the clock.
 static WAKES_NS: AtomicU64 = AtomicU64::new(NEVER);
 
-/// The clock of all instants here.
+/// The clock of all deadlines.
 pub fn clock() -> Clock {
     *CLOCK
 }
 
-/// Watches somebody for as long as it lives. False where there can be no thread.
-pub fn watch<T: Alarm + 'static>(one: &Arc<T>) -> bool {
+/// Watches `alarm` for as long as it lives. False where there can be no thread.
+pub fn watch<T: Deadline + 'static>(one: &Arc<T>) -> bool {
     let mut watched = WATCHED.lock();
     if !watched.runs {
         watched.runs = std::thread::Builder::new().name("tscript-alarm".into()).stack_size(64 << 10).spawn(run).is_ok();
     }
-    let weak: Weak<dyn Alarm> = Arc::downgrade(&(one.clone() as Arc<dyn Alarm>));
+    let weak: Weak<dyn Deadline> = Arc::downgrade(&(one.clone() as Arc<dyn Deadline>));
     watched.list.push(weak);
     watched.runs
 }
 
-/// Somebody who is watched has this instant now.
+/// Tells the thread that something that it watches has this deadline now.
 ///
-/// Invariant: the caller has stored it before, and the thread stores `NEVER` before it reads instants, all in one order:
-/// either the thread sees the instant, or the caller sees that the thread may sleep past it.
+/// Invariant: the caller stores the deadline before this call, and the thread stores `NEVER` before it reads deadlines,
+/// all sequentially consistent: either the thread sees the deadline, or the caller sees that the thread may sleep past
+/// it.
 #[inline]
 pub fn is_due_at(due_ns: u64) {
     if due_ns < WAKES_NS.load(Ordering::SeqCst) {

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-/// Nanoseconds since it was made.
+/// A clock that counts nanoseconds since its creation.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock(Instant);
 
@@ -15,7 +15,7 @@ impl Clock {
         self.0.elapsed().as_nanos() as u64
     }
 
-    /// Where another clock's beginning lies on this one.
+    /// The time on this clock at which another clock started.
     pub fn begin_of(&self, other: Clock) -> u64 {
         other.0.saturating_duration_since(self.0).as_nanos() as u64
     }

@@ -69,8 +69,8 @@ struct Versioned {
     tensor: Described,
 }
 
-/// A tensor on its way to or from another library: [`Tensor::to_dlpack`](crate::Tensor::to_dlpack) and
-/// [`Tensor::from_dlpack`](crate::Tensor::from_dlpack). Dropped, it gives the memory back.
+/// A tensor that is passed to or from another library: [`Tensor::to_dlpack`](crate::Tensor::to_dlpack) and
+/// [`Tensor::from_dlpack`](crate::Tensor::from_dlpack). Dropping it releases the memory.
 ///
 /// ```
 /// use tscript::{Dlpack, Tensor};
@@ -86,18 +86,18 @@ struct Versioned {
 /// ```
 #[derive(Debug)]
 pub struct Dlpack {
-    /// From the first element that is used to behind the last.
+    /// From the first element of the tensor to the end of the last.
     memory: Lent,
     dtype: DType,
     shape: Vec<usize>,
     /// In elements.
     strides: Vec<usize>,
     read_only: bool,
-    /// Somebody of ours still has it.
+    /// A tensor of this session shares the memory.
     shared: bool,
 }
 
-/// What a tensor of another library is kept by.
+/// The owner of a tensor of another library: dropping it calls the tensor's deleter.
 enum Foreign {
     Plain(NonNull<Plain>),
     Versioned(NonNull<Versioned>),
@@ -160,7 +160,7 @@ impl Dlpack {
         Dlpack { memory, dtype, shape, strides, read_only: false, shared: true }
     }
 
-    /// The memory, its dtype, shape, strides in elements, and whether it may only be read by whoever gets it here.
+    /// The memory, its dtype, shape, strides in elements, and whether it is read-only.
     pub(crate) fn into_parts(self) -> (Lent, DType, Vec<usize>, Vec<usize>, bool) {
         (self.memory, self.dtype, self.shape, self.strides, self.read_only || self.shared)
     }
@@ -197,8 +197,8 @@ impl Dlpack {
         unsafe { read(&managed.as_ref().tensor, keeper, managed.as_ref().flags & READ_ONLY != 0) }
     }
 
-    /// A pointer to a new `DLManagedTensor`, for a capsule named `dltensor`. Whoever gets it calls its deleter; until
-    /// then the memory stays.
+    /// A pointer to a new `DLManagedTensor`, for a capsule named `dltensor`. The receiver calls its deleter; until then
+    /// the memory stays valid.
     pub fn into_raw(self) -> *mut c_void {
         let (tensor, context) = self.export();
         Box::into_raw(Box::new(Plain { tensor, context, deleter: Some(delete_plain) })).cast()
@@ -241,7 +241,7 @@ fn described(dtype: DType) -> DataType {
     DataType { code, bits: dtype.size_bytes() as u8 * 8, lanes: 1 }
 }
 
-/// Looks at a tensor of another library.
+/// Reads the description of a tensor of another library.
 ///
 /// # Safety
 /// It is valid, and so is what it points to until the keeper is dropped.
@@ -294,7 +294,7 @@ unsafe fn read(tensor: &Described, keeper: Foreign, read_only: bool) -> Result<D
     Ok(Dlpack { memory, dtype, shape, strides, read_only, shared: false })
 }
 
-/// Bytes from the first element to behind the last.
+/// Bytes from the first element to the end of the last.
 fn extent(shape: &[usize], strides: &[usize], element: usize) -> Option<usize> {
     if shape.contains(&0) {
         return Some(0);

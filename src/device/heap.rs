@@ -1,9 +1,9 @@
 //! A heap for small blocks on top of the system's: free lists by size, for the threads that run scripts.
 //!
-//! A window that ends frees some hundred blocks of each of a few sizes at once and the next one allocates as many, far more
-//! than the C library's fast path holds. Only threads that opted in cache blocks (`keep_here`), so that short-lived threads
-//! leave nothing behind; any thread may free what another allocated. Knows nothing of tensors: it serves the interpreter's
-//! values as well. A program chooses it with `#[global_allocator]`.
+//! A window that ends frees some hundred blocks of each of a few sizes at once and the next one allocates as many, far
+//! more than the C library's per-thread cache holds. Only threads that opted in cache blocks (`cache_on_this_thread`),
+//! so that short-lived threads leave no cached blocks behind; any thread may free what another allocated. Knows nothing
+//! of tensors: it serves the interpreter's values as well. A program selects it with `#[global_allocator]`.
 //!
 //! Cost: about 12 instructions to allocate or free a block; 60 to 130 with the C library's where windows are made.
 
@@ -14,19 +14,19 @@ use std::sync::atomic::{AtomicIsize, Ordering};
 
 /// Sizes are rounded up to this many bytes, which is also how blocks are aligned.
 const STEP: usize = 16;
-/// Bound: bytes of the largest small block; the record of an operation's gradient is about as large.
+/// Bound: bytes of the largest small block; the gradient record of an operation is about as large.
 const LARGEST: usize = 1024;
 const CLASSES: usize = LARGEST / STEP;
-/// Bound: bytes of free blocks that a list keeps: what a full window frees of one size.
-const KEPT_BYTES: usize = 512 << 10;
+/// Bound: bytes of free blocks that a list holds: what a full window frees of one size.
+const CACHED_BYTES_MAX: usize = 512 << 10;
 
 /// The heap.
 pub struct Heap;
 
-/// Bytes that the program has from the system through this heap, those in lists too.
+/// Bytes that the program has from the system through this heap, including free blocks in lists.
 static TAKEN: AtomicIsize = AtomicIsize::new(0);
 
-/// Bytes that the program has through this heap; 0 or little where another one is installed.
+/// Bytes that the program has from the system through this heap; 0 or little where another allocator is installed.
 #[inline]
 pub fn taken_bytes() -> usize {
     TAKEN.load(Ordering::Relaxed).max(0) as usize
@@ -37,56 +37,56 @@ fn count(bytes: isize) {
     TAKEN.fetch_add(bytes, Ordering::Relaxed);
 }
 
-/// A free block: the first bytes lead to the next one.
+/// A free block: its first bytes are the pointer to the next one.
 struct Free {
     next: *mut Free,
 }
 
 struct List {
     first: Cell<*mut Free>,
-    /// How many more it may keep.
-    room: Cell<u32>,
+    /// How many more blocks it may hold.
+    capacity: Cell<u32>,
 }
 
 thread_local! {
     // Not: anything with a destructor, which would run before the last block of its thread is freed.
-    static LISTS: [List; CLASSES] = const { [const { List { first: Cell::new(ptr::null_mut()), room: Cell::new(0) } }; CLASSES] };
-    static KEEPS: Cell<bool> = const { Cell::new(false) };
+    static LISTS: [List; CLASSES] = const { [const { List { first: Cell::new(ptr::null_mut()), capacity: Cell::new(0) } }; CLASSES] };
+    static CACHES: Cell<bool> = const { Cell::new(false) };
 }
 
-/// From now on this thread keeps small blocks that it frees.
-pub fn keep_here() {
-    if KEEPS.replace(true) {
+/// From now on this thread caches the small blocks that it frees.
+pub fn cache_on_this_thread() {
+    if CACHES.replace(true) {
         return;
     }
     LISTS.with(|lists| {
         for (class, list) in lists.iter().enumerate() {
-            list.room.set((KEPT_BYTES / ((class + 1) * STEP)) as u32);
+            list.capacity.set((CACHED_BYTES_MAX / ((class + 1) * STEP)) as u32);
         }
     });
 }
 
-/// One pool of memory for all threads of a program whose work is on one thread; to be called before there are others.
-/// Cost: glibc gives a second thread a pool of its own, which grows by a page and a system call at a time; 600 calls before
-/// a script begins.
-pub fn one_pool() {
+/// One arena of the C library for all threads of a program that works on one thread; to be called before there are
+/// others. Cost: glibc gives a second thread an arena of its own, which grows by a page and a system call at a time:
+/// 600 calls before a script begins.
+pub fn one_arena() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
-    // Not: `M_TOP_PAD`, which would also keep the C library from learning which sizes come again.
-    // SAFETY: a number that the C library checks.
+    // Not: `M_TOP_PAD`, which would also switch off the C library's dynamic mmap threshold. SAFETY: a number that the C
+    // library checks.
     unsafe {
         libc::mallopt(libc::M_ARENA_MAX, 1);
     }
 }
 
-/// The class of a small block.
+/// The size class of a small block.
 #[inline(always)]
 fn class(layout: Layout) -> Option<usize> {
     let small = layout.size().wrapping_sub(1) < LARGEST && layout.align() <= STEP;
     small.then(|| (layout.size() - 1) / STEP)
 }
 
-/// What the system is asked for in place of a small block of a class.
-fn whole(class: usize) -> Layout {
+/// The layout that a small block of a class is allocated with.
+fn class_layout(class: usize) -> Layout {
     // SAFETY: the size is not 0 and far from the largest, the alignment a power of two.
     unsafe { Layout::from_size_align_unchecked((class + 1) * STEP, STEP) }
 }
@@ -107,13 +107,13 @@ unsafe impl GlobalAlloc for Heap {
             let list = &lists[class];
             let first = list.first.get();
             if first.is_null() {
-                count(whole(class).size() as isize);
+                count(class_layout(class).size() as isize);
                 // SAFETY: the layout of a class has a size that is not 0.
-                return unsafe { System.alloc(whole(class)) };
+                return unsafe { System.alloc(class_layout(class)) };
             }
             // SAFETY: what is in a list is a free block whose beginning was written when it came in.
             list.first.set(unsafe { (*first).next });
-            list.room.set(list.room.get() + 1);
+            list.capacity.set(list.capacity.get() + 1);
             first.cast()
         })
     }
@@ -127,17 +127,17 @@ unsafe impl GlobalAlloc for Heap {
         };
         LISTS.with(|lists| {
             let list = &lists[class];
-            let room = list.room.get();
-            if room == 0 {
-                count(-(whole(class).size() as isize));
+            let capacity = list.capacity.get();
+            if capacity == 0 {
+                count(-(class_layout(class).size() as isize));
                 // SAFETY: small blocks are the system's with this layout.
-                return unsafe { System.dealloc(block, whole(class)) };
+                return unsafe { System.dealloc(block, class_layout(class)) };
             }
             let free: *mut Free = block.cast();
             // SAFETY: nobody holds the block any more; it has room for a pointer and is aligned for one.
             unsafe { free.write(Free { next: list.first.get() }) };
             list.first.set(free);
-            list.room.set(room - 1);
+            list.capacity.set(capacity - 1);
         });
     }
 
@@ -162,8 +162,8 @@ unsafe impl GlobalAlloc for Heap {
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         // SAFETY: `GlobalAlloc::realloc` asks for a size that does not overflow when rounded up to the alignment, which
         // is valid.
-        let wanted = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
-        match (class(layout), class(wanted)) {
+        let new_layout = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
+        match (class(layout), class(new_layout)) {
             (None, None) => {
                 count(size as isize - layout.size() as isize);
                 // SAFETY: blocks of no class are the system's with this layout, and the new size is valid
@@ -175,7 +175,7 @@ unsafe impl GlobalAlloc for Heap {
                 // SAFETY: the caller owns `block` and gives it up (`GlobalAlloc::realloc`); both blocks have as many
                 // bytes as are copied.
                 unsafe {
-                    let moved = self.alloc(wanted);
+                    let moved = self.alloc(new_layout);
                     if !moved.is_null() {
                         ptr::copy_nonoverlapping(block, moved, layout.size().min(size));
                         self.dealloc(block, layout);
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn blocks_of_one_class_are_used_again() {
         std::thread::spawn(|| {
-            keep_here();
+            cache_on_this_thread();
             // SAFETY: each block is freed with the layout that it was taken with, and used in between only.
             unsafe {
                 let a = Heap.alloc(layout(40, 8));
@@ -216,11 +216,11 @@ mod tests {
         .unwrap();
     }
 
-    /// Every way between small and large, on threads that keep blocks and on one that does not, freed elsewhere.
+    /// Every way between small and large, on threads that cache blocks and on one that does not, freed on another.
     #[test]
     fn contents_survive_and_threads_mix() {
         let taken: Vec<(usize, usize)> = std::thread::spawn(|| {
-            keep_here();
+            cache_on_this_thread();
             let mut taken = Vec::new();
             for round in 0..2000usize {
                 let (size, larger, align) = (1 + round * 7 % 1500, 1 + round * 13 % 3000, 1 << (round % 6));

@@ -1,14 +1,15 @@
-//! Segments of host memory: fresh pages from the system, huge ones if it has them.
+//! Segments of pageable host memory: new pages from the system, huge ones if it has them. Pinned memory is
+//! `cuda/memory.rs`.
 //!
 //! A caching allocator is built on top; nothing here is meant to be fast or small. Knows nothing of tensors.
 
 use super::cache::RawMemory;
-use super::left;
+use super::system_memory;
 
 /// Segments of at least this many bytes start at a multiple of it, so that huge pages can back all of them.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// Host memory up to a stated size. Running out is `None`, from the system as from the limit, never an abort.
+/// Host memory up to a limit. Where the limit or the system refuses, `reserve` returns `None`; it never aborts.
 pub struct HostMemory {
     total: usize,
     reserved: usize,
@@ -30,11 +31,11 @@ impl HostMemory {
 impl RawMemory for HostMemory {
     fn reserve(&mut self, bytes: usize) -> Option<u64> {
         let after = self.reserved.checked_add(bytes).filter(|&after| bytes > 0 && after <= self.total)?;
-        if !left::reserve(bytes) {
+        if !system_memory::reserve(bytes) {
             return None;
         }
         let Some(address) = system::map(bytes) else {
-            left::release(bytes);
+            system_memory::release(bytes);
             return None;
         };
         self.reserved = after;
@@ -43,7 +44,7 @@ impl RawMemory for HostMemory {
 
     fn release(&mut self, address: u64, bytes: usize) {
         system::unmap(address, bytes);
-        left::release(bytes);
+        system_memory::release(bytes);
         self.reserved -= bytes;
     }
 
@@ -51,13 +52,13 @@ impl RawMemory for HostMemory {
         self.total
     }
 
-    fn left(&self) -> usize {
-        left::known()
+    fn available(&self) -> usize {
+        system_memory::available()
     }
 }
 
-/// Bytes of memory that this program may have: the machine's, or less where a control group or a resource limit says so.
-/// 0 where the system does not say.
+/// Bytes of memory that this program may have: those of the machine, of its control group or of a resource limit,
+/// whichever is least. 0 where the system does not say.
 pub fn physical_bytes() -> usize {
     static BYTES: std::sync::OnceLock<usize> = std::sync::OnceLock::new();
     *BYTES.get_or_init(|| {
@@ -66,7 +67,7 @@ pub fn physical_bytes() -> usize {
     })
 }
 
-/// The least limit of memory of the control groups that this program is in, of either version.
+/// The least memory limit of the control groups that this program is in, of version 1 or 2.
 #[cfg(target_os = "linux")]
 fn control_group() -> Option<usize> {
     let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
@@ -78,8 +79,9 @@ fn control_group() -> Option<usize> {
     None
 }
 
-/// The limit of one line of `/proc/self/cgroup`, `0::/path` or `4:memory:/path`: the least on the way to the root. In a
-/// container the path may be one of the host's, which is not there, and the root is the container's own.
+/// The memory limit of one line of `/proc/self/cgroup`, `0::/path` or `4:memory:/path`: the least from that group up to
+/// the root. In a container the path may be one of the host that does not exist inside, and the root is the container's
+/// own.
 #[cfg(any(target_os = "linux", test))]
 fn group_limit(line: &str, read: &dyn Fn(&str) -> Option<String>) -> Option<usize> {
     let mut parts = line.splitn(3, ':');
@@ -110,25 +112,25 @@ mod system {
         if bytes < HUGE_PAGE {
             return map_pages(bytes);
         }
-        // The system aligns to small pages only: take more, and give the ends back.
+        // The system aligns to small pages only: map more, and unmap both ends.
         let bytes = bytes.checked_next_multiple_of(page_bytes())?;
         let mapped = bytes.checked_add(HUGE_PAGE)?;
         let start = map_pages(mapped)?;
-        let kept = start.next_multiple_of(HUGE_PAGE as u64);
-        let (before, after) = ((kept - start) as usize, (start + HUGE_PAGE as u64 - kept) as usize);
+        let aligned = start.next_multiple_of(HUGE_PAGE as u64);
+        let (before, after) = ((aligned - start) as usize, (start + HUGE_PAGE as u64 - aligned) as usize);
         if before > 0 {
             unmap(start, before);
         }
         if after > 0 {
-            unmap(kept + bytes as u64, after);
+            unmap(aligned + bytes as u64, after);
         }
         #[cfg(target_os = "linux")]
         // SAFETY: the range is a mapping of ours, and the advice does not change its contents.
         // A refusal only means small pages.
         unsafe {
-            libc::madvise(kept as *mut libc::c_void, bytes, libc::MADV_HUGEPAGE);
+            libc::madvise(aligned as *mut libc::c_void, bytes, libc::MADV_HUGEPAGE);
         }
-        Some(kept)
+        Some(aligned)
     }
 
     fn map_pages(bytes: usize) -> Option<u64> {
@@ -162,7 +164,7 @@ mod system {
         [space, of(libc::RLIMIT_DATA)].into_iter().flatten().min()
     }
 
-    /// Address space that the program has, stacks that are only reserved too.
+    /// Address space of the program, including stacks that are only reserved.
     fn mapped_bytes() -> usize {
         let text = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
         let pages = text.split(' ').next().and_then(|pages| pages.parse::<usize>().ok());

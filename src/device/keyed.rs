@@ -1,12 +1,12 @@
-//! Values that are accessed with a key instead of a lock: the owner of the key has exclusive access, without an atomic
-//! operation. A session stores its key with its state, under the one lock that it takes anyway.
+//! Values that are accessed with a key instead of a lock: whoever holds the key exclusively has exclusive access,
+//! without a locked instruction. A session stores its key with its state, under the one lock that it takes anyway.
 //!
 //! Knows nothing of what the values are.
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Opens the values that are its own. There are no two keys with one number.
+/// Opens the values that belong to it. No two keys have the same number.
 pub struct Key(u64);
 
 impl Key {
@@ -25,7 +25,7 @@ impl Default for Key {
 /// A value that belongs to the first key that opens it.
 #[derive(Default)]
 pub struct Keyed<T> {
-    /// 0 as long as nobody has opened it.
+    /// The number of the key that it belongs to; 0 until one has opened it.
     key: AtomicU64,
     value: UnsafeCell<T>,
 }
@@ -36,7 +36,7 @@ pub struct Keyed<T> {
 unsafe impl<T: Send> Sync for Keyed<T> {}
 
 impl<T> Keyed<T> {
-    /// The value; none if it belongs to another key.
+    /// The value; `None` if it belongs to another key.
     #[inline]
     pub fn open<'a>(&'a self, key: &'a mut Key) -> Option<&'a mut T> {
         let known = self.key.load(Ordering::Acquire);
@@ -48,7 +48,7 @@ impl<T> Keyed<T> {
         Some(unsafe { &mut *self.value.get() })
     }
 
-    /// Whether the value, which belonged to nobody, belongs to this key now.
+    /// Makes the value, which belonged to no key, belong to this one; false if another was faster.
     #[cold]
     fn take(&self, key: &Key) -> bool {
         self.key.compare_exchange(0, key.0, Ordering::AcqRel, Ordering::Acquire).is_ok()

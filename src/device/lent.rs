@@ -6,7 +6,7 @@ use std::any::Any;
 use std::mem::size_of_val;
 use std::sync::Arc;
 
-/// Host memory with its keeper; may be written through as long as this lives.
+/// Host memory and the value that keeps it alive (`keeper`); may be written as long as this lives.
 pub struct Lent {
     address: usize,
     bytes: usize,
@@ -15,13 +15,13 @@ pub struct Lent {
 }
 
 impl Lent {
-    /// The elements of a vector, where they are.
+    /// The elements of a vector, without a copy.
     pub fn vec<T: Copy + Send + Sync + 'static>(mut elements: Vec<T>) -> Lent {
         let (address, bytes) = (elements.as_mut_ptr() as usize, size_of_val(&*elements));
         Lent { address, bytes, _keeper: Box::new(elements) }
     }
 
-    /// Memory of somebody else.
+    /// Memory of another library.
     ///
     /// # Safety
     /// Until the keeper is dropped the bytes are valid to read and write, and nobody else writes them while they are
@@ -30,7 +30,7 @@ impl Lent {
         Lent { address: address as usize, bytes, _keeper: keeper }
     }
 
-    /// The same memory once more. Nobody has it alone then, so that no session writes it.
+    /// A second handle of the same memory. It is shared then, so that no session writes it.
     pub fn shared(lent: &Arc<Lent>) -> Lent {
         Lent { address: lent.address, bytes: lent.bytes, _keeper: Box::new(lent.clone()) }
     }

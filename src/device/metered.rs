@@ -1,7 +1,7 @@
 //! An allocator that counts the bytes of each thread, so that a session can limit the memory of a script's own values:
 //! strings, arrays, maps. A library cannot choose the allocator of a program, so the program installs it.
 //!
-//! Knows no session: it counts, and others compare.
+//! Knows no session: it only counts; sessions compare with their limits.
 
 #![warn(missing_docs)]
 
@@ -24,11 +24,11 @@ use std::cell::Cell;
 pub struct Metered;
 
 thread_local! {
-    // Constant, and nothing to drop: usable from the first allocation of a thread to its last.
+    // A constant initializer and no destructor: usable from the first allocation of a thread to its last.
     static HELD: Cell<isize> = const { Cell::new(0) };
 }
 
-/// Bytes that this thread allocated and nobody freed, less what it freed of others. It may be negative.
+/// Bytes that this thread allocated, less those that it freed. Negative if it freed much that others allocated.
 pub fn held_bytes() -> isize {
     HELD.with(Cell::get)
 }

@@ -49,12 +49,12 @@ impl PlannedFault {
     }
 }
 
-/// What becomes of a launch.
+/// The outcome of a launch.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Fate {
     Runs,
     Fails,
-    /// The device is gone, with this launch and from now on.
+    /// The device is lost, for this launch and all later ones.
     DeviceLost,
 }
 
@@ -65,7 +65,7 @@ struct Counts {
     lost: bool,
 }
 
-/// All planned faults of a session, and how far its devices have come.
+/// All planned faults of a session, and the counts of each device.
 #[derive(Default)]
 pub struct FaultPlan {
     faults: Vec<PlannedFault>,
@@ -81,7 +81,7 @@ impl FaultPlan {
         self.faults.contains(&PlannedFault { kind, nth, device })
     }
 
-    /// Counts a request for memory; false when it is to fail. To be asked once a request, before any retry.
+    /// Counts a request for memory; false if it has to fail. Called once for each request, before any retry.
     pub fn may_alloc(&mut self, device: DeviceId) -> bool {
         if self.faults.is_empty() {
             return true;

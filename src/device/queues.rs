@@ -1,4 +1,4 @@
-//! What the queues of all devices have in common, simulated or not: numbered streams, points on them, waits.
+//! What the queues of simulated and CUDA devices have in common: numbered streams, points on them, waits.
 
 use super::stop::Stop;
 use std::sync::Arc;
@@ -23,13 +23,13 @@ pub trait Queues: Send + Sync {
     fn wait_idle(&self, device: u16, stop: &Stop) -> bool;
     /// Brings the stream's counter up to date.
     fn refresh(&self, stream: u32);
-    /// As `refresh`, for a host that asks again and again: virtual time passes.
+    /// As `refresh`, for a host that polls in a loop: virtual time passes with each call.
     fn poll(&self, stream: u32);
     /// The device is gone: its queued works count as passed, so that nobody waits for them.
     fn lose(&self, device: u16);
-    /// Works that only take time end now, as far as that can be done.
+    /// Ends works that only take time (`cuda::sleep`) at once, where the device can.
     fn hurry(&self) {}
-    /// Nothing more will be queued; says whether no work touches memory any more, for which it waits until it should
-    /// stop waiting.
+    /// Called when nothing more will be queued: waits until no work accesses memory any more, or until `waiting` is
+    /// due; says whether that is so.
     fn stop(&self, waiting: &Stop) -> bool;
 }

@@ -21,7 +21,7 @@ pub struct Ended {
 struct Work {
     after: SmallVec<[Point; 2]>,
     takes_ns: u64,
-    /// When the host queued it, or when the last of its points was passed.
+    /// When the host queued it, or when the last point that it waits for was passed, whichever is later.
     ready_ns: u64,
 }
 
@@ -33,17 +33,17 @@ struct Queue {
     free_ns: u64,
 }
 
-/// Nominal time of a copy in ns: 2 µs and 25 bytes a ns, about what a PCIe link does.
+/// Nominal time of a copy in ns: 2 µs plus 25 bytes a ns, about the rate of a PCIe link.
 pub fn copy_ns(bytes: usize) -> u64 {
     2000 + bytes as u64 / 25
 }
 
-/// Bound: a drawn time is 8 to 64 eighths of the nominal one: what `sleep` promises is kept, and any work may overtake
-/// several.
-const EIGHTHS: std::ops::RangeInclusive<u64> = 8..=64;
+/// Bound: eighths of the nominal duration that a work may take: at least 8, so that `sleep` lasts as long as it says,
+/// and up to 64, so that a work may overtake several others.
+const DURATION_EIGHTHS: std::ops::RangeInclusive<u64> = 8..=64;
 
-/// How long a host takes to ask once more whether something has ended.
-const ASKING_NS: u64 = 100_000;
+/// Virtual time that passes with each poll of the host.
+const POLL_NS: u64 = 100_000;
 
 /// The queues of all simulated devices of a session.
 pub struct VirtualTime {
@@ -51,16 +51,16 @@ pub struct VirtualTime {
     draws: u64,
     queues: BTreeMap<u32, Queue>,
     now_ns: u64,
-    /// Time of the host's last question.
-    asked_ns: u64,
+    /// Virtual time of the host's last poll.
+    polled_ns: u64,
 }
 
 impl VirtualTime {
     pub fn new(seed: u64) -> VirtualTime {
-        VirtualTime { seed, draws: 0, queues: BTreeMap::new(), now_ns: 0, asked_ns: 0 }
+        VirtualTime { seed, draws: 0, queues: BTreeMap::new(), now_ns: 0, polled_ns: 0 }
     }
 
-    /// SplitMix64 (G. Steele, D. Lea, C. Flood 2014), by counter.
+    /// SplitMix64 (G. Steele, D. Lea, C. Flood 2014), of a counter.
     fn draw(&mut self) -> u64 {
         self.draws += 1;
         let mut x = self.seed.wrapping_add(self.draws.wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -75,7 +75,7 @@ impl VirtualTime {
 
     /// Queues a work of about `nominal_ns`, to start after these points.
     pub fn queue(&mut self, stream: u32, nominal_ns: u64, after: &[Point]) {
-        let factor = EIGHTHS.start() + self.draw() % (EIGHTHS.end() - EIGHTHS.start() + 1);
+        let factor = DURATION_EIGHTHS.start() + self.draw() % (DURATION_EIGHTHS.end() - DURATION_EIGHTHS.start() + 1);
         let takes_ns = (nominal_ns.saturating_mul(factor) / 8).max(1);
         let work = Work { after: SmallVec::from_slice(after), takes_ns, ready_ns: self.now_ns };
         if let Some(queue) = self.queues.get_mut(&stream) {
@@ -87,14 +87,14 @@ impl VirtualTime {
         self.queues.get(&point.stream).is_none_or(|queue| queue.ended >= point.sequence)
     }
 
-    /// The host has asked whether something ended: so much of its own time has passed.
-    pub fn ask(&mut self) {
-        self.asked_ns = self.asked_ns.max(self.now_ns) + ASKING_NS;
+    /// The host polls: `POLL_NS` of its time have passed.
+    pub fn poll(&mut self) {
+        self.polled_ns = self.polled_ns.max(self.now_ns) + POLL_NS;
     }
 
-    /// Whether the work that ends next ends before the host's last question.
+    /// Whether the work that ends next ends before the host's last poll.
     pub fn is_due(&self) -> bool {
-        self.next().is_some_and(|ended| ended.end_ns <= self.asked_ns)
+        self.next().is_some_and(|ended| ended.end_ns <= self.polled_ns)
     }
 
     fn next(&self) -> Option<Ended> {
@@ -107,7 +107,7 @@ impl VirtualTime {
         heads.min_by_key(|ended| (ended.end_ns, ended.stream))
     }
 
-    /// The work that ends next, and time moves there; `None` when nothing can end.
+    /// Ends the work that ends next and advances the time to its end; `None` when nothing can end.
     pub fn end_next(&mut self) -> Option<Ended> {
         let ended = self.next()?;
         let queue = self.queues.get_mut(&ended.stream)?;
@@ -119,7 +119,7 @@ impl VirtualTime {
         Some(ended)
     }
 
-    /// Whoever waited for this point can start now at the earliest.
+    /// Works that wait for this point can start now at the earliest.
     fn note_passed(&mut self, point: Point) {
         for work in self.queues.values_mut().flat_map(|queue| &mut queue.works) {
             let before = work.after.len();
@@ -130,7 +130,7 @@ impl VirtualTime {
         }
     }
 
-    /// The device is gone: its works are dropped and count as ended, so that others that wait for them go on.
+    /// The device is lost: its works are dropped and count as ended, so that others that wait for them continue.
     pub fn lose(&mut self, device: u16) {
         let mut passed = Vec::new();
         for (&stream, queue) in self.queues.iter_mut().filter(|(_, queue)| queue.device == device) {
@@ -216,17 +216,17 @@ mod tests {
     }
 
     #[test]
-    fn asking_lets_time_pass() {
+    fn polling_lets_time_pass() {
         let mut time = VirtualTime::new(1);
         time.stream(0, 0);
-        time.queue(0, 8 * 50 * ASKING_NS, &[]);
-        let asked = (1..)
+        time.queue(0, 8 * 50 * POLL_NS, &[]);
+        let polls = (1..)
             .take_while(|_| {
-                time.ask();
+                time.poll();
                 !time.is_due()
             })
             .count();
-        assert!((49..64 * 50).contains(&asked), "{asked}");
+        assert!((49..64 * 50).contains(&polls), "{polls}");
         assert!(time.end_next().is_some() && !time.is_due());
     }
 

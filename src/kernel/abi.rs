@@ -193,7 +193,7 @@ impl Threads {
 
     /// Calls `work` on disjoint ranges that cover `0..n`, each of at least `grain` items (a range's start is
     /// a multiple of `grain`), in parallel when there is enough for two. Where the kernel should end it ends between
-    /// two ranges: what one item does must not take longer than some milliseconds, or look itself ([`guard::look`]).
+    /// two ranges: what one item does must not take longer than some milliseconds, or look itself ([`guard::check`]).
     #[inline]
     pub fn split(&self, n: usize, grain: usize, work: impl Fn(Range<usize>) + Sync) {
         // One body for both branches, or it would be compiled twice.

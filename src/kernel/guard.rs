@@ -1,8 +1,9 @@
 //! How a kernel ends early: its caller must stop, there is no memory for its scratch, or it panics. Each of these unwinds to
 //! the place where the kernel was called, and becomes a value there.
 //!
-//! Most kernels need no code for this: the functions that divide work check from time to time (`look`), and so do allocations
-//! of scratch memory (`admit`). Whether to stop, and how much memory there is, is decided by the caller (`trait Guard`).
+//! Most kernels need no code for this: the functions that divide work check from time to time (`check`), and
+//! allocations of scratch memory ask for admission (`admit`). The caller decides whether to stop and how much memory
+//! there is (`trait Guard`).
 
 use crate::base::quiet;
 use std::any::Any;
@@ -14,43 +15,43 @@ use std::time::{Duration, Instant};
 /// Bound: scratch memory that needs no admission; a thread has a few such blocks at a time.
 const SMALL_BYTES: usize = 1 << 20;
 /// Bound: time between two checks, where work can be divided freely.
-const PIECE: Duration = Duration::from_millis(4);
+const CHECK_PERIOD: Duration = Duration::from_millis(4);
 
-/// What the caller decides while a kernel runs. All threads of the kernel ask.
+/// What the caller decides while a kernel runs. Called by all threads of the kernel.
 pub trait Guard: Sync {
     /// Whether the kernel must stop now.
-    fn must_end(&self) -> bool;
+    fn must_stop(&self) -> bool;
     /// Whether this many bytes of scratch memory may be allocated.
     fn admit(&self, bytes: usize) -> bool;
     /// Admitted scratch memory is freed.
-    fn give_back(&self, bytes: usize);
+    fn release(&self, bytes: usize);
     /// Time until the kernel must stop, if known.
-    fn left(&self) -> Option<Duration>;
-    /// Whether the kernel may run on copies, on a thread that is abandoned when the caller must stop (`apart`).
-    fn sets_apart(&self) -> bool;
+    fn time_left(&self) -> Option<Duration>;
+    /// Whether the kernel may run on copies, on a thread that is abandoned when the caller must stop (`detached`).
+    fn may_detach(&self) -> bool;
 }
 
-/// Why a kernel did not complete. Its outputs are then half written.
+/// Why a kernel did not complete. Its outputs are partly written then.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum End {
-    Asked,
+    Interrupted,
     /// A part that cannot be interrupted would take longer than there is time.
     NoTime,
-    /// It should run apart.
-    Apart,
+    /// It should run on a detached thread.
+    Detach,
     /// No memory for this many bytes of scratch.
     NoMemory(usize),
     Panic(String),
 }
 
 thread_local! {
-    /// Invariant: what it leads to lives until `under` puts the old one back.
+    /// Invariant: what it points to lives until `under` restores the previous one.
     static CURRENT: Cell<Option<*const (dyn Guard + 'static)>> = const { Cell::new(None) };
-    /// Bytes that were admitted for lists of the current piece; released with it.
-    static LISTS: Cell<usize> = const { Cell::new(0) };
+    /// Bytes that were admitted for vectors of the current piece; released at its end.
+    static VEC_BYTES: Cell<usize> = const { Cell::new(0) };
 }
 
-/// The guard of this thread's kernel, to pass to threads that help with it.
+/// The guard of this thread's kernel, to pass to its worker threads.
 #[derive(Clone, Copy)]
 pub(super) struct Current(Option<*const (dyn Guard + 'static)>);
 
@@ -92,80 +93,81 @@ fn with<R>(ask: impl FnOnce(&dyn Guard) -> R) -> Option<R> {
     CURRENT.get().map(|guard| ask(unsafe { &*guard }))
 }
 
-/// Ends the kernel here if the caller must stop. For long loops: about once a millisecond.
-pub fn look() {
-    if with(|guard| guard.must_end()) == Some(true) {
-        leave(End::Asked);
+/// Ends the kernel here if the caller must stop. To be called about once a millisecond in long loops.
+pub fn check() {
+    if with(|guard| guard.must_stop()) == Some(true) {
+        unwind(End::Interrupted);
     }
 }
 
-/// `look`, once every so many rounds of a loop.
+/// `check`, in every `every`-th iteration of a loop.
 #[inline(always)]
-pub fn look_at(round: usize, every: usize) {
+pub fn check_every(round: usize, every: usize) {
     if round.is_multiple_of(every) {
-        look();
+        check();
     }
 }
 
-/// Ends the kernel here if less time than this is left: before a part that cannot be interrupted.
-pub fn afford(time: Duration) {
-    look();
-    if with(|guard| guard.left()).flatten().is_some_and(|left| left < time) {
-        leave(End::NoTime);
+/// Ends the kernel here if less time than this is left. Called before a part that cannot be interrupted.
+pub fn require_time(time: Duration) {
+    check();
+    if with(|guard| guard.time_left()).flatten().is_some_and(|left| left < time) {
+        unwind(End::NoTime);
     }
 }
 
-/// Before a long part that cannot be interrupted: ends the kernel if it can be run apart.
-pub fn set_apart() {
-    if with(|guard| guard.sets_apart()) == Some(true) {
-        leave(End::Apart);
+/// Called before a long part that cannot be interrupted: ends the kernel if it may be run again on a detached thread.
+pub fn detach() {
+    if with(|guard| guard.may_detach()) == Some(true) {
+        unwind(End::Detach);
     }
 }
 
 /// Ends the kernel if the scratch memory is not admitted.
 pub fn admit(bytes: usize) {
     if bytes >= SMALL_BYTES && with(|guard| guard.admit(bytes)) == Some(false) {
-        leave(End::NoMemory(bytes));
+        unwind(End::NoMemory(bytes));
     }
 }
 
-fn admit_list(bytes: usize) {
+fn admit_vec(bytes: usize) {
     admit(bytes);
     if bytes >= SMALL_BYTES {
-        LISTS.set(LISTS.get().saturating_add(bytes));
+        VEC_BYTES.set(VEC_BYTES.get().saturating_add(bytes));
     }
 }
 
 /// Releases admitted memory.
-pub fn give_back(bytes: usize) {
+pub fn release(bytes: usize) {
     if bytes >= SMALL_BYTES {
-        with(|guard| guard.give_back(bytes));
+        with(|guard| guard.release(bytes));
     }
 }
 
-/// The system has no such memory.
+/// Ends the kernel: the system has not enough memory.
 pub fn no_memory(bytes: usize) -> ! {
-    leave(End::NoMemory(bytes))
+    unwind(End::NoMemory(bytes))
 }
 
-/// Not a panic: no hook is called, nothing is printed.
+/// Not a panic: no panic hook is called, nothing is printed.
 #[cold]
-fn leave(end: End) -> ! {
+fn unwind(end: End) -> ! {
     resume_unwind(Box::new(end))
 }
 
-/// A list of this many values as scratch of a kernel: admitted, and never an abort.
-pub fn list<T: Clone>(len: usize, value: T) -> Vec<T> {
-    let mut list = room(len);
+/// A vector of `len` values as scratch of a kernel. Its memory is admitted first; where there is none, the kernel ends
+/// without an abort.
+pub fn filled<T: Clone>(len: usize, value: T) -> Vec<T> {
+    let mut list = with_capacity(len);
     list.resize(len, value);
     list
 }
 
-/// An empty list with capacity for this many values, as `list`. Its bytes are counted until the piece of shared work that
-/// made it ends, or else the kernel.
-pub fn room<T>(len: usize) -> Vec<T> {
+/// An empty vector with capacity for `len` values, as `filled`. Its bytes are counted until the piece of work that made
+/// it ends, or else until the kernel ends.
+pub fn with_capacity<T>(len: usize) -> Vec<T> {
     let bytes = len.saturating_mul(size_of::<T>());
-    admit_list(bytes);
+    admit_vec(bytes);
     let mut list = Vec::new();
     if list.try_reserve_exact(len).is_err() {
         no_memory(bytes);
@@ -173,20 +175,20 @@ pub fn room<T>(len: usize) -> Vec<T> {
     list
 }
 
-/// More capacity in a list that outlives the kernel, as `room`.
+/// Capacity for `more` values in a vector that outlives the kernel, as `with_capacity`.
 pub fn reserve<T>(list: &mut Vec<T>, more: usize) {
     if list.capacity() - list.len() >= more {
         return;
     }
     let bytes = more.saturating_mul(size_of::<T>());
-    admit_list(bytes);
+    admit_vec(bytes);
     if list.try_reserve(more).is_err() {
         no_memory(bytes);
     }
 }
 
-/// Calls `work` on ranges that make up `range`, all but the last a multiple of `grain` items, with a check between two of
-/// them. The ranges grow until one takes long enough, so that short work is divided once or not at all.
+/// Calls `work` on consecutive pieces of `range`, all but the last a multiple of `grain` items, with a check between
+/// two of them. The pieces grow until one takes `CHECK_PERIOD`, so that short work is divided once or not at all.
 pub(super) fn in_pieces(range: Range<usize>, grain: usize, work: &(dyn Fn(Range<usize>) + Sync)) {
     if CURRENT.get().is_none() {
         return work(range);
@@ -202,22 +204,22 @@ pub(super) fn in_pieces(range: Range<usize>, grain: usize, work: &(dyn Fn(Range<
         if end == range.end {
             return;
         }
-        look();
+        check();
         let now = Instant::now();
-        if now - begun < PIECE {
+        if now - begun < CHECK_PERIOD {
             step = step.saturating_mul(2);
         }
         (start, begun) = (end, now);
     }
 }
 
-/// Lists that a piece makes are released with it, however many pieces there are.
+/// Bytes of vectors that a piece makes are released at its end, so that many pieces count no more than one.
 fn in_piece(range: Range<usize>, work: &(dyn Fn(Range<usize>) + Sync)) {
-    let outer = LISTS.replace(0);
+    let outer = VEC_BYTES.replace(0);
     work(range);
-    let taken = LISTS.replace(outer);
+    let taken = VEC_BYTES.replace(outer);
     if taken > 0 {
-        with(|guard| guard.give_back(taken));
+        with(|guard| guard.release(taken));
     }
 }
 
@@ -239,28 +241,28 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     /// Stops after this many checks, and has this many bytes.
-    struct After(AtomicUsize, AtomicUsize);
+    struct StopsAfter(AtomicUsize, AtomicUsize);
 
-    impl Guard for After {
-        fn must_end(&self) -> bool {
+    impl Guard for StopsAfter {
+        fn must_stop(&self) -> bool {
             self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_err()
         }
         fn admit(&self, bytes: usize) -> bool {
             self.1.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_ok()
         }
-        fn give_back(&self, bytes: usize) {
+        fn release(&self, bytes: usize) {
             self.1.fetch_add(bytes, Ordering::Relaxed);
         }
-        fn left(&self) -> Option<Duration> {
+        fn time_left(&self) -> Option<Duration> {
             Some(Duration::from_secs(1))
         }
-        fn sets_apart(&self) -> bool {
+        fn may_detach(&self) -> bool {
             false
         }
     }
 
-    fn guard(looks: usize, bytes: usize) -> After {
-        After(AtomicUsize::new(looks), AtomicUsize::new(bytes))
+    fn guard(checks: usize, bytes: usize) -> StopsAfter {
+        StopsAfter(AtomicUsize::new(checks), AtomicUsize::new(bytes))
     }
 
     #[test]
@@ -272,7 +274,7 @@ mod tests {
                 done.fetch_add(range.len(), Ordering::Relaxed);
             };
             let ended = under(&guard(5, 0), || threads.split(100_000, 1, work));
-            assert_eq!(ended, Err(End::Asked));
+            assert_eq!(ended, Err(End::Interrupted));
             assert!(done.load(Ordering::Relaxed) < 100, "{done:?}");
         }
         assert_eq!(under(&guard(0, 0), || 7), Ok(7));
@@ -293,18 +295,18 @@ mod tests {
     #[test]
     fn scratch_is_admitted_and_a_panic_is_a_value() {
         let small = guard(usize::MAX, 8 << 20);
-        let two = || (list(4 << 20, 0u8), list(5 << 20, 0u8));
+        let two = || (filled(4 << 20, 0u8), filled(5 << 20, 0u8));
         assert_eq!(under(&small, || two().0.len()), Err(End::NoMemory(5 << 20)));
-        assert_eq!(under(&small, || room::<u64>(usize::MAX / 4).len()), Err(End::NoMemory(usize::MAX)));
+        assert_eq!(under(&small, || with_capacity::<u64>(usize::MAX / 4).len()), Err(End::NoMemory(usize::MAX)));
         // Those of pieces are released with them.
-        let pieces = || Threads::ONE.split(100, 1, |range| drop(list(6 << 20, range.start as u8)));
+        let pieces = || Threads::ONE.split(100, 1, |range| drop(filled(6 << 20, range.start as u8)));
         assert_eq!(under(&guard(usize::MAX, 8 << 20), pieces), Ok(()));
         let threads = Threads::new(2);
         let panics = || threads.split(8, 1, |range| assert!(!range.contains(&5), "on purpose"));
         let ended = under(&guard(usize::MAX, 0), panics);
         assert!(matches!(ended, Err(End::Panic(text)) if text.contains("on purpose")));
-        assert_eq!(under(&guard(usize::MAX, 0), || afford(Duration::from_secs(2))), Err(End::NoTime));
-        // And nothing stays counted.
+        assert_eq!(under(&guard(usize::MAX, 0), || require_time(Duration::from_secs(2))), Err(End::NoTime));
+        // No guard stays set.
         assert!(with(|_| ()).is_none());
     }
 }

@@ -2,13 +2,13 @@
 //! a few slices.
 
 pub mod abi;
-pub mod apart;
 pub mod attention;
 pub mod conv;
 pub mod copy;
 pub mod ctc;
 #[cfg(feature = "cuda")]
 pub mod cuda;
+pub mod detached;
 pub mod elementwise;
 pub mod family;
 pub mod fused;

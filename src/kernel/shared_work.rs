@@ -1,8 +1,8 @@
 //! Numbered jobs shared between the calling thread and a pool's workers.
 //!
-//! The caller starts at once, workers join when they wake up, and the caller waits only for those that have started: a worker
-//! that is late finds the work closed. On a busy machine a worker may wake up milliseconds later, which is longer than most
-//! work takes.
+//! The caller starts at once, workers join when they wake up, and the caller waits only for those that have started: a
+//! worker that wakes too late finds the work closed. On a busy machine that may be milliseconds later, which is longer
+//! than most work takes.
 
 use super::guard;
 use std::any::Any;
@@ -17,13 +17,13 @@ const SPINS: usize = 64;
 type Job<'a> = dyn Fn(usize) + Sync + 'a;
 
 struct Work {
-    /// Invariant: followed only between `enter` and `leave`.
+    /// Invariant: dereferenced only while the caller waits in `run`.
     job: *const Job<'static>,
     jobs: usize,
-    /// The next job that is not taken.
+    /// The next job that no thread has taken.
     next: AtomicUsize,
-    /// Workers that have entered.
-    inside: AtomicUsize,
+    /// Workers that are running jobs.
+    active: AtomicUsize,
     closed: AtomicBool,
     panic: parking_lot::Mutex<Option<Box<dyn Any + Send>>>,
     caller: Thread,
@@ -37,8 +37,8 @@ unsafe impl Sync for Work {}
 
 impl Work {
     /// Runs jobs until none is left.
-    fn go_on(&self) {
-        // SAFETY: the caller's frame, which owns the job, stays until nobody is inside.
+    fn run_jobs(&self) {
+        // SAFETY: the caller's frame, which owns the job, stays until nobody is active.
         let job = unsafe { &*self.job };
         loop {
             let i = self.next.fetch_add(1, Ordering::Relaxed);
@@ -49,21 +49,21 @@ impl Work {
         }
     }
 
-    /// The work of a worker.
+    /// Called by a worker.
     fn help(&self) {
         // Either the caller sees that this worker has entered, or the worker sees that the work is closed.
-        self.inside.fetch_add(1, Ordering::SeqCst);
+        self.active.fetch_add(1, Ordering::SeqCst);
         if !self.closed.load(Ordering::SeqCst) {
-            self.guard.with(|| self.guarded());
+            self.guard.with(|| self.run_jobs_catching());
         }
-        if self.inside.fetch_sub(1, Ordering::SeqCst) == 1 && self.closed.load(Ordering::SeqCst) {
+        if self.active.fetch_sub(1, Ordering::SeqCst) == 1 && self.closed.load(Ordering::SeqCst) {
             self.caller.unpark();
         }
     }
 
-    /// As `go_on`, keeping a panic for the caller to raise.
-    fn guarded(&self) {
-        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.go_on())) {
+    /// As `run_jobs`, storing a panic for the caller to raise.
+    fn run_jobs_catching(&self) {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.run_jobs())) {
             self.next.store(self.jobs, Ordering::Relaxed);
             *self.panic.lock() = Some(panic);
         }
@@ -78,7 +78,7 @@ pub(super) fn run(pool: &rayon::ThreadPool, jobs: usize, job: &Job<'_>) {
         job,
         jobs,
         next: AtomicUsize::new(0),
-        inside: AtomicUsize::new(0),
+        active: AtomicUsize::new(0),
         closed: AtomicBool::new(false),
         panic: parking_lot::Mutex::new(None),
         caller: std::thread::current(),
@@ -88,10 +88,10 @@ pub(super) fn run(pool: &rayon::ThreadPool, jobs: usize, job: &Job<'_>) {
         let work = work.clone();
         pool.spawn(move || work.help());
     }
-    work.guarded();
+    work.run_jobs_catching();
     work.closed.store(true, Ordering::SeqCst);
     let mut spins = 0;
-    while work.inside.load(Ordering::SeqCst) > 0 {
+    while work.active.load(Ordering::SeqCst) > 0 {
         if spins < SPINS {
             spins += 1;
             std::hint::spin_loop();

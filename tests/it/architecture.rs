@@ -254,7 +254,7 @@ fn the_scheduler_names_kinds_of_devices_in_their_folders_only() {
     assert!(kinds.len() >= 3, "{kinds:?}");
     // Where a kind is named, and where its driver is.
     let mut signs: Vec<(&str, String)> = kinds.iter().map(|kind| (kind.as_str(), format!("backend::{kind}"))).collect();
-    signs.extend([("cuda", "::cuda".to_string()), ("simulated", "device::sim".to_string())]);
+    signs.extend([("cuda", "::cuda".to_string()), ("simulated", "device::simulated".to_string())]);
     let mut problems = Vec::new();
     for (_, path, text) in sources().into_iter().filter(|(module, ..)| module == "sched") {
         for (folder, sign) in &signs {

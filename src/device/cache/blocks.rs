@@ -16,7 +16,7 @@ pub(super) enum State {
     /// Freed by its owner; other streams may still use it.
     Awaiting,
     /// The entry is vacant.
-    Gone,
+    Vacant,
 }
 
 /// One block. Blocks of a segment are linked in order of address.
@@ -52,13 +52,13 @@ impl Meta {
         }
     }
 
-    /// Whether it is not the whole of its segment.
+    /// Whether it is only a part of its segment.
     pub fn is_split(&self) -> bool {
         self.prev != NONE || self.next != NONE
     }
 }
 
-/// All blocks, by number; numbers of blocks that are gone are used again.
+/// All blocks, by number; numbers of removed blocks are used again.
 #[derive(Default)]
 pub(super) struct Blocks {
     all: Vec<Meta>,
@@ -89,47 +89,47 @@ impl Blocks {
     }
 
     pub fn remove(&mut self, id: u32) {
-        self[id].state = State::Gone;
+        self[id].state = State::Vacant;
         self.vacant.push(id);
     }
 
-    /// Joins two neighbors into `kept`, which takes the lower address; returns `kept`.
-    pub fn merge(&mut self, kept: u32, gone: u32) -> u32 {
-        let (address, size) = (self[gone].address, self[gone].size);
-        let before = self[kept].prev == gone;
-        let outer = if before { self[gone].prev } else { self[gone].next };
-        self[kept].size += size;
+    /// Merges the block `removed` into its neighbor `into`, which takes the lower address; returns `into`.
+    pub fn merge(&mut self, into: u32, removed: u32) -> u32 {
+        let (address, size) = (self[removed].address, self[removed].size);
+        let before = self[into].prev == removed;
+        let outer = if before { self[removed].prev } else { self[removed].next };
+        self[into].size += size;
         if before {
-            self[kept].address = address;
-            self[kept].prev = outer;
+            self[into].address = address;
+            self[into].prev = outer;
         } else {
-            self[kept].next = outer;
+            self[into].next = outer;
         }
         if outer != NONE {
             let link = &mut self[outer];
             if before {
-                link.next = kept;
+                link.next = into;
             } else {
-                link.prev = kept;
+                link.prev = into;
             }
         }
-        self.remove(gone);
-        kept
+        self.remove(removed);
+        into
     }
 
     /// Blocks that exist, with their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (u32, &Meta)> {
-        self.all.iter().enumerate().filter(|(_, meta)| meta.state != State::Gone).map(|(id, meta)| (id as u32, meta))
+        self.all.iter().enumerate().filter(|(_, meta)| meta.state != State::Vacant).map(|(id, meta)| (id as u32, meta))
     }
 }
 
-/// Size, address, number: the order in which a fitting block is looked for.
+/// Size, address, number: the order in which a block that is large enough is searched.
 pub(super) type Key = (usize, u64, u32);
 
 /// Free blocks of one stream and pool.
 ///
-/// The block that came last stays outside the tree: a program that frees and allocates the same sizes, or
-/// carves small blocks off one remainder, then never changes the tree.
+/// The block that was freed last stays outside the tree: a program that frees and allocates the same sizes, or splits
+/// small blocks off one remainder, then never changes the tree.
 #[derive(Default)]
 pub(super) struct FreeList {
     latest: Option<Key>,
@@ -151,8 +151,8 @@ impl FreeList {
         }
     }
 
-    /// Takes the smallest block of at least `size` bytes, of equal ones the lowest.
-    pub fn take_best(&mut self, size: usize) -> Option<u32> {
+    /// Best fit: takes the smallest block of at least `size` bytes, of equal ones the lowest in address.
+    pub fn take_best_fit(&mut self, size: usize) -> Option<u32> {
         let latest = self.latest.filter(|key| key.0 >= size);
         let rest = if self.rest.is_empty() { None } else { self.rest.range((size, 0, 0)..).next().copied() };
         match (latest, rest) {
@@ -173,10 +173,10 @@ impl FreeList {
         self.latest.is_some_and(|key| key.0 >= size) || self.rest.range((size, 0, 0)..).next().is_some()
     }
 
-    /// Takes all that `wanted` picks, in order.
-    pub fn take_where(&mut self, wanted: impl Fn(&Key) -> bool) -> Vec<Key> {
+    /// Takes all blocks that `pick` accepts, in order.
+    pub fn take_where(&mut self, pick: impl Fn(&Key) -> bool) -> Vec<Key> {
         self.rest.extend(self.latest.take());
-        let taken: Vec<Key> = self.rest.iter().filter(|key| wanted(key)).copied().collect();
+        let taken: Vec<Key> = self.rest.iter().filter(|key| pick(key)).copied().collect();
         for key in &taken {
             self.rest.remove(key);
         }
@@ -193,7 +193,7 @@ impl FreeList {
 #[derive(Default)]
 pub(super) struct Uses {
     queue: BinaryHeap<Reverse<(u64, u32)>>,
-    /// Work up to and including this one is done.
+    /// Work up to and including this sequence number is done.
     passed: Option<u64>,
 }
 

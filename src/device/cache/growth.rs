@@ -1,7 +1,7 @@
 //! Segments that grow and shrink at their end, for memory that can (`expandable_segments` of PyTorch).
 //!
-//! A stream then has one segment of each pool, and a large request takes what is free at its end and some more,
-//! where it would otherwise need a new segment beside free ones that are all too small.
+//! A stream then has one segment of each pool. A large request takes the free block at its end and extends it, where it
+//! would otherwise need a new segment although free ones exist that are each too small.
 
 use super::blocks::{Blocks, Meta, NONE, State};
 use super::{Cache, Pool, ROUND_SEGMENT, RawMemory, segment_bytes};
@@ -9,14 +9,14 @@ use super::{Cache, Pool, ROUND_SEGMENT, RawMemory, segment_bytes};
 /// The end of a segment.
 struct Tail {
     id: u32,
-    /// Of the segment.
+    /// Address of the segment.
     address: u64,
     bytes: usize,
 }
 
 impl<M: RawMemory> Cache<M> {
-    /// Makes room for a rounded request at the end of a segment: a block that is in no free list.
-    /// Cost: a walk over all blocks, where a new segment would cost the driver's 200 µs.
+    /// Extends a segment for a rounded request and returns a block at its end that is in no free list. Cost: a pass
+    /// over all blocks; a new segment would cost 200 µs in the driver.
     pub(super) fn grow(&mut self, rounded: usize, stream: u32, pool: Pool) -> Option<u32> {
         if !self.raw.grows() {
             return None;
@@ -24,7 +24,7 @@ impl<M: RawMemory> Cache<M> {
         for tail in tails(&self.blocks, |meta| meta.stream == stream && meta.pool == pool) {
             let last = &self.blocks[tail.id];
             let free = if last.state == State::Free { last.size } else { 0 };
-            // A tail that were large enough would have been taken.
+            // The free tail is too small, else `alloc` had taken it.
             let more = (segment_bytes(rounded).saturating_sub(free)).next_multiple_of(ROUND_SEGMENT);
             let reserved = self.stats.reserved_bytes[0].current as usize;
             if self.limit.is_some_and(|limit| reserved.saturating_add(more) > limit) {
@@ -38,7 +38,7 @@ impl<M: RawMemory> Cache<M> {
         None
     }
 
-    /// The free block at the end of a segment that has `more` bytes more.
+    /// Adds `more` bytes to the end of a segment; returns the free block there.
     fn append(&mut self, tail: &Tail, more: usize) -> u32 {
         let Meta { pool, stream, size, state, address, .. } = self.blocks[tail.id];
         let was_split = self.blocks[tail.id].is_split();
@@ -55,13 +55,13 @@ impl<M: RawMemory> Cache<M> {
         self.blocks[tail.id].next = id;
         self.stats.inactive_split(pool, 1, more as isize);
         if state == State::Arena && !was_split {
-            // It was its whole segment; arenas count as free parts of one.
+            // The block was its whole segment and is a part of it now; arenas count as free parts.
             self.stats.inactive_split(pool, 1, size as isize);
         }
         id
     }
 
-    /// Gives back what is free at the ends of segments that are in use.
+    /// Releases the free ends of segments that are in use.
     pub(super) fn shrink(&mut self) {
         if !self.raw.grows() {
             return;
@@ -92,9 +92,9 @@ impl<M: RawMemory> Cache<M> {
     }
 }
 
-/// The ends of segments, where the last block is as wanted.
-fn tails(blocks: &Blocks, wanted: impl Fn(&Meta) -> bool) -> Vec<Tail> {
-    let last = blocks.iter().filter(|(_, meta)| meta.next == NONE && wanted(meta));
+/// The ends of the segments whose last block `pick` accepts.
+fn tails(blocks: &Blocks, pick: impl Fn(&Meta) -> bool) -> Vec<Tail> {
+    let last = blocks.iter().filter(|(_, meta)| meta.next == NONE && pick(meta));
     let tail = |(id, meta): (u32, &Meta)| {
         let mut head = id;
         while blocks[head].prev != NONE {

@@ -7,9 +7,9 @@
 //! free neighbors are merged. Every stream has free lists of its own, and a block that other streams used
 //! becomes free only when their work has passed.
 //!
-//! Pure bookkeeping: it asks a [`RawMemory`] for segments and never touches what lies in them. It knows no
-//! tensor, no event and no clock; the caller reports that a stream has passed a point ([`Cache::release_ready`]),
-//! and so is who owns a block (an opaque number).
+//! Pure bookkeeping: it asks a [`RawMemory`] for segments and never accesses their contents. It knows no tensor, no
+//! event and no clock: the caller reports that a stream has passed a point ([`Cache::release_ready`]), and names the
+//! owner of a block by an opaque number.
 
 mod blocks;
 mod growth;
@@ -45,26 +45,26 @@ const NO_BYTES: u64 = ROUND as u64;
 
 /// Where segments come from: a driver, the host's `mmap`, a simulated device, a test.
 pub trait RawMemory {
-    /// An address aligned to 512 bytes at least with `bytes` behind it, or `None` when there are not so many.
+    /// Reserves `bytes` and returns their address, aligned to at least 512 bytes; `None` if there is not enough memory.
     fn reserve(&mut self, bytes: usize) -> Option<u64>;
-    /// Gives back what `reserve` returned, whole.
+    /// Releases a whole segment that `reserve` returned.
     fn release(&mut self, address: u64, bytes: usize);
     /// Bytes of the device.
     fn total(&self) -> usize;
-    /// Bytes that others have left of it, as far as is known.
-    fn left(&self) -> usize {
+    /// Bytes that can still be reserved, beside what other programs use, as far as is known.
+    fn available(&self) -> usize {
         usize::MAX
     }
-    /// Whether segments can grow and shrink where they are.
+    /// Whether segments can grow and shrink in place.
     fn grows(&self) -> bool {
         false
     }
-    /// Puts `more` bytes behind a segment of `bytes`; false when there are not so many, or no place for them.
+    /// Extends a segment of `bytes` by `more` bytes; false if there is not enough memory or address space.
     fn grow(&mut self, _address: u64, _bytes: usize, _more: usize) -> bool {
         false
     }
-    /// Takes up to `most` bytes off the end of a segment of `bytes`, and returns how many.
-    fn shrink(&mut self, _address: u64, _bytes: usize, _most: usize) -> usize {
+    /// Releases up to `max_bytes` bytes at the end of a segment of `bytes`, and returns how many.
+    fn shrink(&mut self, _address: u64, _bytes: usize, _max_bytes: usize) -> usize {
         0
     }
 }
@@ -79,8 +79,8 @@ impl<M: RawMemory + ?Sized> RawMemory for Box<M> {
     fn total(&self) -> usize {
         (**self).total()
     }
-    fn left(&self) -> usize {
-        (**self).left()
+    fn available(&self) -> usize {
+        (**self).available()
     }
     fn grows(&self) -> bool {
         (**self).grows()
@@ -88,13 +88,13 @@ impl<M: RawMemory + ?Sized> RawMemory for Box<M> {
     fn grow(&mut self, address: u64, bytes: usize, more: usize) -> bool {
         (**self).grow(address, bytes, more)
     }
-    fn shrink(&mut self, address: u64, bytes: usize, most: usize) -> usize {
-        (**self).shrink(address, bytes, most)
+    fn shrink(&mut self, address: u64, bytes: usize, max_bytes: usize) -> usize {
+        (**self).shrink(address, bytes, max_bytes)
     }
 }
 
-/// Memory that is held. It cannot be copied, so it cannot be freed twice; dropping it without
-/// [`Cache::free`] keeps the memory until the cache goes.
+/// An allocated block. It cannot be copied, so it cannot be freed twice; without [`Cache::free`] its memory stays
+/// allocated until the cache is dropped.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Block {
     id: u32,
@@ -123,8 +123,8 @@ pub struct StreamPoint {
 /// Why there is no memory.
 #[derive(Debug)]
 pub enum AllocError {
-    /// Freed blocks still wait for other streams: wait for these points, tell [`Cache::release_ready`]
-    /// about each, and ask again.
+    /// Freed blocks still wait for other streams: wait for these points, call [`Cache::release_ready`] for each, and
+    /// try again.
     Wait(Vec<StreamPoint>),
     OutOfMemory(Box<OutOfMemory>),
 }
@@ -140,8 +140,8 @@ enum Hold {
 
 /// The allocator of one device.
 ///
-/// Streams are small dense numbers (each costs two free lists for as long as the cache lives), and a
-/// stream's sequence numbers only grow.
+/// Streams are small dense numbers (each has two free lists for as long as the cache lives), and a stream's sequence
+/// numbers only grow.
 pub struct Cache<M: RawMemory> {
     raw: M,
     blocks: Blocks,
@@ -152,12 +152,12 @@ pub struct Cache<M: RawMemory> {
     /// Freed blocks that wait for a stream.
     waiting: usize,
     limit: Option<usize>,
-    /// What `limit` was made of.
+    /// The fraction that `limit` was computed from.
     fraction: f64,
     stats: Statistics,
 }
 
-/// The request rounded up; `None` when no machine has so much.
+/// The request rounded up; `None` on overflow.
 fn round_request(bytes: usize) -> Option<usize> {
     let rounded = bytes.checked_next_multiple_of(ROUND)?.max(ROUND);
     (rounded <= isize::MAX as usize - ROUND_SEGMENT).then_some(rounded)
@@ -174,8 +174,8 @@ fn segment_bytes(rounded: usize) -> usize {
     }
 }
 
-/// Bytes of segments that make sure of memory for a request among others; some more are wanted for all together,
-/// [`ROOM_BESIDE`]. A request up to half a segment's least use shares one that is at least half used.
+/// An upper bound of the bytes of segments that a request adds when it is one of many; all of them together need
+/// [`ROOM_BESIDE`] more. A small request shares a segment of which at least half is used, so it counts twice.
 pub fn sure_bytes(bytes: usize) -> usize {
     match round_request(bytes) {
         Some(rounded) if rounded < LARGE_REQUEST => 2 * rounded,
@@ -184,7 +184,7 @@ pub fn sure_bytes(bytes: usize) -> usize {
     }
 }
 
-/// The segments that such requests have begun.
+/// The two shared segments, one of each pool, that are not yet half used.
 pub const ROOM_BESIDE: usize = SMALL_SEGMENT + LARGE_SEGMENT;
 
 impl<M: RawMemory> Cache<M> {
@@ -218,7 +218,8 @@ impl<M: RawMemory> Cache<M> {
         self.take(bytes, stream, owner, Hold::Tensor)
     }
 
-    /// As `alloc`, from what is cached and free for this stream; none where that would take a segment.
+    /// As `alloc`, from blocks that are cached and free for this stream; `None` where a segment would have to be
+    /// reserved.
     pub fn alloc_cached(&mut self, bytes: usize, stream: u32, owner: u64) -> Option<Block> {
         let rounded = round_request(bytes)?;
         let pool = if rounded <= SMALL_REQUEST { Pool::Small } else { Pool::Large };
@@ -228,8 +229,8 @@ impl<M: RawMemory> Cache<M> {
 
     /// Bytes of segments that can still be reserved, as far as is known.
     pub fn room(&self) -> usize {
-        let most = self.limit.map_or(self.raw.total(), |limit| limit.min(self.raw.total()));
-        most.saturating_sub(self.stats.reserved_bytes[0].current as usize).min(self.raw.left())
+        let total = self.limit.map_or(self.raw.total(), |limit| limit.min(self.raw.total()));
+        total.saturating_sub(self.stats.reserved_bytes[0].current as usize).min(self.raw.available())
     }
 
     /// As `alloc`, but counted as reserved memory only: neither allocated nor active nor requested.
@@ -248,7 +249,7 @@ impl<M: RawMemory> Cache<M> {
         if stream as usize >= self.free.len() {
             self.free.resize_with(stream as usize + 1, Default::default);
         }
-        let id = match self.free[stream as usize][pool as usize].take_best(rounded) {
+        let id = match self.free[stream as usize][pool as usize].take_best_fit(rounded) {
             Some(id) => id,
             None => self.take_segment(bytes, rounded, stream, pool)?,
         };
@@ -271,7 +272,7 @@ impl<M: RawMemory> Cache<M> {
         Ok(block)
     }
 
-    /// What was asked for by [`Cache::alloc_arena`] counts as allocated from now on.
+    /// A block of [`Cache::alloc_arena`] counts as allocated from now on.
     pub fn count(&mut self, block: &Block) {
         if block.id == NONE || self.blocks[block.id].state != State::Arena {
             return;
@@ -285,7 +286,7 @@ impl<M: RawMemory> Cache<M> {
         self.stats.hold(pool, size, requested);
     }
 
-    /// A new segment: reserved, or reserved after all unused segments went back.
+    /// Reserves a new segment, if necessary after all unused segments were released.
     #[cold]
     fn take_segment(&mut self, bytes: usize, rounded: usize, stream: u32, pool: Pool) -> Result<u32, AllocError> {
         let size = segment_bytes(rounded);
@@ -312,7 +313,7 @@ impl<M: RawMemory> Cache<M> {
         Some(self.blocks.insert(Meta::free(address, size, stream, pool)))
     }
 
-    /// Gives a block back. If other streams used it, it becomes free when they have passed these uses.
+    /// Frees a block. If other streams used it, it becomes available when they have passed these uses.
     pub fn free(&mut self, block: Block) {
         if block.id == NONE {
             return;
@@ -346,7 +347,7 @@ impl<M: RawMemory> Cache<M> {
             return false;
         }
         if meta.state == State::Arena {
-            // While it waits it is memory in use like any other.
+            // While it waits it counts as active.
             self.stats.activate(meta.pool, meta.size, meta.requested);
         }
         meta.state = State::Awaiting;
@@ -384,8 +385,8 @@ impl<M: RawMemory> Cache<M> {
         self.stats.inactive_split(pool, count, bytes);
     }
 
-    /// `stream` uses the block up to this point of its own; uses on the block's own stream are in order anyway.
-    /// PyTorch's `record_stream` is this with the point where the stream is now.
+    /// Records that `stream` uses the block up to this sequence number of its own; uses on the block's own stream are
+    /// in order anyway. PyTorch's `record_stream` is this with the current end of the stream.
     pub fn record_use(&mut self, block: &Block, stream: u32, sequence: u64) {
         if block.id == NONE || self.blocks[block.id].stream == stream {
             return;
@@ -426,8 +427,8 @@ impl<M: RawMemory> Cache<M> {
         self.uses.iter().enumerate().filter_map(last).collect()
     }
 
-    /// Gives every segment that holds no block back to the raw memory. To free also what waits for streams,
-    /// wait for [`Cache::awaited`] first.
+    /// Releases every segment that has no block in use. To include blocks that wait for streams, wait for
+    /// [`Cache::awaited`] first.
     pub fn empty_cache(&mut self) {
         self.stats.num_sync_all_streams += 1;
         for lists in &mut self.free {
@@ -443,19 +444,19 @@ impl<M: RawMemory> Cache<M> {
         self.shrink();
     }
 
-    /// At most this part of the device's memory may be reserved; `None` for no limit but the device's.
-    /// Precondition: 0 to 1; the caller refuses anything else.
+    /// At most this fraction of the device's memory may be reserved; `None` for no limit. Precondition: 0 to 1; the
+    /// caller checks it.
     pub fn set_memory_fraction(&mut self, fraction: Option<f64>) {
         self.fraction = fraction.unwrap_or(1.0);
         self.limit = fraction.map(|fraction| (fraction * self.raw.total() as f64) as usize);
     }
 
-    /// The part of the device's memory that may be reserved; 1 unless it was set.
+    /// The fraction of the device's memory that may be reserved; 1 unless it was set.
     pub fn memory_fraction(&self) -> f64 {
         self.fraction
     }
 
-    /// Says who owns the block from now on.
+    /// Changes the owner of the block.
     pub fn set_owner(&mut self, block: &Block, owner: u64) {
         if block.id != NONE {
             self.blocks[block.id].owner = owner;
@@ -466,19 +467,20 @@ impl<M: RawMemory> Cache<M> {
         &self.stats
     }
 
-    /// Peaks start again from what is current.
+    /// Peaks restart from the current values.
     pub fn reset_peaks(&mut self) {
         self.stats.reset_peaks();
     }
 
-    /// The sums of what was ever allocated and freed, and the counts of retries and failures, start again from 0.
+    /// The sums of allocated and freed bytes, and the counts of retries and failures, restart from 0.
     pub fn reset_accumulated(&mut self) {
         self.stats.reset_accumulated();
     }
 }
 
 impl<M: RawMemory> Drop for Cache<M> {
-    /// Not: leaving segments of blocks that are still held; whoever holds one must not use it after its device.
+    /// Not: leaking segments whose blocks are still allocated; no block may be used after its device's cache is
+    /// dropped.
     fn drop(&mut self) {
         for segment in self.snapshot() {
             self.raw.release(segment.address, segment.total_size);

@@ -5,12 +5,12 @@ use super::stats::{ByPool, Stat};
 use super::{Cache, RawMemory};
 use std::collections::BTreeMap;
 
-/// Why a request failed, all in bytes.
+/// The memory of a device when a request failed, in bytes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct OutOfMemory {
     /// As asked for, before rounding.
     pub requested: usize,
-    /// Of the device.
+    /// Memory of the device.
     pub total: usize,
     /// What `set_memory_fraction` allows, when it was set.
     pub limit: Option<usize>,
@@ -18,9 +18,9 @@ pub struct OutOfMemory {
     pub allocated: u64,
     /// Reserved for the scratch memory of plans.
     pub arenas: usize,
-    /// The largest cached block, of whichever stream; it was too small or belongs to another stream.
+    /// The largest cached block of any stream; it was too small or belongs to another stream.
     pub largest_free: usize,
-    /// Owners that hold memory: the most first, then by owner.
+    /// Owners of allocated memory, by falling size, then by owner.
     pub held: Vec<Held>,
 }
 
@@ -33,7 +33,7 @@ pub struct Held {
 }
 
 impl<M: RawMemory> Cache<M> {
-    /// The facts of a failure, which is counted. Public for failures that are injected above the cache.
+    /// Counts a failure and describes it. Public for failures that are injected above the cache.
     #[cold]
     pub fn out_of_memory(&mut self, requested: usize) -> OutOfMemory {
         self.stats.num_ooms += 1;
@@ -50,12 +50,12 @@ impl<M: RawMemory> Cache<M> {
         }
     }
 
-    /// Bytes of the largest cached block, of whichever stream.
+    /// Bytes of the largest cached block of any stream.
     pub fn largest_free(&self) -> usize {
         self.free.iter().flatten().map(|list| list.largest()).max().unwrap_or(0)
     }
 
-    /// Who holds how much: the most first, then by owner.
+    /// Allocated bytes of each owner, by falling size, then by owner.
     pub fn held(&self) -> Vec<Held> {
         let mut by_owner: BTreeMap<u64, Held> = BTreeMap::new();
         for (_, meta) in self.blocks.iter().filter(|(_, meta)| meta.state == State::Held) {
@@ -100,7 +100,7 @@ impl<M: RawMemory> Cache<M> {
 
 struct Table(String);
 
-/// Writes a number in the unit that suits the second.
+/// Formats the first number in the unit that suits the second.
 type Format = fn(u64, u64) -> String;
 
 impl Table {
@@ -114,7 +114,7 @@ impl Table {
         self.row(&stroke.to_string().repeat(75));
     }
 
-    /// Three rows in the units of the first, so that they can be compared.
+    /// Three rows in the unit of the first, so that they can be compared.
     fn metric(&mut self, name: &str, [all, small, large]: &ByPool, format: Format) {
         let rows = [(name, all), ("      from large pool", large), ("      from small pool", small)];
         for (label, stat) in rows {

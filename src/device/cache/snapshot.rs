@@ -80,7 +80,7 @@ impl<M: RawMemory> Cache<M> {
             let state = match meta.state {
                 State::Held => BlockState::ActiveAllocated,
                 State::Awaiting => BlockState::ActiveAwaitingFree,
-                State::Free | State::Arena | State::Gone => BlockState::Inactive,
+                State::Free | State::Arena | State::Vacant => BlockState::Inactive,
             };
             let requested_size = if state == BlockState::Inactive { 0 } else { meta.requested };
             segment.total_size += meta.size;

@@ -4,7 +4,7 @@
 use super::blocks::{Meta, NONE};
 use super::{Cache, Pool, ROUND, RawMemory, SMALL_REQUEST};
 
-/// Whether a rest of so many bytes is worth a block: always in the small pool, above 1 MiB in the large one.
+/// Whether a remainder of this size becomes a block: always in the small pool, above 1 MiB in the large one.
 fn splits(pool: Pool, rest: usize) -> bool {
     match pool {
         Pool::Small => rest >= ROUND,
@@ -13,7 +13,7 @@ fn splits(pool: Pool, rest: usize) -> bool {
 }
 
 impl<M: RawMemory> Cache<M> {
-    /// Splits what a request does not need off a block that has just left its free list.
+    /// Splits a block that has just left its free list: the front serves the request, the rest becomes free.
     pub(super) fn split(&mut self, id: u32, rounded: usize) {
         let meta = &mut self.blocks[id];
         let (pool, stream, size, was_split) = (meta.pool, meta.stream, meta.size, meta.is_split());

@@ -65,15 +65,15 @@ pub struct Statistics {
     pub active_bytes: ByPool,
     pub inactive_split_bytes: ByPool,
     pub requested_bytes: ByPool,
-    /// Times that cached segments had to be freed to try again.
+    /// Allocations that were retried after cached segments were released.
     pub num_alloc_retries: u64,
-    /// Requests that failed for good.
+    /// Requests that failed also after the retry.
     pub num_ooms: u64,
-    /// Segments reserved, ever.
+    /// Segments reserved so far.
     pub num_device_alloc: u64,
-    /// Segments given back, ever.
+    /// Segments released so far.
     pub num_device_free: u64,
-    /// Times that all streams had ended before the cache was given back.
+    /// Times that all streams were waited for before cached segments were released.
     pub num_sync_all_streams: u64,
 }
 
@@ -123,7 +123,7 @@ impl Statistics {
         self.num_device_free += 1;
     }
 
-    /// Name and value of each quantity, the names without their endings.
+    /// Name and value of each quantity, the names without `.all.current` and the like.
     pub fn quantities(&self) -> [(&'static str, &ByPool); 9] {
         [
             ("active", &self.active),

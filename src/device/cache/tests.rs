@@ -61,8 +61,8 @@ impl RawMemory for Fake {
         true
     }
 
-    fn shrink(&mut self, address: u64, bytes: usize, most: usize) -> usize {
-        let less = most / ROUND_SEGMENT * ROUND_SEGMENT;
+    fn shrink(&mut self, address: u64, bytes: usize, max_bytes: usize) -> usize {
+        let less = max_bytes / ROUND_SEGMENT * ROUND_SEGMENT;
         assert!(less < bytes, "something is left");
         assert_eq!(self.live.insert(address, bytes - less), Some(bytes), "only what is there shrinks");
         self.used -= less;

@@ -5,7 +5,7 @@
 use super::context::Context;
 use super::error::{DriverError, driver};
 use crate::device::cache::RawMemory;
-use crate::device::{host_memory, left};
+use crate::device::{host_memory, system_memory};
 use std::ptr::NonNull;
 
 /// Pinned for every context, and mapped into the devices' addresses.
@@ -79,7 +79,7 @@ impl PinnedMemory {
 impl RawMemory for PinnedMemory {
     /// The address is the host's.
     fn reserve(&mut self, bytes: usize) -> Option<u64> {
-        if !left::admit(bytes) {
+        if !system_memory::admit(bytes) {
             return None;
         }
         kept(pin(self.context, bytes).map(|address| address.as_ptr() as u64), &mut self.failure)

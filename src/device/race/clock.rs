@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use std::collections::VecDeque;
 use std::fmt;
 
-/// A stream as scripts know it: `number` 0 is its device's default stream.
+/// A stream as scripts number it: `number` 0 is its device's default stream.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct StreamName {
     pub device: DeviceId,
@@ -16,7 +16,7 @@ pub struct StreamName {
 }
 
 impl StreamName {
-    /// The number of the stream that a device's copies ahead go over; scripts do not see it.
+    /// The number of the stream of a device's prefetch copies; scripts do not see it.
     pub const COPIES: u32 = u32::MAX;
 }
 
@@ -29,7 +29,7 @@ impl fmt::Display for StreamName {
     }
 }
 
-/// A stream's component in every clock.
+/// The index of a stream's component in every clock.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Lane(pub(super) u32);
 
@@ -38,7 +38,7 @@ pub struct Lane(pub(super) u32);
 pub(super) struct Clock(SmallVec<[u64; 8]>);
 
 impl Clone for Clock {
-    /// Not: derived. A small vector's own `clone` goes element by element.
+    /// Not: derived. The `clone` of `SmallVec` copies element by element.
     fn clone(&self) -> Clock {
         Clock(SmallVec::from_slice(&self.0))
     }
@@ -57,7 +57,7 @@ impl Clock {
         *component = (*component).max(to);
     }
 
-    /// The pointwise maximum; says whether anything rose.
+    /// Takes the elementwise maximum; says whether anything changed.
     fn join(&mut self, other: &Clock) -> bool {
         if self.0.len() < other.0.len() {
             self.0.resize(other.0.len(), 0);
@@ -71,34 +71,34 @@ impl Clock {
     }
 }
 
-/// What an event stands for: the work queued before it was recorded.
+/// The clock of an event: what precedes the work after it, i.e. the work queued before it was recorded.
 #[derive(Clone, Debug)]
 pub struct EventClock(Clock);
 
-/// Bound: waits that a stream remembers for [`Clocks::host_wait`] on past work while the host has not caught
-/// up; beyond it, such a wait is taken to order less than it does.
+/// Bound: past waits that a stream remembers for [`Clocks::host_wait`] on work that the host has not waited for yet; a
+/// host wait for older work is taken to order less than it does.
 const REMEMBERED_WAITS: usize = 64;
-/// Bound: components of the clocks that a stream so remembers, 32 KiB, but for a few waits in any case: a thousand
-/// streams have clocks of a thousand components each.
+/// Bound: components of all clocks that a stream remembers, 32 KiB, but always at least a few waits: with a thousand
+/// streams a clock has a thousand components.
 const REMEMBERED_COMPONENTS: usize = 1 << 12;
 const LEAST_WAITS: usize = 8;
 
 struct Stream {
     name: StreamName,
-    /// Its accesses so far; the clock's own component is brought up to it when others look.
+    /// Its accesses so far; its component of `clock` is updated to it only when others read the clock.
     own: u64,
     clock: Clock,
-    /// After how many accesses the clock rose, and to what. Ascending.
+    /// After how many accesses the clock changed, and the clock then. Ascending.
     waits: VecDeque<(u64, Clock)>,
-    /// The last access that others may have learnt of.
+    /// The last access that another stream or the host may be ordered after.
     released: u64,
     retired: bool,
 }
 
 /// The clocks of all streams of a session, and of its host thread.
 ///
-/// What the host has waited for is before everything that is queued later, on whichever stream; so streams
-/// need not learn of it, and every question looks at the host's clock too.
+/// What the host has waited for precedes everything that is queued later, on any stream; so it is not copied into the
+/// streams' clocks, and every comparison reads the host's clock too.
 #[derive(Default)]
 pub struct Clocks {
     streams: Vec<Stream>,
@@ -154,8 +154,8 @@ impl Clocks {
         EventClock(stream.clock.clone())
     }
 
-    /// What is queued on the stream from now on comes after the event.
-    /// An event that was never recorded has no clock, and waiting for it orders nothing.
+    /// Work queued on the stream from now on comes after the event. An event that was never recorded has no clock, and
+    /// waiting for it orders nothing.
     pub fn wait(&mut self, lane: Lane, event: &EventClock) {
         join_logged(&mut self.streams[lane.0 as usize], lane, &event.0, &self.host);
     }
@@ -206,7 +206,8 @@ impl Clocks {
         self.host.get(lane) >= epoch
     }
 
-    /// Whether nobody can have learnt of the first access and not of the second, a later one of its stream.
+    /// Whether no stream can be ordered after the first access without being ordered after later ones of the same
+    /// stream.
     pub(super) fn are_inseparable(&self, lane: u32, first: u64) -> bool {
         first > self.streams[lane as usize].released
     }
@@ -216,10 +217,10 @@ fn join_logged(stream: &mut Stream, lane: Lane, clock: &Clock, host: &Clock) {
     if !stream.clock.join(clock) {
         return;
     }
-    // Questions about accesses that the host knows are never asked; one entry before them must stay.
+    // Accesses that the host has waited for are never looked up; one entry before them must stay.
     let known = host.get(lane.0);
-    let most = (REMEMBERED_COMPONENTS / stream.clock.0.len().max(1)).clamp(LEAST_WAITS, REMEMBERED_WAITS);
-    while stream.waits.get(1).is_some_and(|(at, _)| *at <= known) || stream.waits.len() >= most {
+    let max_waits = (REMEMBERED_COMPONENTS / stream.clock.0.len().max(1)).clamp(LEAST_WAITS, REMEMBERED_WAITS);
+    while stream.waits.get(1).is_some_and(|(at, _)| *at <= known) || stream.waits.len() >= max_waits {
         stream.waits.pop_front();
     }
     stream.waits.push_back((stream.own, stream.clock.clone()));

@@ -1,7 +1,7 @@
 //! The accesses to one buffer that still matter.
 //!
-//! An access no longer matters when everything that could conflict with it also conflicts with a later one
-//! that is ordered after it and covers it, or when the host has waited for it.
+//! An access no longer matters when everything that could conflict with it also conflicts with a later one that is
+//! ordered after it and subsumes it, or when the host has waited for it.
 
 use super::clock::{Clocks, Lane};
 use super::region::Region;
@@ -36,7 +36,7 @@ struct Access {
     origin: Origin,
     op: &'static str,
     region: Region,
-    /// Of the whole buffer, and in conflict with nothing before it.
+    /// It accesses the whole buffer and had no conflict with earlier accesses.
     is_settled: bool,
 }
 
@@ -45,8 +45,8 @@ impl Access {
         (self.kind == Kind::Write || kind == Kind::Write) && self.region.overlaps(region)
     }
 
-    /// Whether whatever conflicts with `other` conflicts with this.
-    fn covers(&self, other: &Access) -> bool {
+    /// Whether everything that conflicts with `other` also conflicts with this.
+    fn subsumes(&self, other: &Access) -> bool {
         (self.kind == Kind::Write || other.kind == Kind::Read) && self.region.contains(&other.region)
     }
 }
@@ -58,19 +58,20 @@ enum Owner {
     Several,
 }
 
-/// Bound: accesses to parts of a buffer that are looked through when the list is cleaned up the first time.
+/// Bound: length of the list of accesses to parts of a buffer at its first cleanup.
 const FIRST_CLEANUP: usize = 32;
-/// Bound: accesses remembered of one buffer. They pile up only where a script touches hundreds of different
-/// parts with events between and its host waits for none; the older half is then forgotten, so that a race
-/// with one of these may be missed, but never a false one reported. Joined parts count as done when the last
-/// of them is: only here a host read of one part is taken to order less than it does.
+/// Bound: accesses remembered of one buffer. So many accumulate only if a script accesses hundreds of different parts
+/// with events between them and the host waits for none. The older half is then forgotten: a race with one of these is
+/// missed, but no false race is reported. Merged parts count as done when the last of them is, so a host read of one
+/// part is taken to order less than it does.
 const REMEMBERED: usize = 1024;
 
 /// What the detector knows about one buffer.
 pub struct BufferClock {
     bytes: u64,
     owner: Owner,
-    /// Only with one owner: its last write of the whole, and its last read of the whole after that.
+    /// Only while one stream has accessed the buffer: its last write of the whole, and its last read of the whole after
+    /// that.
     write: Option<Mark>,
     read: Option<Mark>,
     /// All other accesses, oldest first.
@@ -79,7 +80,7 @@ pub struct BufferClock {
 }
 
 impl BufferClock {
-    /// A buffer that nothing has touched, of so many bytes.
+    /// A buffer of this many bytes that nothing has accessed.
     pub fn new(bytes: usize) -> BufferClock {
         BufferClock {
             bytes: bytes as u64,
@@ -91,7 +92,7 @@ impl BufferClock {
         }
     }
 
-    /// A buffer of so many bytes with what was known of it while one stream alone touched the whole.
+    /// A buffer of this many bytes with the record of the time when only one stream accessed it.
     pub fn resume(bytes: usize, touches: &mut Touches) -> BufferClock {
         let mut clock = BufferClock::new(bytes);
         if touches.owner > 0 {
@@ -101,7 +102,7 @@ impl BufferClock {
         clock
     }
 
-    /// Accesses that are kept one by one.
+    /// Accesses in the list.
     #[cfg(test)]
     pub fn remembered(&self) -> usize {
         self.rest.len()
@@ -118,8 +119,8 @@ impl BufferClock {
         if self.is_whole(access) { Region::whole(self.bytes) } else { Region::of(access.layout, access.elem_bytes) }
     }
 
-    /// Turns the marks of one owner into ordinary entries.
-    fn spread(&mut self) {
+    /// Moves the marks of the single owner into the list.
+    fn move_marks_to_list(&mut self) {
         let Owner::One(lane) = self.owner else { return };
         let whole = Region::whole(self.bytes);
         let access = |kind, mark: Mark| {
@@ -134,12 +135,12 @@ impl BufferClock {
         }
     }
 
-    /// Forgets what no longer matters and joins what is the same access in several parts.
+    /// Removes accesses that no longer matter and merges parts of the same access.
     fn clean_up(&mut self, clocks: &Clocks) {
         self.rest.retain(|access| !clocks.is_done((access.lane, access.epoch)));
-        let mut kept: Vec<Access> = Vec::with_capacity(self.rest.len());
+        let mut remaining: Vec<Access> = Vec::with_capacity(self.rest.len());
         for access in self.rest.drain(..).rev() {
-            if kept.iter().any(|later| later.lane == access.lane && later.covers(&access)) {
+            if remaining.iter().any(|later| later.lane == access.lane && later.subsumes(&access)) {
                 continue;
             }
             let same = |later: &Access| {
@@ -147,26 +148,26 @@ impl BufferClock {
                     && clocks.are_inseparable(access.lane, access.epoch)
             };
             let joined = |later: &Access| if same(later) { access.region.join(&later.region) } else { None };
-            match kept.iter_mut().find_map(|later| joined(later).map(|region| (later, region))) {
+            match remaining.iter_mut().find_map(|later| joined(later).map(|region| (later, region))) {
                 Some((later, region)) => (later.region, later.is_settled) = (region, false),
-                None => kept.push(access),
+                None => remaining.push(access),
             }
         }
-        kept.reverse();
-        if kept.len() > REMEMBERED / 2 {
-            kept.drain(..kept.len() - REMEMBERED / 2);
+        remaining.reverse();
+        if remaining.len() > REMEMBERED / 2 {
+            remaining.drain(..remaining.len() - REMEMBERED / 2);
         }
-        self.cleanup_at = (2 * kept.len()).clamp(FIRST_CLEANUP, REMEMBERED) as u32;
-        self.rest = kept;
+        self.cleanup_at = (2 * remaining.len()).clamp(FIRST_CLEANUP, REMEMBERED) as u32;
+        self.rest = remaining;
     }
 
-    /// A stream reads the whole once more, as it did when nothing was in conflict, and nobody has written since: what
-    /// was ordered then is ordered now, and the new read stands for the old one. False for any other read.
-    fn reads_again(&mut self, lane: Lane, access: &Use, epoch: u64) -> bool {
+    /// Fast path for a stream that reads the whole buffer again, after a read without conflict and without a write
+    /// since: what was ordered then is ordered now, and the new read replaces the old one. False for any other read.
+    fn read_again(&mut self, lane: Lane, access: &Use, epoch: u64) -> bool {
         if self.owner != Owner::Several {
             return false;
         }
-        // Mostly it is the last access, since a stream that reads once reads in a loop.
+        // Usually it is the last access in the list: one stream reads in a loop.
         if let Some(known) = self.rest.last_mut()
             && (known.kind, known.lane, known.is_settled) == (Kind::Read, lane.0, true)
         {
@@ -179,7 +180,7 @@ impl BufferClock {
                 Kind::Write => return false,
                 Kind::Read if known.lane == lane.0 && known.is_settled => {
                     (known.epoch, known.origin, known.op) = (epoch, access.origin, access.op);
-                    // The oldest stay first.
+                    // Keeps the list in order of age.
                     self.rest[at..].rotate_left(1);
                     return true;
                 }
@@ -205,8 +206,8 @@ impl Clocks {
         self.access_known(buffer, lane, access, is_whole)
     }
 
-    /// Notes an access that `lane` makes now, and returns the latest one that it is not ordered after. `is_whole`:
-    /// the access is to the whole buffer.
+    /// Records an access of `lane`, and returns the latest earlier one that conflicts with it. `is_whole`: the access
+    /// is to the whole buffer.
     ///
     /// Cost: 8 ns for a buffer that one stream alone touches as a whole, 33 ns for one that three streams read,
     /// 65 to 150 ns for parts of one written in a loop (EPYC Zen 5).
@@ -219,7 +220,7 @@ impl Clocks {
         is_whole: bool,
     ) -> Option<Conflict> {
         let epoch = self.tick(lane);
-        if is_whole && access.kind == Kind::Read && buffer.reads_again(lane, access, epoch) {
+        if is_whole && access.kind == Kind::Read && buffer.read_again(lane, access, epoch) {
             return None;
         }
         if buffer.owner == Owner::Nobody {
@@ -257,13 +258,13 @@ impl Clocks {
             buffer.push(new, self);
             return None;
         }
-        buffer.spread();
+        buffer.move_marks_to_list();
         buffer.owner = Owner::Several;
         let conflict = self.find(&buffer.rest, lane, &new);
         let new = Access { is_settled: is_whole && conflict.is_none(), ..new };
         buffer.rest.retain(|old| {
             let before = (old.lane, old.epoch);
-            !(self.is_done(before) || self.is_before(before, lane) && new.covers(old))
+            !(self.is_done(before) || self.is_before(before, lane) && new.subsumes(old))
         });
         if buffer.rest.iter().all(|old| old.lane == lane.0) {
             buffer.owner = Owner::One(lane.0);
@@ -272,7 +273,7 @@ impl Clocks {
         conflict
     }
 
-    /// Notes an access to a whole buffer that no other stream has touched; false when it is another kind of access.
+    /// Records an access to a whole buffer that no other stream has accessed; false if it is another kind of access.
     #[inline]
     pub fn touch(&mut self, touches: &mut Touches, lane: Lane, kind: Kind, origin: Origin, op: &'static str) -> bool {
         if touches.history.is_some() || (touches.owner != 0 && touches.owner != lane.0 + 1) {
@@ -287,19 +288,19 @@ impl Clocks {
         true
     }
 
-    /// Whether only this stream has touched the buffer, each time as a whole.
+    /// Whether only this stream has accessed the buffer, each time as a whole.
     pub fn is_alone(&self, touches: &Touches, lane: Lane) -> bool {
         touches.history.is_none() && (touches.owner == 0 || touches.owner == lane.0 + 1)
     }
 
-    /// The host waits for the last write of the stream that alone touches a buffer.
+    /// The host waits for the last write of the only stream that has accessed a buffer.
     pub fn host_read_alone(&mut self, touches: &Touches) {
         if let (Some(lane), Some(mark)) = (touches.owner.checked_sub(1), touches.write) {
             self.host_wait(Lane(lane), mark.epoch);
         }
     }
 
-    /// As [`Clocks::access_known`], but only asks: for an operation that is refused when there is a conflict.
+    /// As [`Clocks::access_known`], but records nothing: for an operation that is refused if there is a conflict.
     pub fn conflict(&self, buffer: &mut BufferClock, lane: Lane, access: &Use) -> Option<Conflict> {
         if buffer.owner == Owner::Nobody || buffer.owner == Owner::One(lane.0) {
             return None;
@@ -310,7 +311,7 @@ impl Clocks {
         }
         let Use { kind, origin, op, .. } = *access;
         let new = Access { kind, lane: lane.0, epoch: 0, origin, op, region, is_settled: false };
-        buffer.spread();
+        buffer.move_marks_to_list();
         self.find(&buffer.rest, lane, &new)
     }
 
@@ -326,7 +327,7 @@ impl Clocks {
         Some(Conflict { earlier: side(old), later: side(new) })
     }
 
-    /// The host waits for whatever wrote these elements, as it does before it reads them.
+    /// The host waits for the writes of these elements, as it does before it reads them.
     pub fn host_read(&mut self, buffer: &BufferClock, layout: &Layout, elem_bytes: usize) {
         let region = Region::of(layout, elem_bytes);
         if let (Owner::One(lane), Some(mark)) = (buffer.owner, buffer.write) {

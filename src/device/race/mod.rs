@@ -4,12 +4,16 @@
 //! C. Flanagan and S. Freund 2009). A pure state machine: it knows no device queue, no memory and no time,
 //! and what it says about a program is the same on every run.
 //!
-//! - [`Clocks`] holds what each stream and the host are known to come after. Recording an event copies a
-//!   stream's clock, waiting joins one, and a host that waited passes what it knows to all work queued later.
-//! - [`BufferClock`] holds the accesses to one buffer that still matter. While one stream touches the buffer,
-//!   and touches all of it, that is one mark for the last write and one for the last read.
-//! - [`Region`] is a set of bytes, and decides overlap of strided layouts exactly.
-//! - [`Conflict`] carries both accesses, [`Conflict::diagnose`] tells the user, [`Reported`] tells once.
+//! - [`Clocks`] (`clock.rs`) has the vector clock of each stream and of the host. Recording an event copies a stream's
+//!   clock, waiting for one takes the elementwise maximum, and what the host has waited for precedes all work queued
+//!   later.
+//! - [`BufferClock`] (`history.rs`) has the accesses to one buffer that still matter, and finds the conflict of a new
+//!   one. While one stream alone accesses the buffer, and always all of it, that is one mark for the last write and one
+//!   for the last read ([`Touches`], `touches.rs`).
+//! - [`Region`] (`region.rs`) is the set of bytes of a strided layout; `overlap.rs` decides exactly whether two
+//!   overlap.
+//! - [`Conflict`] (`report.rs`) has both accesses, [`Conflict::diagnose`] makes the message, [`Reported`] suppresses
+//!   repetitions.
 
 mod clock;
 mod history;

@@ -1,4 +1,4 @@
-//! A set of bytes inside a buffer: what a strided layout touches.
+//! A set of bytes inside a buffer: the elements of a strided layout.
 //!
 //! Knows no streams and no accesses.
 
@@ -15,8 +15,8 @@ pub(super) struct Repeat {
 
 /// `run` bytes from `start`, repeated along every entry of `repeats`.
 ///
-/// Invariant: counts are at least 2, strides ascend and exceed `run`; what could be said with a longer run or
-/// fewer repeats is said so. Dims of size 1, stride 0 or in another order make no difference.
+/// Invariant: counts are at least 2, strides ascend and exceed `run`; the run is as long and the repeats as few as
+/// possible. Dims of size 1 or stride 0 and the order of dims make no difference.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Region {
     pub(super) start: u64,
@@ -51,18 +51,18 @@ impl Region {
 
     fn normal(start: u64, mut run: u64, mut repeats: SmallVec<[Repeat; 2]>) -> Region {
         repeats.sort_unstable_by_key(|repeat| repeat.stride);
-        let mut kept: SmallVec<[Repeat; 2]> = SmallVec::new();
+        let mut merged: SmallVec<[Repeat; 2]> = SmallVec::new();
         for Repeat { stride, count } in repeats {
-            match kept.last_mut() {
+            match merged.last_mut() {
                 None if stride <= run => run += stride * (count - 1),
                 // An arithmetic progression of progressions that touch is one progression.
                 Some(last) if stride % last.stride == 0 && stride / last.stride <= last.count => {
                     last.count += stride / last.stride * (count - 1);
                 }
-                _ => kept.push(Repeat { stride, count }),
+                _ => merged.push(Repeat { stride, count }),
             }
         }
-        Region { start, run, repeats: kept }
+        Region { start, run, repeats: merged }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -74,13 +74,13 @@ impl Region {
         self.start + self.run + self.repeats.iter().map(|repeat| repeat.stride * (repeat.count - 1)).sum::<u64>()
     }
 
-    /// True only if every byte of `other` is in this; false may also mean that it is not obvious.
+    /// True only if every byte of `other` is in this; false may also mean that the quick check did not find it.
     pub fn contains(&self, other: &Region) -> bool {
         let within = self.start <= other.start && other.end() <= self.end();
         within && (self.repeats.is_empty() || self == other)
     }
 
-    /// The union, when one region can say it exactly and it is found at a glance.
+    /// The union, if it is exactly one region and a quick check finds it.
     pub(super) fn join(&self, other: &Region) -> Option<Region> {
         let (low, high) = if self.start <= other.start { (self, other) } else { (other, self) };
         if low.contains(high) {
@@ -94,7 +94,7 @@ impl Region {
             let run = low.run.max(apart + high.run);
             return Some(Region::normal(low.start, run, low.repeats.clone()));
         }
-        // One more copy of the same at either end, or the second of two.
+        // One more repeat at either end, or the second of two.
         let (last, inner) = match (low.repeats.split_last(), high.repeats.split_last()) {
             _ if low.run != high.run => return None,
             _ if low.repeats == high.repeats => (Repeat { stride: apart, count: 1 }, &low.repeats[..]),
@@ -117,6 +117,6 @@ impl Region {
         if self.repeats.is_empty() && other.repeats.is_empty() {
             return true;
         }
-        overlap::meet(self, other)
+        overlap::overlap(self, other)
     }
 }

@@ -1,4 +1,4 @@
-//! What is reported about a race, once.
+//! The report about a race, each once.
 
 use super::clock::StreamName;
 use super::history::Kind;
@@ -17,7 +17,7 @@ pub struct Side {
     pub op: &'static str,
 }
 
-/// Two accesses to a common element, one of them a write, with nothing ordering them.
+/// Two accesses to a common element, one of them a write, that nothing orders.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Conflict {
     /// The one that was queued first.
@@ -26,8 +26,8 @@ pub struct Conflict {
 }
 
 impl Conflict {
-    /// The call that was forgotten, to be written before the later access. `variable` gives the script's
-    /// expression for a stream, where it has one.
+    /// The missing call, to be inserted before the later access. `variable` gives the script's expression for a stream,
+    /// if it has one.
     pub fn missing_call(&self, variable: impl Fn(StreamName) -> Option<String>) -> String {
         let waiter = variable(self.later.stream).unwrap_or_else(|| "current_stream()".to_string());
         let waited = self.earlier.stream;
@@ -42,8 +42,8 @@ impl Conflict {
         format!("{waiter}.wait_stream({waited});")
     }
 
-    /// The warning E0501; the caller makes it an error where that was asked for.
-    /// The later access is the primary label.
+    /// The warning E0501; the caller turns it into an error where the session is set so. The later access is the
+    /// primary label.
     pub fn diagnose(
         &self,
         variable: impl Fn(StreamName) -> Option<String>,
@@ -79,7 +79,7 @@ impl Conflict {
 pub struct Reported(BTreeSet<(u16, u16)>);
 
 impl Reported {
-    /// True once for each pair of lines, whichever comes first; always for accesses that no line made.
+    /// True once for each pair of lines, in either order; always for accesses without a line.
     pub fn is_new(&mut self, conflict: &Conflict) -> bool {
         let lines = [conflict.earlier, conflict.later].map(|side| side.origin.user.line());
         lines == [0, 0] || self.0.insert((lines[0].min(lines[1]), lines[0].max(lines[1])))

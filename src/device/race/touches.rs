@@ -1,19 +1,19 @@
-//! What lies in a buffer for the race detector.
+//! The race detector's record in each buffer.
 
 use super::history::BufferClock;
 use crate::base::span::Origin;
 
-/// What the race detector knows about a buffer.
+/// The race detector's record of a buffer.
 ///
-/// Most buffers are touched by one stream, which reads and writes the whole: that costs no allocation.
+/// Most buffers are accessed by one stream, which reads and writes the whole: that costs no allocation.
 #[derive(Default)]
 pub struct Touches {
-    /// 1 + the lane of that stream; 0 before any touched it.
+    /// 1 + the lane of that stream; 0 before the first access.
     pub owner: u32,
     /// Its last write, and its last read after that.
     pub write: Option<Touch>,
     pub read: Option<Touch>,
-    /// Everything, once there is more to know than that.
+    /// The full record, once another stream or a part of the buffer is accessed.
     pub history: Option<Box<BufferClock>>,
 }
 

@@ -46,12 +46,12 @@ impl<T: Real> Sample<'_, T> {
     /// Logarithms of the sums over all paths from the start into each state, `[steps, states]`.
     fn forward(&self) -> Vec<f64> {
         let states = self.states();
-        let mut alpha = guard::list(self.steps.saturating_mul(states), f64::NEG_INFINITY);
+        let mut alpha = guard::filled(self.steps.saturating_mul(states), f64::NEG_INFINITY);
         for (state, alpha) in alpha.iter_mut().enumerate().take(states.min(2)) {
             *alpha = self.log(0, self.label(state));
         }
         for step in 1..self.steps {
-            guard::look();
+            guard::check();
             let (before, now) = alpha[(step - 1) * states..].split_at_mut(states);
             for state in 0..states {
                 let mut sum = before[state];
@@ -70,13 +70,13 @@ impl<T: Real> Sample<'_, T> {
     /// The same from each state, its own step included, to the end.
     fn backward(&self) -> Vec<f64> {
         let states = self.states();
-        let mut beta = guard::list(self.steps.saturating_mul(states), f64::NEG_INFINITY);
+        let mut beta = guard::filled(self.steps.saturating_mul(states), f64::NEG_INFINITY);
         let last = (self.steps - 1) * states;
         for state in states.saturating_sub(2)..states {
             beta[last + state] = self.log(self.steps - 1, self.label(state));
         }
         for step in (0..self.steps - 1).rev() {
-            guard::look();
+            guard::check();
             let (now, after) = beta[step * states..].split_at_mut(states);
             for state in 0..states {
                 let mut sum = after[state];
@@ -113,9 +113,9 @@ impl<T: Real> Sample<'_, T> {
             return;
         }
         let states = self.states();
-        let mut sums = guard::list(classes, f64::NEG_INFINITY);
+        let mut sums = guard::filled(classes, f64::NEG_INFINITY);
         for step in 0..self.steps {
-            guard::look();
+            guard::check();
             sums.fill(f64::NEG_INFINITY);
             for state in 0..states {
                 let sum = &mut sums[self.label(state) as usize];

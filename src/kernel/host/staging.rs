@@ -89,7 +89,7 @@ impl<T: Copy + Default> Scratch<T> {
 impl<T> Drop for Scratch<T> {
     fn drop(&mut self) {
         let (ptr, bytes) = (self.ptr, self.bytes);
-        guard::give_back(self.need);
+        guard::release(self.need);
         let cached = CACHE.try_with(|cached| {
             let mut cached = cached.borrow_mut();
             let total: usize = cached.0.iter().map(|block| block.1).sum();

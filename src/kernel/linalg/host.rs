@@ -96,7 +96,7 @@ fn for_each(threads: &Threads, count: usize, sizes: [usize; 3], each: impl Fn(us
     if count < threads.count() && size >= PARALLEL_SIZE {
         let par = Par::rayon(threads.count());
         let one = |i| {
-            guard::look();
+            guard::check();
             each(i, par);
         };
         threads.install(|| (0..count).for_each(one));
@@ -112,9 +112,9 @@ fn afford(threads: &Threads, count: usize, [m, n, k]: [usize; 3]) {
     let elements = product(m, n).saturating_add(product(n, k)).saturating_add(product(m, k));
     guard::admit(elements.saturating_mul(2 * size_of::<f64>()));
     let one = Duration::from_secs_f64(product(product(m, n), k) as f64 * FLOPS / (SPEED * threads.count() as f64));
-    guard::afford(one);
+    guard::require_time(one);
     if one.saturating_mul(u32::try_from(count).unwrap_or(u32::MAX)) > APART {
-        guard::set_apart();
+        guard::detach();
     }
 }
 

@@ -190,7 +190,7 @@ unsafe fn mean(call: &Call<'_>, from: Planes, to: Planes, windows: &Windows) {
 #[inline]
 fn rows_of(size: [usize; 3], [d, h, w]: [&Window; 3], mut each: impl FnMut(std::ops::Range<usize>)) {
     if d.span() * h.span() * w.span() > LONG {
-        guard::look();
+        guard::check();
     }
     for i in d.positions() {
         for j in h.positions() {

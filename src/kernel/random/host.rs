@@ -187,11 +187,11 @@ fn block(draw: Draw, class: Class) -> &'static [BlockFn; 3] {
 pub unsafe fn randperm(call: &Call<'_>) {
     let Some(view) = call.outputs.first() else { return };
     let n = view.numel();
-    let mut order = guard::room(n);
+    let mut order = guard::with_capacity(n);
     order.extend(0..n as i64);
     for i in (1..n).rev() {
         // Bound: swaps between two looks; each may miss the caches.
-        guard::look_at(i, 1 << 14);
+        guard::check_every(i, 1 << 14);
         let word = rng::word64(call.seed, call.offset, i as u64);
         order.swap(i, rng::below(word, 0, i as u64 + 1) as usize);
     }

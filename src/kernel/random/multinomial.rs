@@ -35,7 +35,7 @@ pub unsafe fn multinomial(call: &Call<'_>) {
         return;
     }
     for (r, (row, picked)) in from.chunks_exact(categories).zip(out.chunks_exact_mut(samples)).enumerate() {
-        guard::look_at(r, 256);
+        guard::check_every(r, 256);
         let bad = row.iter().position(|p| !(p.is_finite() && *p >= 0.0));
         let positive = row.iter().filter(|p| **p > 0.0).count();
         if bad.is_some() || positive == 0 || (!replacement && positive < samples) {
@@ -55,14 +55,14 @@ fn uniform(call: &Call<'_>, element: usize) -> f64 {
 
 fn with_replacement(call: &Call<'_>, row: &[f64], picked: &mut [i64], first: usize) {
     let mut sum = 0.0;
-    let mut cumulated = guard::room(row.len());
+    let mut cumulated = guard::with_capacity(row.len());
     cumulated.extend(row.iter().map(|p| {
         sum += p;
         sum
     }));
     let last = row.iter().rposition(|p| *p > 0.0).unwrap_or(0);
     for (k, pick) in picked.iter_mut().enumerate() {
-        guard::look_at(k, 4096);
+        guard::check_every(k, 4096);
         let at = uniform(call, first + k) * sum;
         // Rounding can bring u · sum up to the sum itself.
         *pick = cumulated.partition_point(|c| *c <= at).min(last) as i64;
@@ -70,9 +70,9 @@ fn with_replacement(call: &Call<'_>, row: &[f64], picked: &mut [i64], first: usi
 }
 
 fn without_replacement(call: &Call<'_>, row: &[f64], picked: &mut [i64], first: usize) {
-    let mut keys: Vec<(f64, i64)> = guard::room(row.len());
+    let mut keys: Vec<(f64, i64)> = guard::with_capacity(row.len());
     for (c, p) in row.iter().enumerate().filter(|(_, p)| **p > 0.0) {
-        guard::look_at(c, 4096);
+        guard::check_every(c, 4096);
         keys.push((-(-uniform(call, first + c)).ln_1p() / p, c as i64));
     }
     let order = |a: &(f64, i64), b: &(f64, i64)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1));

@@ -200,7 +200,7 @@ impl Plan<'_> {
         let mut at = span.start;
         let mut runs = 0;
         while at < span.end {
-            guard::look_at(runs, LOOKS);
+            guard::check_every(runs, LOOKS);
             let mut rows = 0;
             for (k, piece) in pieces.clone().enumerate() {
                 let grid = cut.grid(piece);
@@ -286,7 +286,7 @@ impl Plan<'_> {
             }
         }
         for (done, n) in span.clone().enumerate() {
-            guard::look_at(done, LOOKS);
+            guard::check_every(done, LOOKS);
             let mut rows = 0;
             for (k, piece) in pieces.clone().enumerate() {
                 let grid = cut.grid(piece);

@@ -125,7 +125,7 @@ impl Plan<'_> {
         totals.clear();
         totals.extend(self.tasks.iter().map(|task| (task.kernels.identity, first as i64)));
         for n in span {
-            guard::look_at(n, TILES);
+            guard::check_every(n, TILES);
             let (start, count) = (n * full, full.min(size - n * full));
             for (task, total) in self.tasks.iter().zip(totals.iter_mut()) {
                 // SAFETY: the row has `size` elements, one after the other.
@@ -160,7 +160,7 @@ impl Plan<'_> {
             total.1 = position;
         }
         for n in span.clone() {
-            guard::look_at(n, TILES);
+            guard::check_every(n, TILES);
             // SAFETY: the place is one of the grid of `run`, whose offsets lie in its views (this function's contract).
             unsafe { tiles.run(&place) };
             let count = place.counts.iter().product::<usize>();

@@ -122,10 +122,10 @@ struct Inverse {
 
 impl Inverse {
     fn new(table: &[usize], size: usize, stride: isize) -> Inverse {
-        let mut starts = guard::list(size + 1, 0);
+        let mut starts = guard::filled(size + 1, 0);
         table.iter().for_each(|&i| starts[i + 1] += 1);
         (0..size).for_each(|i| starts[i + 1] += starts[i]);
-        let (mut next, mut places) = (starts.clone(), guard::list(table.len(), 0));
+        let (mut next, mut places) = (starts.clone(), guard::filled(table.len(), 0));
         for (o, &i) in table.iter().enumerate() {
             places[next[i]] = o as isize * stride;
             next[i] += 1;

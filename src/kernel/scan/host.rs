@@ -368,7 +368,7 @@ unsafe fn one<V: Value, S: Scan<V>>(row: &Row<'_, V>, length: usize, threads: &T
     }
     let count = length.div_ceil(UNIT);
     let end = |u: usize| Ord::min(length, (u + 1) * UNIT);
-    let mut totals = guard::list(count, S::START);
+    let mut totals = guard::filled(count, S::START);
     let slots = Ptr::new(totals.as_mut_ptr());
     threads.split(count, 8, |range| {
         for u in range {

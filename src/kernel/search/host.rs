@@ -95,9 +95,9 @@ pub unsafe fn histc(call: &Call<'_>) {
         let round = |value: f64| T::from_f64(value).to_f64();
         let (low, high) = (round(low), round(high));
         let (span, parts) = (round(high - low), round(bins as f64));
-        let totals = Mutex::new(guard::list(bins, 0u64));
+        let totals = Mutex::new(guard::filled(bins, 0u64));
         call.threads.split(walk.numel, 64 * 1024, |range| {
-            let mut counts = guard::list(bins, 0u64);
+            let mut counts = guard::filled(bins, 0u64);
             walk.pieces(range, |_, [offset], n| for i in 0..n as isize {
                 // SAFETY: the walk stays inside the input.
                 let value = unsafe { *from.at(offset + i * stride) }.to_f64();

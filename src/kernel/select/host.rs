@@ -66,7 +66,7 @@ impl Mask {
 /// How many elements of each chunk are not zero.
 unsafe fn counts(mask: &Mask, threads: &Threads) -> Vec<usize> {
     let n = mask.walk.numel;
-    let mut counts: Vec<AtomicUsize> = guard::room(n.div_ceil(CHUNK));
+    let mut counts: Vec<AtomicUsize> = guard::with_capacity(n.div_ceil(CHUNK));
     counts.resize_with(n.div_ceil(CHUNK), AtomicUsize::default);
     threads.split(n, CHUNK, |range| {
         let mut buffer = [0u8; 1024];
@@ -85,7 +85,7 @@ unsafe fn counts(mask: &Mask, threads: &Threads) -> Vec<usize> {
 /// The sum before each chunk, and of all.
 fn starts(counts: &[usize]) -> Vec<usize> {
     let mut sum = 0;
-    let mut starts = guard::room(counts.len() + 1);
+    let mut starts = guard::with_capacity(counts.len() + 1);
     starts.push(0);
     starts.extend(counts.iter().map(|count| {
         sum += count;

@@ -76,8 +76,8 @@ impl<M: RawMemory> RawMemory for Settled<M> {
         self.raw.total().min(self.limit)
     }
 
-    fn left(&self) -> usize {
-        self.raw.left()
+    fn available(&self) -> usize {
+        self.raw.available()
     }
 }
 

@@ -8,7 +8,7 @@
 
 use crate::device::lent::Lent;
 use crate::kernel::abi::{Call, Faults, HostFn, RawView};
-use crate::kernel::apart;
+use crate::kernel::detached;
 use crate::kernel::fused::host as fused;
 use crate::kernel::guard::{self, End};
 use crate::kernel::program::Program;
@@ -90,14 +90,14 @@ pub fn run_fused(
 pub fn run_kernel(host: HostFn, call: &Call<'_>, ward: &Ward<'_>) -> Result<(), End> {
     // SAFETY: the invariant of this file; the row that named the kernel gave it the views that it takes.
     let done = guard::under(ward, || unsafe { host(call) });
-    if done != Err(End::Apart) {
+    if done != Err(End::Detach) {
         return done;
     }
-    let bytes = apart::bytes(call);
+    let bytes = detached::bytes(call);
     let lease = ward.lease(bytes).ok_or(End::NoMemory(bytes))?;
     // SAFETY: the row named the kernel for the views of `call`, which nobody else uses (the invariant of this file);
     // nothing was written yet.
-    unsafe { apart::run(host, call, ward, Box::new(lease)) }
+    unsafe { detached::run(host, call, ward, Box::new(lease)) }
 }
 
 /// The same memory where it is no host's.

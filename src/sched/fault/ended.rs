@@ -16,14 +16,14 @@ impl Runtime {
     /// An error where the script has to end: for what goes on for long between two steps of the interpreter. Costs one load.
     #[inline]
     pub fn heed(&self) -> Result<()> {
-        if self.options.stop.has_signs() { self.heed_signs() } else { Ok(()) }
+        if self.options.stop.has_signals() { self.heed_signs() } else { Ok(()) }
     }
 
     #[cold]
     #[inline(never)]
     fn heed_signs(&self) -> Result<()> {
         let stop = &self.options.stop;
-        match (stop.is_asked(), stop.look()) {
+        match (stop.is_requested(), stop.check_alarm()) {
             (true, _) => Err(Diag::error(code::INTERRUPTED, "the script was interrupted")),
             (_, true) => Err(Diag::error(code::LIMIT_TIME, "the time for this script is over")),
             _ => Ok(()),
@@ -34,13 +34,13 @@ impl Runtime {
     #[cold]
     pub(in crate::sched) fn ended(&self, end: &End, node: &Node, place: &str) -> Arc<Diag> {
         let diag = match end {
-            End::Asked => return self.left_out(node),
+            End::Interrupted => return self.left_out(node),
             End::NoTime => {
                 let text = format!("`{}` would take longer than the time that is left for the script", node.name);
                 Diag::error(code::LIMIT_TIME, text)
             }
             // It never ends a step: see `run_kernel`.
-            End::Apart => return self.left_out(node),
+            End::Detach => return self.left_out(node),
             End::NoMemory(bytes) => {
                 let limit = self.options.limit_of(DeviceId::Cpu);
                 memory::no_scratch(node.name, *bytes, self.room.is_limited_to(limit))
@@ -57,7 +57,7 @@ impl Runtime {
 
     /// Why a node was not computed, when the script was to end before its turn or in the midst of it.
     pub(in crate::sched) fn left_out(&self, node: &Node) -> Arc<Diag> {
-        let diag = match self.options.stop.ends_by_time() {
+        let diag = match self.options.stop.ended_by_timeout() {
             true => Diag::error(code::LIMIT_TIME, "the time for the script was over before this was computed"),
             false => Diag::error(code::INTERRUPTED, "the script was interrupted before this was computed"),
         };

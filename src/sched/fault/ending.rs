@@ -33,7 +33,7 @@ impl Runtime {
         let under_way = state.ledger.entries.iter().flat_map(|entry| &entry.nodes);
         let is_wanted = pending.chain(under_way).any(live);
         if !is_wanted {
-            self.options.stop.leave_out();
+            self.options.stop.drop_queued();
             self.flush_all(&mut state);
         }
         self.options.stop.begin(None);

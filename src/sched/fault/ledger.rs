@@ -358,7 +358,7 @@ impl Runtime {
         if passed {
             return Ok(());
         }
-        Err(match self.options.stop.is_asked() {
+        Err(match self.options.stop.is_requested() {
             true => Diag::error(code::INTERRUPTED, "interrupted while waiting for a device"),
             false => Diag::error(code::LIMIT_TIME, "the time for this script was over while it waited for a device"),
         })

@@ -10,7 +10,7 @@ use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Focus};
 use crate::base::span::{Origin, Site};
 use crate::device::cache::{AllocError, Block, Cache, OutOfMemory, RawMemory, StreamPoint};
-use crate::device::left;
+use crate::device::system_memory;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -42,7 +42,7 @@ impl Room {
             let after = scratch.checked_add(bytes)?;
             (after.saturating_add(tensors) <= self.total).then_some(after)
         };
-        left::admit(bytes) && self.scratch.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
+        system_memory::admit(bytes) && self.scratch.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok()
     }
 
     pub fn give_back(&self, bytes: usize) {

@@ -48,7 +48,7 @@ impl Drop for Lease {
 }
 
 impl Guard for Ward<'_> {
-    fn must_end(&self) -> bool {
+    fn must_stop(&self) -> bool {
         self.may_end && self.stop.drops(self.run)
     }
 
@@ -60,16 +60,16 @@ impl Guard for Ward<'_> {
         admitted
     }
 
-    fn give_back(&self, bytes: usize) {
+    fn release(&self, bytes: usize) {
         self.taken.fetch_sub(bytes, Ordering::Relaxed);
         self.room.give_back(bytes);
     }
 
-    fn left(&self) -> Option<Duration> {
-        if self.may_end { self.stop.left() } else { None }
+    fn time_left(&self) -> Option<Duration> {
+        if self.may_end { self.stop.time_left() } else { None }
     }
 
-    fn sets_apart(&self) -> bool {
+    fn may_detach(&self) -> bool {
         self.may_end
     }
 }
@@ -107,7 +107,7 @@ mod tests {
     }
 
     fn wants_much(_: &Call<'_>) {
-        drop(guard::list(1 << 30, 0u8));
+        drop(guard::filled(1 << 30, 0u8));
     }
 
     fn never_ends(call: &Call<'_>) {

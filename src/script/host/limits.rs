@@ -7,7 +7,7 @@
 use crate::base::code;
 use crate::base::diag::Diag;
 use crate::device::stop::Stop;
-use crate::device::{heap, left, metered};
+use crate::device::{heap, metered, system_memory};
 use crate::script::host::stack;
 use crate::script::host::stack::Stack;
 use crate::script::values::raise::ErrorValue;
@@ -120,8 +120,12 @@ impl Watch {
     #[inline]
     pub fn step(&self) -> Option<Dynamic> {
         // Every part of an expression is a step: what they have in common is a few comparisons.
-        let over = self.asks_heap && heap::taken_bytes() > left::heap_sure();
-        if self.counts || over || self.stop.has_signs() || self.stack.is_spent() { self.step_with_care() } else { None }
+        let over = self.asks_heap && heap::taken_bytes() > system_memory::heap_limit();
+        if self.counts || over || self.stop.has_signals() || self.stack.is_spent() {
+            self.step_with_care()
+        } else {
+            None
+        }
     }
 
     #[cold]
@@ -130,7 +134,7 @@ impl Watch {
         if self.stack.is_spent() {
             return Some(stack::spent());
         }
-        if self.stop.is_asked() {
+        if self.stop.is_requested() {
             return Some(Dynamic::from("interrupted"));
         }
         // Not: `fetch_add`. One thread at a time runs a session, and a locked instruction costs five times as much.
@@ -141,8 +145,8 @@ impl Watch {
             return Some(told(operations()));
         }
         // The alarm went off; where there is none, the clock is looked at now and then.
-        let looks = self.stop.has_signs() || (steps.is_multiple_of(CLOCK_STEPS) && limits.time.is_some());
-        if looks && self.stop.look() {
+        let looks = self.stop.has_signals() || (steps.is_multiple_of(CLOCK_STEPS) && limits.time.is_some());
+        if looks && self.stop.check_alarm() {
             return Some(told(late()));
         }
         match (limits.heap, limits.program) {
@@ -164,7 +168,7 @@ impl Watch {
 
     /// Whether the program may have so many bytes more.
     fn grows(&self, bytes: usize, limit: usize) -> Result<(), Box<Diag>> {
-        match left::heap_grows(bytes, limit) {
+        match system_memory::grow_heap(bytes, limit) {
             true => Ok(()),
             false if heap::taken_bytes().saturating_add(bytes) > limit => Err(full(limit)),
             false => Err(gone()),
@@ -190,7 +194,7 @@ impl Watch {
 
     /// Whether a host function that waits should give up.
     pub fn ended(&self) -> Option<Box<Diag>> {
-        match (self.stop.is_asked(), self.stop.is_late()) {
+        match (self.stop.is_requested(), self.stop.is_timed_out()) {
             (true, _) => Some(Diag::error(code::INTERRUPTED, "the script was interrupted")),
             (_, true) => Some(late()),
             _ => None,

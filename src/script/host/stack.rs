@@ -33,7 +33,7 @@ impl Stack {
     /// The session is entered here.
     pub fn enter(&self) {
         self.entered.store(here(), Ordering::Relaxed);
-        crate::device::heap::keep_here();
+        crate::device::heap::cache_on_this_thread();
     }
 
     /// Whether too little is left for another call.

@@ -185,7 +185,7 @@ impl Builder {
     /// Whoever interrupts this session wants nothing more of it: queued work is left out.
     #[doc(hidden)]
     pub fn ends_when_interrupted(self) -> Builder {
-        self.options.stop.make_last();
+        self.options.stop.make_final();
         self
     }
 

@@ -103,7 +103,7 @@ impl InterruptHandle {
     /// The script that runs now ends with E0803 at its next step, or in its wait for a device. Between two runs
     /// nothing happens.
     pub fn interrupt(&self) {
-        self.0.ask();
+        self.0.request();
     }
 }
 

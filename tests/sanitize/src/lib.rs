@@ -5,7 +5,7 @@
 pub mod device {
     pub mod clock;
     pub mod queues;
-    pub mod sim;
+    pub mod simulated;
     pub mod stop;
     pub mod virtual_time;
 }

@@ -131,13 +131,13 @@ fn a_wait_orders_what_came_before_and_nothing_after() {
     let mut clocks = Clocks::new();
     let (a, b) = (clocks.stream(stream(1)), clocks.stream(stream(2)));
     let rows = Layout::contiguous(&[64, 4]);
-    let mut kept = BufferClock::new(1024);
-    assert!(clocks.access(&mut kept, a, &whole(Kind::Write, &rows.select(0, 0))).is_none());
+    let mut buffer = BufferClock::new(1024);
+    assert!(clocks.access(&mut buffer, a, &whole(Kind::Write, &rows.select(0, 0))).is_none());
     clocks.wait_stream(b, a);
     for row in 1..64 {
-        assert!(clocks.access(&mut kept, a, &whole(Kind::Write, &rows.select(0, row))).is_none());
+        assert!(clocks.access(&mut buffer, a, &whole(Kind::Write, &rows.select(0, row))).is_none());
     }
-    assert!(kept.remembered() < 40, "joined");
-    assert!(clocks.access(&mut kept, b, &whole(Kind::Read, &rows.select(0, 0))).is_none());
-    assert!(clocks.access(&mut kept, b, &whole(Kind::Read, &rows.select(0, 1))).is_some());
+    assert!(buffer.remembered() < 40, "joined");
+    assert!(clocks.access(&mut buffer, b, &whole(Kind::Read, &rows.select(0, 0))).is_none());
+    assert!(clocks.access(&mut buffer, b, &whole(Kind::Read, &rows.select(0, 1))).is_some());
 }

@@ -24,7 +24,7 @@ fn wild(dice: &mut Dice, spread: usize) -> (Layout, usize) {
 #[test]
 fn overlap_is_exact() {
     let mut dice = Dice(1);
-    let (mut met, mut apart) = (0, 0);
+    let (mut overlapping, mut apart) = (0, 0);
     for case in 0..60_000 {
         let spread = [4, 12, 40][case % 3];
         let (a, b) = (wild(&mut dice, spread), wild(&mut dice, spread));
@@ -36,10 +36,10 @@ fn overlap_is_exact() {
         if first.contains(&second) {
             assert!(y.is_subset(&x), "{a:?} {b:?}");
         }
-        met += u32::from(expected);
+        overlapping += u32::from(expected);
         apart += u32::from(!expected);
     }
-    assert!(met > 5000 && apart > 5000, "{met} {apart}");
+    assert!(overlapping > 5000 && apart > 5000, "{overlapping} {apart}");
 }
 
 #[test]

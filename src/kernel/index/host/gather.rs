@@ -131,7 +131,7 @@ pub unsafe fn scatter_reduce(call: &Call<'_>) {
         }
         scatter_to(call, y, index, src, d, combine);
         if reduce == "mean" {
-            let mut counts = guard::list(y.numel(), include_self as i32);
+            let mut counts = guard::filled(y.numel(), include_self as i32);
             let view = RawView::contiguous(counts.as_mut_ptr().cast(), DType::I32, &y.shape);
             let mut one = 1i32;
             let one = RawView::contiguous((&raw mut one).cast(), DType::I32, &[]);
@@ -313,7 +313,7 @@ impl Job<'_> {
         let mut blocks = 0;
         let mut block = |first: usize, l: usize, [o, g, s]: [isize; 3], n: usize, along_dim: bool| {
             blocks += 1;
-            guard::look_at(blocks, 64);
+            guard::check_every(blocks, 64);
             let values = &mut buffer[..n];
             let steps = if along_dim { (0, dim_index, dim_src) } else { (step_out, step_index, step_src) };
             let place = |k| if along_dim { position(first, l + k) } else { position(first + k, l) };

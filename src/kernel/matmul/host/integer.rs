@@ -21,11 +21,11 @@ unsafe fn rows<T: Element>(threads: &Threads, s: Sizes, a: Matrix<T>, b: Matrix<
     let grain = (256 * 1024 / s.n.saturating_mul(s.k).max(1)).max(1);
     threads.split(s.m, grain, |range| {
         let (a, b, c) = (&a, &b, &c);
-        let mut sums = guard::list(s.n, T::ZERO);
+        let mut sums = guard::filled(s.n, T::ZERO);
         for i in range {
             sums.fill(T::ZERO);
             for k in 0..s.k {
-                guard::look_at(k, 4096);
+                guard::check_every(k, 4096);
                 // SAFETY: positions inside `a` and `b`; row `i` of `c` is this thread's.
                 unsafe {
                     let x = *a.at(i, k);

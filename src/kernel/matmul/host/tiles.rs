@@ -84,7 +84,7 @@ pub unsafe fn multiply<T: Real>(s: Sizes, a: Matrix<T>, b: Matrix<T>, c: Matrix<
                     unsafe { pack(a.from(i0, 0), m, k, rows, &mut packed_a) };
                 }
                 for j in (0..n).step_by(width) {
-                    guard::look_at(j / width, 8);
+                    guard::check_every(j / width, 8);
                     let panel = if j >= first {
                         let at = (j - first) * k;
                         Matrix { ptr: packed_b[at..].as_ptr().cast_mut(), row: width as isize, col: 1 }

@@ -48,11 +48,11 @@ pub fn max_pool_plane<T: Real>(from: Planes, windows: &Windows, even: &Even, x: 
         return;
     }
     let columns = even.outputs.clone();
-    let (mut max, mut tap) = (guard::list(columns.len(), T::ZERO), guard::list(columns.len(), T::ZERO));
+    let (mut max, mut tap) = (guard::filled(columns.len(), T::ZERO), guard::filled(columns.len(), T::ZERO));
     let mut places = Vec::new();
     let rows = ds.iter().flat_map(|d| hs.iter().map(move |h| (d, h)));
     for ((d, h), (y, at)) in rows.zip(y.chunks_exact_mut(ws.len()).zip(at.chunks_exact_mut(ws.len()))) {
-        guard::look();
+        guard::check();
         for o in (0..columns.start).chain(columns.end..ws.len()) {
             let (value, position) = largest_of(x, from.size, [d, h, &ws[o]]);
             (y[o], at[o]) = (value, position as i64);
@@ -64,7 +64,7 @@ pub fn max_pool_plane<T: Real>(from: Planes, windows: &Windows, even: &Even, x: 
         for i in d.positions() {
             for j in h.positions() {
                 if even.taps * columns.len() > LONG {
-                    guard::look();
+                    guard::check();
                 }
                 for k in 0..even.taps {
                     let start = place(i, j, first.start + k * first.step);
@@ -91,7 +91,7 @@ fn largest_of<T: Real>(x: &[T], size: [usize; 3], [d, h, w]: [&Window; 3]) -> (T
     for i in d.positions() {
         for j in h.positions() {
             if w.span() > LONG {
-                guard::look();
+                guard::check();
             }
             for k in w.positions() {
                 let p = at(i, j, k);

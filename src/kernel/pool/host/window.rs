@@ -54,7 +54,7 @@ impl Windows {
     pub fn each<'a>(&'a self, mut each: impl FnMut([&'a Window; 3])) {
         for d in &self.dims[0] {
             for h in &self.dims[1] {
-                guard::look();
+                guard::check();
                 for w in &self.dims[2] {
                     each([d, h, w]);
                 }
@@ -80,7 +80,7 @@ fn of(call: &Call<'_>, i: usize, dim: usize, missing: i64) -> i64 {
 
 fn build(to: [usize; 3], one: impl Fn(usize, usize) -> Window) -> [Vec<Window>; 3] {
     std::array::from_fn(|dim| {
-        let mut windows = guard::room(to[dim]);
+        let mut windows = guard::with_capacity(to[dim]);
         windows.extend((0..to[dim]).map(|out| one(dim, out)));
         windows
     })

@@ -50,7 +50,7 @@ unsafe fn chosen_best<K: Key>(row: &Row<'_, K>, k: usize, descending: bool, thre
     // SAFETY: the row is one of `each_row`, over a view that is valid for reading.
     let mut best = unsafe { best(row, Ord::min(k + 1, row.length), descending, threads) };
     if tie::<K>(&best) {
-        let mut all = guard::room(row.length);
+        let mut all = guard::with_capacity(row.length);
         // SAFETY: the row has `length` elements, and all of them are read.
         unsafe { row.load(0..row.length, descending, &mut all) };
         if k * 64 <= row.length {
@@ -71,7 +71,7 @@ unsafe fn best<K: Key>(row: &Row<'_, K>, k: usize, descending: bool, threads: &T
     let all = Mutex::new(Vec::new());
     threads.split(row.length, Ord::max(32 * 1024, 2 * k), |range| {
         let room = Ord::min(range.len(), Ord::max(4 * k, 1024));
-        let (mut list, mut some): (Vec<K::Pair>, Vec<K::Pair>) = (guard::room(room), Vec::with_capacity(512));
+        let (mut list, mut some): (Vec<K::Pair>, Vec<K::Pair>) = (guard::with_capacity(room), Vec::with_capacity(512));
         let mut limit: Option<K::Pair> = None;
         for start in range.clone().step_by(512) {
             some.clear();

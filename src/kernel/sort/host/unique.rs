@@ -103,14 +103,14 @@ unsafe fn slices(
             let mut pairs = Vec::new();
             row.load(0..row.length, false, &mut pairs);
             let slice = |i: usize| pairs[i * m..][..m].iter().map(|&pair| unpair(&row, pair).0);
-            let mut order = guard::room(n);
+            let mut order = guard::with_capacity(n);
             order.extend(0..n);
             if !consecutive {
                 let mut compared = 0usize;
                 // Not: a stable sort, which takes memory that nobody was asked for.
                 order.sort_unstable_by(|&a, &b| {
                     compared += 1;
-                    guard::look_at(compared, LOOKS);
+                    guard::check_every(compared, LOOKS);
                     slice(a).cmp(slice(b)).then(a.cmp(&b))
                 });
             }
@@ -120,7 +120,7 @@ unsafe fn slices(
             runs(n, |rank| order[rank], same, inverse, counts)
         });
         for (place, &first) in firsts.iter().enumerate() {
-            guard::look_at(place, LOOKS);
+            guard::check_every(place, LOOKS);
             copy_view(&narrow(x, d, first, 1), &narrow(values, d, place, 1), call.threads);
         }
         firsts
@@ -137,7 +137,7 @@ fn runs(
 ) -> Vec<usize> {
     let mut firsts: Vec<usize> = Vec::new();
     for rank in 0..n {
-        guard::look_at(rank, LOOKS);
+        guard::check_every(rank, LOOKS);
         guard::reserve(&mut firsts, 1);
         if rank == 0 || !equal(rank - 1, rank) {
             counts[firsts.len()] = 0;

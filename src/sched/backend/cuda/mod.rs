@@ -18,7 +18,7 @@ use super::{After, Backend, Facts, Window};
 use crate::base::device_id::DeviceId;
 use crate::device::cuda::memory::{DeviceMemory, PinnedMemory};
 use crate::device::cuda::staging::Staging;
-use crate::device::cuda::{Context, Event, KernelError, Lanes, Stream, Timing};
+use crate::device::cuda::{Context, Event, KernelError, Stream, StreamTable, Timing};
 use crate::device::planned_fault::{Fate, FaultPlan, PlannedFault};
 use crate::device::queues::{Point, Queues};
 use crate::kernel::abi::Fault;
@@ -36,7 +36,7 @@ use submission::Launching;
 
 /// NVIDIA GPUs with what a session keeps of each.
 struct Cuda {
-    lanes: Arc<Lanes>,
+    lanes: Arc<StreamTable>,
     devices: Vec<Arc<CudaDevice>>,
     /// By slot of the stream: pinned buffers through which ordinary memory travels.
     staging: Mutex<HashMap<u32, Staging>>,
@@ -52,7 +52,7 @@ pub(in crate::sched) fn open(options: &Options) -> Option<Gpus> {
     let driver = crate::device::cuda::open().ok()?;
     let contexts: Vec<&'static Context> = driver.devices().iter().map(|device| device.context()).collect();
     let first = *contexts.first()?;
-    let lanes = Arc::new(Lanes::new(contexts.clone()));
+    let lanes = Arc::new(StreamTable::new(contexts.clone()));
     let queues: Arc<dyn Queues> = lanes.clone();
     let devices: Vec<Arc<CudaDevice>> = contexts.iter().map(|context| Arc::new(CudaDevice::new(context))).collect();
     let memory = |(at, device): (usize, &Arc<CudaDevice>)| {

@@ -86,8 +86,8 @@ impl RawMemory for Far {
         self.0.total()
     }
 
-    fn left(&self) -> usize {
-        self.0.left()
+    fn available(&self) -> usize {
+        self.0.available()
     }
 }
 

@@ -1,4 +1,4 @@
-//! GPUs that the machine does not have: queues over host memory (`device/sim.rs`), with faults that a user plans.
+//! GPUs that the machine does not have: queues over host memory (`device/simulated.rs`), with faults that a user plans.
 
 mod shares;
 mod submission;
@@ -10,7 +10,7 @@ use super::{After, Backend, Facts, Window};
 use crate::device::host_memory::HostMemory;
 use crate::device::planned_fault::{FaultKind, FaultPlan};
 use crate::device::queues::Queues;
-use crate::device::sim::{Job, Simulator, Work};
+use crate::device::simulated::{Job, Simulator, Work};
 use crate::device::virtual_time::copy_ns;
 use crate::sched::options::Options;
 use parking_lot::Mutex;

@@ -5,7 +5,7 @@ use crate::base::device_id::DeviceId;
 use crate::base::layout::Shape;
 use crate::device::clock::Clock;
 use crate::device::planned_fault::Fate;
-use crate::device::sim::{Job, Simulator, Work};
+use crate::device::simulated::{Job, Simulator, Work};
 use crate::device::stop::Stop;
 use crate::kernel::abi::{Call, Faults, RawView};
 use crate::kernel::family::Kernel;
@@ -203,7 +203,7 @@ impl Turns {
             // Looked at before each step, since a window may hold minutes of work.
             match Turn::of(gate.as_deref(), self.stop.drops(self.asked_by), Gate::is_held) {
                 Turn::Held => {}
-                Turn::LeftOut => self.end_with(at, &slots_of(&step), End::Asked),
+                Turn::LeftOut => self.end_with(at, &slots_of(&step), End::Interrupted),
                 Turn::Runs => {
                     let begun = self.clock.map(|clock| clock.now_ns());
                     self.run(at, step, gate.is_none());
@@ -224,7 +224,7 @@ impl Turns {
                 bad.for_each(|at| self.log.note(self.stream, self.device, self.numbers[at]));
             }
             Err(end) => {
-                if !matches!(end, End::Asked | End::NoTime) {
+                if !matches!(end, End::Interrupted | End::NoTime) {
                     let numbers = self.step_numbers[at].iter();
                     numbers.for_each(|&number| self.log.note(self.stream, self.device, number));
                 }

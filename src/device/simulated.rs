@@ -23,14 +23,14 @@ pub type Job = Box<dyn FnOnce() + Send>;
 /// One work of a stream.
 #[derive(Default)]
 pub struct Work {
-    /// Points of other streams that it comes after.
+    /// Points of other streams that it waits for.
     pub after: SmallVec<[Point; 2]>,
     pub job: Option<Job>,
-    /// How long it keeps its stream busy at least; virtual time draws a factor.
+    /// How long it occupies its stream at least; virtual time multiplies it with a random factor.
     pub takes_ns: u64,
-    /// Where the time at which its turn came goes, in ns since the simulator began.
+    /// Receives the time at which it started, in ns since the simulator was made.
     pub began: Option<Arc<AtomicU64>>,
-    /// Where the time of its end goes, in ns since the simulator began.
+    /// Receives the time at which it ended, in ns since the simulator was made.
     pub stamp: Option<Arc<AtomicU64>>,
 }
 
@@ -46,7 +46,7 @@ struct Queue {
     items: VecDeque<Item>,
     submitted: u64,
     completed: Arc<AtomicU64>,
-    /// The work at hand: it has run, or runs, and ends at this time.
+    /// The current work: it has run, or runs, and ends at this time.
     running: bool,
     ends_at: Option<(Instant, u64, Option<Arc<AtomicU64>>)>,
 }
@@ -87,7 +87,7 @@ impl Simulator {
         Simulator { shared: Arc::new(shared), threads: Mutex::default(), is_drawn: seed.is_some() }
     }
 
-    /// Counts from the simulator's beginning; with a seed its time is another.
+    /// Counts from the simulator's creation. Not used with a seed, whose time is virtual.
     pub fn clock(&self) -> Clock {
         self.shared.clock
     }
@@ -192,14 +192,14 @@ impl Queues for Simulator {
 
     fn refresh(&self, _stream: u32) {}
 
-    /// A host that asks again and again lets virtual time pass, a little for each question.
+    /// A host that polls in a loop lets virtual time pass, a little with each call.
     fn poll(&self, _stream: u32) {
         if !self.is_drawn {
             return;
         }
         let ends = |drawn: &mut VirtualTime| drawn.is_due();
         if let Some(drawn) = &mut self.shared.state.lock().drawn {
-            drawn.ask();
+            drawn.poll();
         }
         while self.shared.state.lock().drawn.as_mut().is_some_and(ends) {
             self.end_one();
@@ -234,12 +234,12 @@ impl Queues for Simulator {
         self.shared.changed.notify_all();
     }
 
-    /// Ends the threads; what has not run never will. A kernel under way is told to end by its guard.
+    /// Ends the threads; work that has not started is dropped. A kernel under way is stopped by its guard.
     fn stop(&self, _waiting: &Stop) -> bool {
         self.shared.state.lock().stop = true;
         self.shared.changed.notify_all();
         for thread in self.threads.lock().drain(..) {
-            // A job's panic was caught; the thread itself has nothing to tell.
+            // Panics of jobs were caught, so the thread's result carries nothing.
             let _ = thread.join();
         }
         for queue in self.shared.state.lock().queues.values() {
@@ -255,8 +255,8 @@ impl Drop for Simulator {
     }
 }
 
-/// A panic inside a job must not take the queue down; what the job should have reported is missing then, and
-/// its results are whatever they were.
+/// A panic inside a job must not end the queue's thread; the job's report is missing then, and its outputs are
+/// undefined.
 fn run(job: Job) {
     let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
 }
@@ -283,7 +283,7 @@ impl Shared {
                 state = self.state.lock();
                 let end = now + Duration::from_nanos(work.takes_ns);
                 if let Some(queue) = state.queues.get_mut(&stream) {
-                    // After `lose` nothing of the device is awaited any more.
+                    // After `lose` nobody waits for the device any more.
                     let lost = sequence <= queue.completed.load(Ordering::Acquire);
                     if !lost && end > Instant::now() {
                         queue.ends_at = Some((end, sequence, work.stamp));
@@ -307,7 +307,7 @@ impl Shared {
         if let Some(stamp) = stamp {
             stamp.store(self.clock.now_ns().max(1), Ordering::Release);
         }
-        // A lost device's stream has no items left and is done as a whole.
+        // The stream of a lost device has no items left: all of it counts as completed.
         let reached = if queue.items.is_empty() { queue.submitted } else { sequence };
         queue.completed.store(reached.max(sequence), Ordering::Release);
         self.changed.notify_all();
@@ -330,7 +330,7 @@ impl Shared {
     }
 }
 
-/// The head of a stream that may run now: of the best priority, and of these of the oldest stream.
+/// The first work of a stream that may run now: of the highest priority, and among those of the oldest stream.
 fn take_ready(state: &mut State, device: u16) -> Option<(u32, Item)> {
     let passed = |point: &Point| {
         let queue = state.queues.get(&point.stream);

@@ -1,8 +1,8 @@
-//! Runs a kernel apart: on copies of its operands, on a detached thread with workers of its own. The caller waits and checks
-//! meanwhile whether it must stop; then it abandons the thread, which ends by itself later.
+//! Runs a kernel on a detached thread: on copies of its operands, with workers of its own. The caller waits and checks
+//! meanwhile whether it must stop; if so it abandons the thread, which ends by itself later.
 //!
-//! For kernels of libraries, which can neither be interrupted nor report progress. Not: unwinding out of them, whose workers
-//! wait for each other at barriers. Cost: copies of the operands and some hundred microseconds.
+//! For kernels of libraries, which can neither be interrupted nor report progress. Not: unwinding out of them: their
+//! workers wait for each other at barriers. Cost: copies of the operands and some hundred microseconds.
 
 use super::abi::{Call, Faults, HostFn, RawView, Threads};
 use super::guard::{self, End, Guard};
@@ -14,15 +14,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-/// Bound: time between two checks of the waiting caller; it learns of the kernel's end at once.
-const PIECE: Duration = Duration::from_millis(4);
+/// Bound: time between two checks of the waiting caller; the kernel's end wakes it at once.
+const CHECK_PERIOD: Duration = Duration::from_millis(4);
 
 /// Idle workers.
 static IDLE: parking_lot::Mutex<Option<Threads>> = parking_lot::Mutex::new(None);
 
-/// Everything that the thread reads and writes.
-struct Own {
-    /// Invariant: the views lie in it.
+/// Everything that the detached thread reads and writes.
+struct Task {
+    /// Invariant: `inputs` and `outputs` point into it.
     _memory: Vec<Vec<u64>>,
     inputs: Vec<RawView>,
     outputs: Vec<RawView>,
@@ -35,21 +35,21 @@ struct Own {
     _lease: Box<dyn Any + Send>,
 }
 
-/// The guard of the thread: once the thread is abandoned, its kernel ends at its next check.
-struct Left(Arc<AtomicBool>);
+/// The guard of the detached thread: once the thread is abandoned, its kernel ends at its next check.
+struct Abandoned(Arc<AtomicBool>);
 
-impl Guard for Left {
-    fn must_end(&self) -> bool {
+impl Guard for Abandoned {
+    fn must_stop(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
     fn admit(&self, _: usize) -> bool {
         true
     }
-    fn give_back(&self, _: usize) {}
-    fn left(&self) -> Option<Duration> {
+    fn release(&self, _: usize) {}
+    fn time_left(&self) -> Option<Duration> {
         None
     }
-    fn sets_apart(&self) -> bool {
+    fn may_detach(&self) -> bool {
         false
     }
 }
@@ -59,13 +59,13 @@ pub fn bytes(call: &Call<'_>) -> usize {
     call.inputs.iter().chain(call.outputs).map(|view| view.numel().saturating_mul(view.dtype.size_bytes())).sum()
 }
 
-/// Runs a kernel apart. `lease` is kept for as long as its memory.
+/// Runs a kernel on a detached thread. `lease` lives as long as the copies.
 ///
 /// # Safety
 /// As [`HostFn`].
 pub unsafe fn run(host: HostFn, call: &Call<'_>, guard: &dyn Guard, lease: Box<dyn Any + Send>) -> Result<(), End> {
     let mut memory = Vec::new();
-    let mut place = |view: &RawView| -> Result<RawView, End> {
+    let mut copy_of = |view: &RawView| -> Result<RawView, End> {
         let bytes = view.numel() * view.dtype.size_bytes();
         let mut block: Vec<u64> = Vec::new();
         block.try_reserve_exact(bytes.div_ceil(8)).map_err(|_| End::NoMemory(bytes))?;
@@ -74,13 +74,13 @@ pub unsafe fn run(host: HostFn, call: &Call<'_>, guard: &dyn Guard, lease: Box<d
         memory.push(block);
         Ok(copy)
     };
-    let inputs = call.inputs.iter().map(&mut place).collect::<Result<Vec<_>, End>>()?;
-    let outputs = call.outputs.iter().map(&mut place).collect::<Result<Vec<_>, End>>()?;
+    let inputs = call.inputs.iter().map(&mut copy_of).collect::<Result<Vec<_>, End>>()?;
+    let outputs = call.outputs.iter().map(&mut copy_of).collect::<Result<Vec<_>, End>>()?;
     for (from, to) in call.inputs.iter().zip(&inputs) {
         // SAFETY: `call` is one of `HostFn`, whose views are valid and not shared; the copy is ours.
         unsafe { copy_view(from, to, call.threads) };
     }
-    let own = Own {
+    let task = Task {
         _memory: memory,
         inputs,
         outputs,
@@ -91,54 +91,54 @@ pub unsafe fn run(host: HostFn, call: &Call<'_>, guard: &dyn Guard, lease: Box<d
         offset: call.offset,
         _lease: lease,
     };
-    let left = Arc::new(AtomicBool::new(false));
+    let abandoned = Arc::new(AtomicBool::new(false));
     let (sender, receiver) = channel();
-    let flag = Left(left.clone());
-    let thread = std::thread::Builder::new().name("tscript-apart".into());
-    if thread.spawn(move || work(host, own, &flag, &sender)).is_err() {
+    let flag = Abandoned(abandoned.clone());
+    let thread = std::thread::Builder::new().name("tscript-kernel".into());
+    if thread.spawn(move || work(host, task, &flag, &sender)).is_err() {
         // SAFETY: `call` is one that `host` may be called with (this function's contract). Without a thread it is done
         // here, however long it takes.
-        return guard::under(&Left(left), || unsafe { host(call) });
+        return guard::under(&Abandoned(abandoned), || unsafe { host(call) });
     }
-    let own = loop {
-        match receiver.recv_timeout(PIECE) {
-            Ok((own, done)) => {
+    let task = loop {
+        match receiver.recv_timeout(CHECK_PERIOD) {
+            Ok((task, done)) => {
                 done?;
-                break own;
+                break task;
             }
-            Err(RecvTimeoutError::Timeout) if guard.must_end() => {
-                left.store(true, Ordering::Relaxed);
-                return Err(End::Asked);
+            Err(RecvTimeoutError::Timeout) if guard.must_stop() => {
+                abandoned.store(true, Ordering::Relaxed);
+                return Err(End::Interrupted);
             }
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return Err(End::Panic("its thread is gone".into())),
         }
     };
-    if let Some(fault) = own.faults.take() {
+    if let Some(fault) = task.faults.take() {
         call.faults.report(fault);
     }
-    for (from, to) in own.outputs.iter().zip(call.outputs) {
+    for (from, to) in task.outputs.iter().zip(call.outputs) {
         // SAFETY: `call` is one of `HostFn`, whose views are valid and not shared; the thread is done with the copy.
         unsafe { copy_view(from, to, call.threads) };
     }
-    *IDLE.lock() = Some(own.threads);
+    *IDLE.lock() = Some(task.threads);
     Ok(())
 }
 
-fn work(host: HostFn, own: Own, left: &Left, sender: &Sender<(Own, Result<(), End>)>) {
+fn work(host: HostFn, task: Task, guard: &Abandoned, sender: &Sender<(Task, Result<(), End>)>) {
     let call = Call {
-        inputs: &own.inputs,
-        outputs: &own.outputs,
-        attrs: &own.attrs,
-        threads: &own.threads,
-        faults: &own.faults,
-        seed: own.seed,
-        offset: own.offset,
+        inputs: &task.inputs,
+        outputs: &task.outputs,
+        attrs: &task.attrs,
+        threads: &task.threads,
+        faults: &task.faults,
+        seed: task.seed,
+        offset: task.offset,
     };
-    // SAFETY: the views are those of the caller's call in memory of our own.
-    let done = guard::under(left, || unsafe { host(&call) });
-    // The receiver is gone where the thread was abandoned.
-    let _ = sender.send((own, done));
+    // SAFETY: the views are those of the caller's call in `task`, of which this thread is the owner.
+    let done = guard::under(guard, || unsafe { host(&call) });
+    // Fails if the thread was abandoned: the receiver no longer exists.
+    let _ = sender.send((task, done));
 }
 
 #[cfg(test)]
@@ -151,22 +151,22 @@ mod tests {
     struct Asked(AtomicBool);
 
     impl Guard for Asked {
-        fn must_end(&self) -> bool {
+        fn must_stop(&self) -> bool {
             self.0.load(Ordering::Relaxed)
         }
         fn admit(&self, _: usize) -> bool {
             true
         }
-        fn give_back(&self, _: usize) {}
-        fn left(&self) -> Option<Duration> {
+        fn release(&self, _: usize) {}
+        fn time_left(&self) -> Option<Duration> {
             None
         }
-        fn sets_apart(&self) -> bool {
+        fn may_detach(&self) -> bool {
             true
         }
     }
 
-    /// What the first input says: doubles, panics, sleeps.
+    /// The first input selects: double, panic or sleep.
     unsafe fn kernel(call: &Call<'_>) {
         // SAFETY: `outcome` makes both views over arrays of four `f64`.
         let (from, to) = unsafe { (call.inputs[0].slice::<f64>(), call.outputs[0].slice_mut::<f64>()) };
@@ -212,10 +212,10 @@ mod tests {
     }
 
     #[test]
-    fn what_must_end_is_left_alone() {
+    fn an_interrupted_caller_abandons_the_thread() {
         let begun = Instant::now();
         let (done, to, fault) = outcome(9.0, &Asked(AtomicBool::new(true)));
-        assert_eq!((done, to, fault), (Err(End::Asked), [0.0; 4], None));
+        assert_eq!((done, to, fault), (Err(End::Interrupted), [0.0; 4], None));
         assert!(begun.elapsed() < Duration::from_secs(5));
     }
 }
