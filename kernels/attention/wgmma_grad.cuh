@@ -1,4 +1,5 @@
-// The gradient of `attention/wgmma.cuh`: the two kernels of `attention/mma_grad.cuh` by warpgroups.
+// The gradient of `attention/wgmma.cuh`: the two kernels of `attention/mma_grad.cuh`, computed by warpgroups with
+// wgmma.
 #include "attention/wgmma_tile.cuh"
 
 // A block: 64 queries of one head. Computes dQ, and writes delta = dot(dO, O) of each query.

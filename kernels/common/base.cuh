@@ -1,7 +1,10 @@
 // Element types, conversions, vectors of elements, division by invariants, fault slots.
 //
-// Values in memory have a `ts_*` type. Arithmetic is done in four types only: bool, long long, float, double. 16-bit floats
-// are computed as float and rounded when they are stored. cuda_fp16.h is not used: NVRTC's wheel does not contain it.
+// Values in memory have a `ts_*` type. Arithmetic is done in four types only: bool, long long, float, double. 16-bit
+// floats are computed as float and rounded when they are stored. cuda_fp16.h is not used: NVRTC's wheel does not
+// contain it. Headers named `...args.cuh`, which declare the struct `Args` of a family's kernels, are not files: the
+// macro `structs!` (src/kernel/structs.rs) generates them from the Rust structs beside the launches,
+// src/kernel/<family>/cuda.rs.
 #pragma once
 
 #define TS_FN static __device__ __forceinline__
@@ -115,14 +118,14 @@ template <class T, class C> TS_FN typename ts_opmath<T>::type ts_round_to(C x) {
 template <int N> struct ts_align { static const int bytes = N >= 16 ? 16 : N; };
 template <class T, int V> struct alignas(ts_align<(int)sizeof(T) * V>::bytes) ts_vec { T x[V]; };
 
-// An element that is only moved: the type with so many bytes.
+// The type of an element of N bytes that is only copied.
 template <int N> struct ts_bytes { typedef ts_vec<ts_u64, 2> type; };
 template <> struct ts_bytes<1> { typedef ts_u8 type; };
 template <> struct ts_bytes<2> { typedef ts_i16 type; };
 template <> struct ts_bytes<4> { typedef ts_u32 type; };
 template <> struct ts_bytes<8> { typedef ts_u64 type; };
 
-// The bytes of a vector as they are loaded. They are kept as 32-bit words: the compiler splits other types, and then waits
+// The bytes of a vector as they are loaded, as 32-bit words: the compiler splits vectors of other types, and then waits
 // for each vector before it issues the next load.
 template <int BYTES> struct alignas(ts_align<BYTES>::bytes) ts_packed { ts_u32 x[BYTES / 4]; };
 template <> struct alignas(2) ts_packed<2> { unsigned short x[1]; };
@@ -175,7 +178,8 @@ TS_FN ts_u32 ts_fast_div(ts_u32 n, ts_u64 word) {
     return (ts_u32)(((ts_u64)__umulhi(n, (ts_u32)word) + n) >> (word >> 32));
 }
 
-// Records a fault. The fault of the lowest position is kept, whatever the order of threads. Layout: `FaultSlot` on the host.
+// Records a fault. The slot has the fault of the lowest position, for any order of threads. Layout: `FaultSlot` on the
+// host.
 struct ts_fault_slot {
     ts_u64 position;
     ts_i64 value, bound;
@@ -210,8 +214,9 @@ static __device__ __noinline__ void ts_fault(void* at, ts_u32 kind, ts_u32 dim, 
     }
 }
 
-// Whether the step is skipped: `hold` is a word that says so, or 0. With a `word` this is the first kernel of the step, of one
-// block, and decides it for those that follow, as `device/gate.cuh` does.
+// Whether the step is skipped. `hold`: address of a word that is not 0 if so; 0: the step is never skipped. If `word`
+// is not 0, this is the first kernel of the step, has one block, and decides for the following kernels, as
+// `device/gate.cuh` does: the step is skipped if *word <= bound.
 TS_FN bool ts_held(ts_u64 hold, ts_u64 word, ts_u64 bound) {
     if (!hold) return false;
     if (!word) return *(const volatile ts_u32*)hold != 0;

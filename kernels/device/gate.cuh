@@ -3,7 +3,7 @@
 #include "device/gate_args.cuh"
 
 TS_KERNEL void ts_gate(const __grid_constant__ Args g) {
-    ts_u32 held = g.goes_on ? *g.held : 0u;
+    ts_u32 held = g.accumulate ? *g.held : 0u;
     for (ts_u64 i = 0; i < g.count; i++) {
         if (*(const volatile ts_u64*)g.words[i] <= g.bounds[i]) held = 1u;
     }

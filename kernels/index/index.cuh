@@ -16,8 +16,8 @@ struct Location {
     bool valid;
 };
 
-// `tell`: report indices that are out of range.
-TS_FN Location ts_locate(const Args& g, ts_u64 i, bool tell) {
+// `report`: whether indices out of range are reported.
+TS_FN Location ts_locate(const Args& g, ts_u64 i, bool report) {
     Location p = {0, 0, 0, 0, true};
     ts_i64 at[8] = {0, 0, 0, 0, 0, 0, 0, 0};
     for (int d = (int)g.dims - 1; d >= 0; d--) {
@@ -39,7 +39,7 @@ TS_FN Location ts_locate(const Args& g, ts_u64 i, bool tell) {
         }
         const ts_i64 value = written < 0 && g.wrap_negative ? written + size : written;
         if (value < 0 || value >= size) {
-            if (tell) ts_fault(g.fault, (ts_u32)g.kind, (ts_u32)g.dim[k], p.position, written, size);
+            if (report) ts_fault(g.fault, (ts_u32)g.kind, (ts_u32)g.dim[k], p.position, written, size);
             p.valid = false;
             continue;
         }

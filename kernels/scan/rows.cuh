@@ -5,8 +5,8 @@
 static const int THREADS = TS_MAX(LANES, 256);
 #include "scan/tile.cuh"
 
-// With 512 threads and 64-bit values the compiler would use too many registers for two blocks a multiprocessor: it is told
-// to.
+// With 512 threads and 64-bit values the compiler would use too many registers for two blocks on a multiprocessor;
+// `__launch_bounds__` limits them.
 static const bool TWO_BLOCKS = THREADS == 512 && sizeof(C) == 8 && OP != 2;
 
 // A tile of a row: `count` vectors, of which elements lo .. hi belong to the row; `position` and `first`: its start in the

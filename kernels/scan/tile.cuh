@@ -9,11 +9,11 @@ template <class A> struct ts_accumulate_type { typedef A type; };
 template <> struct ts_accumulate_type<bool> { typedef ts_i64 type; };
 typedef typename ts_accumulate_type<typename ts_opmath<T>::type>::type C;
 
-// A strip is what is scanned from its first tile to its last: a row, or some adjacent columns. `tile_states`: of
-// ts_tile_state.
+// A strip is a sequence of tiles that are scanned one after the other: a row, or some adjacent columns. `tile_states`:
+// memory of ts_tile_state.
 #include "scan/args.cuh"
 
-// Only floats have log-sum-exps; for integers these only have to compile.
+// logcumsumexp is never called for integers; these overloads only have to compile.
 TS_FN ts_i64 ts_exp(ts_i64 x) { return x; }
 TS_FN ts_i64 ts_log(ts_i64 x) { return x; }
 
@@ -45,7 +45,7 @@ struct State : ts_state_extra<(OP >= 3 ? 1 : OP == 2 ? 2 : 0)> {
         set(OP >= 3 ? index : 1);
     }
     TS_METHOD C result() const { return OP == 2 ? v + ts_log((C)get()) : v; }
-    // Of equal elements the later one wins; NaN stays once seen.
+    // Of equal elements the later one is taken; after a NaN the result stays NaN.
     TS_METHOD static State combine(const State& l, const State& r) {
         State s = l;
         if (OP == 0) s.v = ts_plus(l.v, r.v);

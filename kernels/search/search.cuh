@@ -28,7 +28,7 @@ TS_KERNEL void __launch_bounds__(256) ts_searchsorted(const __grid_constant__ Ar
     g.y[i] = low;
 }
 
-// y[0] becomes at least 1 + max(a) of `count` integers a.
+// y[0] = max(y[0], 1 + max(a)) for `count` integers a.
 TS_KERNEL void __launch_bounds__(256) ts_bincount_size(const __grid_constant__ Args g) {
     ts_i64 max = -1;
     for (ts_i64 i = (ts_i64)blockIdx.x * 256 + threadIdx.x; i < g.count; i += (ts_i64)gridDim.x * 256) {

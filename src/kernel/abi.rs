@@ -1,4 +1,4 @@
-//! The arguments of a kernel: views on memory, attributes, threads, a place for faults.
+//! The arguments of a kernel: views of memory, attributes, threads, and the slot for its fault.
 
 use super::guard;
 use crate::base::attr::Attr;
@@ -82,7 +82,7 @@ impl RawView {
     }
 }
 
-/// What went wrong with data inside a kernel.
+/// An error in the data that a kernel found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FaultKind {
     /// `value` is not in `-bound..bound` for dimension `dim`.
@@ -93,7 +93,7 @@ pub enum FaultKind {
     Probability,
     /// A standard deviation that is negative or NaN.
     Deviation,
-    /// A value that is not finite where the range of all is wanted.
+    /// A value that is not finite, for a kernel that computes the range of all values.
     Range,
     /// Integer division (or remainder) by zero.
     DivisionByZero,
@@ -107,7 +107,7 @@ pub enum FaultKind {
     NotFinite,
 }
 
-/// A fault with the data that tells it.
+/// A fault, with the numbers for its message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Fault {
     pub kind: FaultKind,
@@ -117,7 +117,7 @@ pub struct Fault {
     pub bound: i64,
 }
 
-/// The error slot of one node: keeps the fault of the lowest position.
+/// The error slot of one node: stores the fault of the lowest position.
 #[derive(Default, Debug)]
 pub struct Faults {
     any: AtomicBool,
@@ -125,7 +125,7 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// Called by kernels, from any thread, before going on harmlessly.
+    /// Called by kernels, from any thread, which then continue without invalid accesses.
     #[cold]
     pub fn report(&self, fault: Fault) {
         let mut first = self.first.lock();
@@ -135,7 +135,7 @@ impl Faults {
         self.any.store(true, Ordering::Release);
     }
 
-    /// The kernel did not come to its end, for a reason that is reported elsewhere: its results are bad.
+    /// The kernel did not complete, for a reason that is reported elsewhere: its results are invalid.
     pub fn spoil(&self) {
         self.any.store(true, Ordering::Release);
     }
@@ -144,7 +144,7 @@ impl Faults {
         self.any.load(Ordering::Acquire)
     }
 
-    /// The fault, for whoever looks while others may ask whether there is one.
+    /// The fault, without removing it.
     pub fn get(&self) -> Option<Fault> {
         if self.is_set() { *self.first.lock() } else { None }
     }
@@ -162,7 +162,7 @@ pub struct Threads {
     workers: Option<Workers>,
 }
 
-/// A pool that is started when something is first shared out: many scripts never do.
+/// A pool that is started at the first parallel work: many scripts have none.
 struct Workers {
     count: usize,
     pool: OnceLock<Option<rayon::ThreadPool>>,
@@ -181,7 +181,7 @@ impl Threads {
         self.workers.as_ref().map_or(1, |workers| workers.count)
     }
 
-    /// `None` also when threads cannot be had: the calling thread then does everything.
+    /// `None` also if no threads can be started: the calling thread then does everything.
     fn pool(&self) -> Option<&rayon::ThreadPool> {
         let workers = self.workers.as_ref()?;
         let build = || {
@@ -196,7 +196,7 @@ impl Threads {
     /// two ranges: what one item does must not take longer than some milliseconds, or look itself ([`guard::check`]).
     #[inline]
     pub fn split(&self, n: usize, grain: usize, work: impl Fn(Range<usize>) + Sync) {
-        // One body for both branches, or it would be compiled twice.
+        // A trait object for both branches, so that the body is compiled once.
         let work: &(dyn Fn(Range<usize>) + Sync) = &work;
         let pool = if n > grain.max(1) { self.pool() } else { None };
         match pool {
@@ -221,7 +221,7 @@ impl Threads {
 /// Not generic: the pool's machinery is compiled once, not once a kernel (a third of all code otherwise).
 fn split_in(pool: &rayon::ThreadPool, n: usize, grain: usize, work: &(dyn Fn(Range<usize>) + Sync)) {
     let blocks = n.div_ceil(grain);
-    // A few ranges per worker, so that an unlucky one can be helped out.
+    // A few ranges for each worker, so that the load is balanced.
     let ranges = blocks.min(4 * pool.current_num_threads());
     let run = |i: usize| {
         let (start, end) = (blocks * i / ranges * grain, (blocks * (i + 1) / ranges * grain).min(n));

@@ -1,8 +1,9 @@
-//! The record of a family of kernels: what stands in one folder here and in the folder of the same name in `kernels/`.
+//! The record of a family of kernels: the kernels of one folder here, with their CUDA text in the folder of the same
+//! name in `kernels/`.
 //!
-//! The record is all that others know of a family: rows name a [`Kernel`], devices call its `host` or its `cuda`, and the
-//! tests compile what [`Family`] lists. A further family is a folder, a record in its `mod.rs` and a line in
-//! `kernel::FAMILIES`.
+//! The record is the only interface of a family: rows of the op table name a [`Kernel`], devices call its `host` or its
+//! `cuda`, and the tests compile what [`Family`] lists. A new family is a folder, a record in its `mod.rs` and a line
+//! in `kernel::FAMILIES`.
 
 use super::abi::HostFn;
 #[cfg(feature = "cuda")]
@@ -14,7 +15,7 @@ use super::structs::Structs;
 pub struct Kernel {
     pub name: &'static str,
     pub host: HostFn,
-    /// Without one, it runs on the host, on copies.
+    /// Without one, the kernel runs on the host, on copies of its operands.
     #[cfg(feature = "cuda")]
     pub cuda: Option<CudaFn>,
 }
@@ -33,7 +34,7 @@ pub struct Family {
     /// Names, as `#include` has them, and texts of the files in `kernels/`.
     #[cfg(feature = "cuda")]
     pub headers: &'static [(&'static str, &'static str)],
-    /// Structs of which one text makes the Rust and the CUDA form.
+    /// Structs with a Rust and a CUDA form.
     #[cfg(feature = "cuda")]
     pub structs: &'static [&'static Structs],
     /// The texts that launches compile, with samples of the types and numbers that they are specialized by: for tests.

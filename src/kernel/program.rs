@@ -1,4 +1,4 @@
-//! A fused element-wise step as data: what the planner makes and every device runs.
+//! A fused element-wise step as data: the planner makes it and every device runs it.
 //!
 //! A program works on tiles of `TILE` elements held in registers of four classes. 16-bit floats live in
 //! `F32` registers and are rounded by `Cast` after each operation, small integers live in `I64` and are
@@ -39,7 +39,7 @@ impl Class {
     }
 }
 
-/// Elements of a tile: a few registers of it fit in the first-level cache.
+/// Elements of a tile: a few tile registers fit into the L1 cache.
 pub const TILE: usize = 1024;
 
 /// Computes `n` (at most `TILE`) elements: reads `args`, writes `out`. `out` may be one of `args`.
@@ -52,11 +52,11 @@ pub type TileFn = unsafe fn(args: &[*const u8; 4], out: *mut u8, n: usize);
 pub struct Variant {
     pub args: &'static [Class],
     pub out: Class,
-    /// The best of the machine comes first: AVX-512, AVX2 with FMA, portable.
+    /// For AVX-512, for AVX2 with FMA, and portable; indexed by `simd::level()`.
     pub tiles: [TileFn; 3],
 }
 
-/// What an operand's values must be, which is known only while computing; another is a fault.
+/// A condition on an operand's values, checked at run time; a violation is a fault.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Check {
     /// An integer divisor is not 0.
@@ -70,7 +70,7 @@ pub enum Check {
 }
 
 impl Check {
-    /// What a bad value is, and which of its kind.
+    /// The fault of a violation, and its `value`.
     pub const fn fault(self) -> (FaultKind, i64) {
         match self {
             Check::NonZero => (FaultKind::DivisionByZero, 0),
@@ -89,12 +89,12 @@ pub struct Function {
     /// A CUDA expression over `a`, `b`, `c`, `d`, for example `ts_exp(a)`.
     pub cuda: &'static str,
     pub variants: &'static [Variant],
-    /// What stands for it where the result is i8, i16 or i32 and what overflows there shows.
+    /// Its replacements for results of i8, i16 and i32, if overflow of these types changes the result.
     pub narrow: Option<&'static [&'static Function; 3]>,
 }
 
 impl Function {
-    /// The one whose results are of this dtype.
+    /// The function for results of this dtype.
     pub fn of_width(&'static self, dtype: DType) -> &'static Function {
         let at = match dtype {
             DType::I8 => 0,
@@ -134,7 +134,7 @@ pub enum ReduceKind {
     All,
 }
 
-/// How random words become values; `base::rng` has the rules.
+/// How random words become values, as `base::rng` defines.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Draw {
     /// [0, 1) with 24 bits (f32) or 53 bits (f64).
@@ -163,12 +163,12 @@ pub enum Instr {
     /// reg of the class of `to` <- value converted and rounded (or wrapped) to dtype `to`.
     /// Float to integer truncates towards zero as C does; to bool is `!= 0`.
     Cast { reg: Reg, from: Class, to: DType, out: Reg },
-    /// Reports a fault of node `node` for the lowest position whose value is not what it must be.
+    /// Reports a fault of node `node` for the lowest position whose value violates `check`.
     Check { check: Check, reg: Reg, node: u16 },
-    /// View `slot` <- reg, whose class is that of the view's dtype and whose value already fits it.
+    /// View `slot` <- reg, whose class is that of the view's dtype and whose value is already rounded to it.
     Store { reg: Reg, slot: u16 },
     /// Combines over the last `Program::reduced` dims of the iteration shape into view `slot`, whose shape
-    /// is the kept dims. `class` is the accumulator's; the result is rounded to the view's dtype at the end.
+    /// is the output dims. `class` is the accumulator's; the result is rounded to the view's dtype at the end.
     Reduce { kind: ReduceKind, reg: Reg, class: Class, slot: u16 },
 }
 
@@ -183,10 +183,10 @@ pub struct Program {
     pub regs: Vec<Class>,
     /// How many trailing dims are reduced; 0 for a pure map. Invariant: without a `Reduce`, 0.
     pub reduced: usize,
-    /// Place of each dim of the iteration shape among the dims as the script sees them, where positions count; empty
-    /// when it is its own. Positions so depend on nothing but what was asked for, in whatever order a step goes.
+    /// For programs that use positions: the place of each dim of the iteration shape among the dims of the script's
+    /// tensor; empty for the identity. Positions so do not depend on the order in which a step iterates.
     pub order: SmallVec<[u8; 8]>,
-    /// What the CPU makes of the program at its first run. Invariant: the fields above do not change after.
+    /// What the CPU prepares at the program's first run. Invariant: the fields above do not change afterwards.
     pub prepared: Prepared,
 }
 
@@ -195,7 +195,7 @@ impl Program {
         Program { instrs, regs, reduced, order: SmallVec::new(), prepared: Prepared::default() }
     }
 
-    /// How far positions are apart along each dim of the iteration shape.
+    /// Distance between positions along each dim of the iteration shape.
     pub fn position_strides(&self, shape: &[usize]) -> Strides {
         let Program { order, .. } = self;
         if order.is_empty() {

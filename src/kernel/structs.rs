@@ -1,4 +1,4 @@
-//! Structs that a launch passes by value: one text makes the Rust struct and the CUDA struct.
+//! Structs that a launch passes by value: one definition makes the Rust struct and the CUDA struct.
 //!
 //! ```text
 //! structs! {
@@ -9,20 +9,20 @@
 //! ```
 //!
 //! is a `#[repr(C)] struct Args` of addresses and numbers, and a text that `#include "softmax/args.cuh"` brings:
-//! `struct Args { const T* input; T* y; ts_i64 rows; ts_i64 stride[3]; double eps; };`. What CUDA names in it (`T`) the text
-//! that includes it has defined. Every field is made of 64-bit words, so that both compilers lay it out alike; a test
-//! compares the two (`tests/it/cuda_host`).
+//! `struct Args { const T* input; T* y; ts_i64 rows; ts_i64 stride[3]; double eps; };`. The text that includes it
+//! defines the types that it names (`T`). Every field is made of 64-bit words, so that both compilers lay it out alike;
+//! a test compares the two (`tests/it/cuda_host`).
 
-/// The CUDA side of some structs.
+/// The generated CUDA header of some structs.
 pub struct Structs {
-    /// As `#include` names it.
+    /// The header's name in `#include`.
     pub header: &'static str,
-    /// One after the other they are the header's text.
+    /// The header's text, in parts.
     pub parts: &'static [&'static str],
     pub layouts: &'static [Layout],
 }
 
-/// How Rust lays out a struct.
+/// The layout of a struct in Rust.
 pub struct Layout {
     pub name: &'static str,
     pub bytes: usize,
@@ -30,7 +30,7 @@ pub struct Layout {
     pub fields: &'static [(&'static str, usize)],
 }
 
-/// What fields are made of.
+/// The types of fields.
 ///
 /// # Safety
 /// Its bytes are 64-bit words without padding, and all of them may be 0.
@@ -75,7 +75,7 @@ macro_rules! structs {
 }
 pub(crate) use structs;
 
-/// One field after the other: what is Rust's, what is CUDA's, what are names.
+/// Takes one field after the other; collects the Rust fields, the CUDA text and the names.
 macro_rules! field {
     ($head:tt {$($r:tt)*} {$($c:tt)*} {$($n:tt)*} $(#[$d:meta])* $f:ident: const $t:ident, $($rest:tt)*) => {
         $crate::kernel::structs::field! { $head
@@ -149,7 +149,7 @@ macro_rules! field {
 }
 pub(crate) use field;
 
-/// The name of a type in CUDA.
+/// The CUDA name of a type.
 #[cfg(feature = "cuda")]
 macro_rules! cuda {
     (i64) => {

@@ -8,8 +8,7 @@ use cudarc::driver::sys;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The primary context of one device. It is made when something is first asked of the device, and lives as long as the
-/// process.
+/// The primary context of one device. It is created at the first use of the device, and lives as long as the process.
 pub struct Context {
     device: sys::CUdevice,
     handle: OnceLock<Result<sys::CUcontext, DriverError>>,
@@ -17,9 +16,9 @@ pub struct Context {
     death: OnceLock<DriverError>,
     pub(super) events: Pool,
     kernels: OnceLock<Kernels>,
-    /// Devices, by number, that were asked for access, and those that gave it.
-    asked: AtomicU64,
-    reached: AtomicU64,
+    /// Bit masks of devices, by number: those to which peer access was requested, and those that granted it.
+    tried_peers: AtomicU64,
+    peers: AtomicU64,
 }
 
 // SAFETY: a context may be used from any thread that makes it current; the rest of the struct is Sync by itself.
@@ -32,8 +31,8 @@ impl Context {
     pub(super) fn new(device: sys::CUdevice, facts: &Facts) -> Context {
         let facts = facts.clone();
         let (handle, death, kernels) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
-        let (asked, reached) = (AtomicU64::new(0), AtomicU64::new(0));
-        Context { device, handle, facts, death, events: Pool::default(), kernels, asked, reached }
+        let (tried_peers, peers) = (AtomicU64::new(0), AtomicU64::new(0));
+        Context { device, handle, facts, death, events: Pool::default(), kernels, tried_peers, peers }
     }
 
     pub fn facts(&self) -> &Facts {
@@ -51,13 +50,13 @@ impl Context {
         *self.handle.get_or_init(retain)
     }
 
-    /// Whether anything was asked of the device so far.
+    /// Whether the device was used so far.
     pub fn is_open(&self) -> bool {
         self.handle.get().is_some()
     }
 
-    /// Makes the context now, where that was not done. Not later, when another context of the process may have died:
-    /// CUDA makes none after that.
+    /// Creates the context if there is none yet. Not later, because CUDA creates no context after another one of the
+    /// process has failed.
     pub fn open(&self) {
         if !self.is_open() {
             // A failure is reported by the first call that needs the context.
@@ -65,12 +64,12 @@ impl Context {
         }
     }
 
-    /// The error that ended this context, if one did. All later calls answer with it.
+    /// The error that ended this context, if one did. All later calls return it.
     pub fn death(&self) -> Option<&DriverError> {
         self.death.get()
     }
 
-    /// Passes a result on; the first error of a dead context is kept.
+    /// Returns the result; stores the first error that ends the context.
     pub(super) fn note<T>(&self, result: Result<T, DriverError>) -> Result<T, DriverError> {
         result.map_err(|error| if error.is_dead() { *self.death.get_or_init(|| error) } else { error })
     }
@@ -90,7 +89,7 @@ impl Context {
         }
     }
 
-    /// Bytes of the device that nobody uses, and all its bytes. Other processes count.
+    /// Free and total bytes of the device, counting other processes.
     pub fn memory_info(&self) -> Result<(usize, usize), DriverError> {
         self.make_current()?;
         let (mut free, mut total) = (0, 0);
@@ -120,36 +119,36 @@ impl Context {
         }
     }
 
-    /// Lets this device use the memory of `other` where the two are connected, so that copies between them go straight;
-    /// else they go through host memory. Asks once for each pair: later calls cost one load.
+    /// Enables access of this device to the memory of `other` if they are peers, so that copies between them are
+    /// direct; otherwise they go through host memory. Tries once for each pair: later calls cost one load.
     pub(super) fn reach(&self, other: &Context) {
         let Some(bit) = 1u64.checked_shl(other.device as u32) else { return };
-        if self.asked.load(Ordering::Acquire) & bit != 0 || self.device == other.device {
+        if self.tried_peers.load(Ordering::Acquire) & bit != 0 || self.device == other.device {
             return;
         }
         let mut connected = 0;
         // SAFETY: both handles come from the driver; the call writes one number.
-        let asked = unsafe { driver!(cuDeviceCanAccessPeer(&mut connected, self.device, other.device)) };
-        if asked.is_ok() && connected != 0 && self.enable_peer(other).is_ok() {
-            self.reached.fetch_or(bit, Ordering::Release);
+        let status = unsafe { driver!(cuDeviceCanAccessPeer(&mut connected, self.device, other.device)) };
+        if status.is_ok() && connected != 0 && self.enable_peer(other).is_ok() {
+            self.peers.fetch_or(bit, Ordering::Release);
         }
-        self.asked.fetch_or(bit, Ordering::Release);
+        self.tried_peers.fetch_or(bit, Ordering::Release);
     }
 
-    /// Whether copies from `other` were found to go straight.
+    /// Whether copies from `other` are direct.
     pub fn reaches(&self, other: &Context) -> bool {
         let bit = 1u64.checked_shl(other.device as u32).unwrap_or(0);
-        self.reached.load(Ordering::Acquire) & bit != 0
+        self.peers.load(Ordering::Acquire) & bit != 0
     }
 
-    /// Waits until the device has nothing left to do, for any user of CUDA in this process.
+    /// Waits for all work of this process on the device, also of other users of CUDA in it.
     pub fn wait_idle(&self) -> Result<(), DriverError> {
         self.make_current()?;
         // SAFETY: the context was made current above, which is all that the call works on.
         self.note(unsafe { driver!(cuCtxSynchronize()) })
     }
 
-    /// The kernels of this device, kept in the user's cache of compiled kernels.
+    /// The kernels of this device; compiled code is stored in the user's cache.
     pub fn kernels(&'static self) -> &'static Kernels {
         self.kernels.get_or_init(|| Kernels::new(self, super::kernel_cache::Cubins::of_user()))
     }

@@ -44,8 +44,8 @@ impl Stream {
         self.context().note(unsafe { driver!(cuMemcpyDtoDAsync_v2(to, from, bytes, self.handle())) })
     }
 
-    /// Copies from the device of `source` to the device of `target`. The stream is of one of both; directly when the
-    /// devices can reach each other, through host memory otherwise.
+    /// Copies from the device of `source` to the device of `target`, directly if they are peers, through host memory
+    /// otherwise. The stream is of one of both.
     pub fn copy_between(
         &self,
         (target, to): (&Context, u64),

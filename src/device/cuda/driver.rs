@@ -1,4 +1,4 @@
-//! The driver and its devices, and what is missing where it has none. Creates no context by itself.
+//! The driver and its devices, or what is missing. Creates no context by itself.
 
 use super::context::Context;
 use super::error::{DriverError, driver};
@@ -7,7 +7,7 @@ use cudarc::driver::sys::{self, CUdevice_attribute as Attribute};
 use std::fmt;
 use std::sync::OnceLock;
 
-/// The functions of the driver that this folder calls: all are there, or the driver is too old.
+/// The functions of the driver that this folder calls. A driver that lacks one is too old.
 const FUNCTIONS: &[&str] = &[
     "cuCtxEnablePeerAccess",
     "cuCtxGetCurrent",
@@ -87,7 +87,7 @@ pub enum Missing {
     Library,
     /// The driver has not all functions that are needed.
     Old { version: Option<(u32, u32)>, function: &'static str },
-    /// There is a driver and it shows no device; `visible` is the value of `CUDA_VISIBLE_DEVICES`.
+    /// The driver reports no device; `visible` is the value of `CUDA_VISIBLE_DEVICES`.
     Device { visible: Option<String> },
     /// The driver does not start.
     Start(DriverError),
@@ -151,7 +151,7 @@ pub struct Device {
     context: OnceLock<Context>,
 }
 
-/// What a device says about itself.
+/// Properties of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Facts {
     pub index: u32,
@@ -161,7 +161,7 @@ pub struct Facts {
     pub multiprocessors: u32,
     pub threads_per_multiprocessor: u32,
     pub l2_bytes: usize,
-    /// Shared memory that one block can have, after it was allowed to.
+    /// Shared memory that one block can have with opt-in (`MAX_SHARED_MEMORY_PER_BLOCK_OPTIN`).
     pub shared_bytes_per_block: u32,
     pub shared_bytes_per_multiprocessor: u32,
     pub uuid: [u8; 16],
@@ -177,7 +177,7 @@ pub fn open() -> Result<&'static Driver, Missing> {
 fn start() -> Result<Driver, Missing> {
     let library = Library::Driver.load().ok_or(Missing::Library)?;
     if let Some(function) = library.lacks(FUNCTIONS) {
-        // A driver so old may lack the function that tells its version, too.
+        // A very old driver may also lack the function that returns its version.
         let version = if library.lacks(&["cuDriverGetVersion"]).is_none() { version().ok() } else { None };
         return Err(Missing::Old { version, function });
     }
@@ -206,7 +206,7 @@ fn devices() -> Result<Vec<Device>, DriverError> {
     let mut count = 0;
     // SAFETY: the driver is started; the call writes one number.
     unsafe { driver!(cuDeviceGetCount(&mut count)) }?;
-    (0..count).map(Device::ask).collect()
+    (0..count).map(Device::query).collect()
 }
 
 impl Driver {
@@ -226,7 +226,7 @@ impl Driver {
 }
 
 impl Device {
-    fn ask(index: i32) -> Result<Device, DriverError> {
+    fn query(index: i32) -> Result<Device, DriverError> {
         let mut handle = 0;
         let mut name = [0; 256];
         let mut memory_bytes = 0;
@@ -263,7 +263,7 @@ impl Device {
     }
 
     /// The device's context, shared by the whole process, also with other users of CUDA in it (it is the primary one).
-    /// It is made when something is first asked of it, and never given back: it goes with the process.
+    /// It is created at the first use, and released only when the process ends.
     pub fn context(&'static self) -> &'static Context {
         self.context.get_or_init(|| Context::new(self.handle, &self.facts))
     }

@@ -4,33 +4,33 @@ use cudarc::driver::sys;
 use std::ffi::{CStr, c_char};
 use std::fmt;
 
-/// A call that CUDA refused, or the news of an earlier failure that it brought.
+/// A call that CUDA refused, or that reported an earlier asynchronous failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DriverError {
     pub call: &'static str,
     pub code: u32,
     /// The name of the code, such as `CUDA_ERROR_OUT_OF_MEMORY`.
     pub name: &'static str,
-    /// What the library says about the code.
+    /// The library's description of the code.
     pub text: &'static str,
 }
 
-/// The device has not so much memory left.
+/// `CUDA_ERROR_OUT_OF_MEMORY`.
 const OUT_OF_MEMORY: u32 = 2;
-/// Not an error: the work is still running.
+/// `CUDA_ERROR_NOT_READY`. Not an error: the work is still running.
 pub(super) const NOT_READY: u32 = 600;
 
-/// Codes after which a context answers every call with the same code. Kernels that went wrong: 700, 702, 710, 714 to
-/// 719, 721. Hardware that did: 214, 220, 226. The context itself: 709, and 999, after which nothing can be trusted.
+/// Sticky errors: after one of them the context returns it from every call. Of kernels: 700, 702, 710, 714 to 719, 721.
+/// Of the hardware: 214, 220, 226. Of the context itself: 709, and 999 (unknown).
 const DEAD: &[u32] = &[214, 220, 226, 700, 702, 709, 710, 714, 715, 716, 717, 718, 719, 721, 999];
 
 impl DriverError {
-    /// A refusal of our own, in the driver's terms.
+    /// An error that this crate reports in the form of the driver's.
     pub(super) const fn refused(call: &'static str, text: &'static str) -> DriverError {
         DriverError { call, code: 1, name: "CUDA_ERROR_INVALID_VALUE", text }
     }
 
-    /// Whether the context is lost: its memory and streams are gone until the process ends, other GPUs go on.
+    /// Whether the context is lost: its memory and streams are unusable until the process ends; other GPUs continue.
     pub fn is_dead(&self) -> bool {
         self.name.starts_with("CUDA_ERROR") && DEAD.contains(&self.code)
     }
@@ -76,7 +76,7 @@ fn describe(call: &'static str, result: sys::CUresult) -> DriverError {
     }
 }
 
-/// A library's constant text.
+/// A library's constant string.
 ///
 /// # Safety
 /// `text` is null, or a string that ends in 0 and is never changed or freed.

@@ -8,14 +8,14 @@ use cudarc::driver::sys;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether an event keeps the time.
+/// Whether an event records the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Timing {
     Off,
     On,
 }
 
-/// Event handles of one context that nobody uses.
+/// Unused event handles of one context.
 #[derive(Default)]
 pub struct Pool {
     free: [Mutex<Vec<Handle>>; 2],
@@ -26,8 +26,8 @@ struct Handle(sys::CUevent);
 // SAFETY: CUDA's events may be used from any thread.
 unsafe impl Send for Handle {}
 
-/// An event of one context. Dropping it is safe at any time: a wait that was queued refers to the point that was
-/// recorded then.
+/// An event of one context. It may be dropped at any time: a queued wait refers to the point that was recorded when it
+/// was queued.
 pub struct Event {
     context: &'static Context,
     handle: Handle,
@@ -72,8 +72,8 @@ impl Event {
         self.recorded.load(Ordering::Acquire)
     }
 
-    /// The event is now the point after all work that `stream` has so far.
-    /// Cost: 0.2 µs together with the wait of another stream.
+    /// Records the point after all work that `stream` has so far. Cost: 0.2 µs together with the wait of another
+    /// stream.
     pub fn record(&self, stream: &Stream) -> Result<(), DriverError> {
         self.context.make_current()?;
         // SAFETY: both handles are alive; the driver checks that they are of one context.
@@ -106,7 +106,8 @@ impl Event {
         self.context.note(unsafe { driver!(cuEventSynchronize(self.handle.0)) })
     }
 
-    /// Milliseconds from this point to `end`, to about half a microsecond. Both keep the time, are recorded and done.
+    /// Milliseconds from this point to `end`, with a resolution of about half a microsecond. Both events have timing,
+    /// are recorded and done.
     pub fn elapsed_ms(&self, end: &Event) -> Result<f32, DriverError> {
         self.context.make_current()?;
         let mut ms = 0.0;

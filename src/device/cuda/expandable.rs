@@ -12,17 +12,17 @@ use std::collections::HashMap;
 pub struct ExpandableMemory {
     context: &'static Context,
     granularity: usize,
-    /// Who may use the memory: the device, and all that can reach it.
+    /// The devices that may access the memory: this one, and its peers.
     access: Vec<sys::CUmemAccessDesc>,
     ranges: HashMap<u64, Range>,
     failure: Option<DriverError>,
 }
 
-/// A segment: addresses, and what lies behind the first of them.
+/// A segment: a range of addresses, the first of which are backed by memory.
 struct Range {
-    /// Bytes of addresses.
-    room: usize,
-    /// Pieces in order, with their bytes.
+    /// Bytes of the address range.
+    address_bytes: usize,
+    /// Handles of the physical memory in order of address, with their sizes.
     pieces: Vec<(sys::CUmemGenericAllocationHandle, usize)>,
 }
 
@@ -54,7 +54,7 @@ impl ExpandableMemory {
         Ok(ExpandableMemory { context, granularity: granularity.max(1), access, ranges: HashMap::new(), failure: None })
     }
 
-    /// Why memory was not given last time, where it was not that it ran out.
+    /// Why the last request failed, if the reason was not that memory ran out.
     pub fn take_failure(&mut self) -> Option<DriverError> {
         self.failure.take()
     }
@@ -69,7 +69,7 @@ impl ExpandableMemory {
         }
     }
 
-    /// Puts a piece of memory behind addresses that have none.
+    /// Allocates physical memory and maps it at `at`.
     fn map(&self, at: u64, bytes: usize) -> Result<sys::CUmemGenericAllocationHandle, DriverError> {
         self.context.make_current()?;
         let properties = properties(self.context.facts().index);
@@ -91,7 +91,7 @@ impl ExpandableMemory {
         Ok(piece)
     }
 
-    /// Takes a piece away, which no work uses any more.
+    /// Unmaps and frees physical memory that no work uses any more.
     fn unmap(&self, at: u64, piece: sys::CUmemGenericAllocationHandle, bytes: usize) {
         // SAFETY: the piece is behind exactly these addresses, and nobody uses them. An error could only be that of
         // earlier work, which the next call reports too, or that the process is ending.
@@ -104,17 +104,17 @@ impl ExpandableMemory {
 
 impl RawMemory for ExpandableMemory {
     fn reserve(&mut self, bytes: usize) -> Option<u64> {
-        // Room for all that the device has and a bit, so that it is never the addresses that run out.
-        let room = (self.total() + self.total() / 8).max(bytes).checked_next_multiple_of(self.granularity)?;
+        // More addresses than the device has memory, so that memory runs out first.
+        let address_bytes = (self.total() + self.total() / 8).max(bytes).checked_next_multiple_of(self.granularity)?;
         let mut address = 0;
         let reserved = self.context.make_current().and_then(|()| {
             // SAFETY: the call writes one address; 0 leaves alignment and place to the driver.
-            self.context.note(unsafe { driver!(cuMemAddressReserve(&mut address, room, 0, 0, 0)) })
+            self.context.note(unsafe { driver!(cuMemAddressReserve(&mut address, address_bytes, 0, 0, 0)) })
         });
         if !self.keep(reserved) {
             return None;
         }
-        self.ranges.insert(address, Range { room, pieces: Vec::new() });
+        self.ranges.insert(address, Range { address_bytes, pieces: Vec::new() });
         if !self.grow(address, 0, bytes) {
             self.release(address, 0);
             return None;
@@ -134,7 +134,7 @@ impl RawMemory for ExpandableMemory {
             at += bytes as u64;
         }
         // SAFETY: the range is one of `reserve`, and nothing is behind it any more.
-        let _ = unsafe { driver!(cuMemAddressFree(address, range.room)) };
+        let _ = unsafe { driver!(cuMemAddressFree(address, range.address_bytes)) };
     }
 
     fn total(&self) -> usize {
@@ -148,8 +148,8 @@ impl RawMemory for ExpandableMemory {
     /// Precondition: a multiple of the granularity (2 MiB), as the allocator's segments are.
     fn grow(&mut self, address: u64, _bytes: usize, more: usize) -> bool {
         let Some(range) = self.ranges.get(&address) else { return false };
-        let (bytes, room) = (range.bytes(), range.room);
-        if !more.is_multiple_of(self.granularity) || bytes.saturating_add(more) > room {
+        let (bytes, address_bytes) = (range.bytes(), range.address_bytes);
+        if !more.is_multiple_of(self.granularity) || bytes.saturating_add(more) > address_bytes {
             return false;
         }
         let mapped = self.map(address + bytes as u64, more);
@@ -162,21 +162,21 @@ impl RawMemory for ExpandableMemory {
         }
     }
 
-    /// Whole pieces only.
-    fn shrink(&mut self, address: u64, _bytes: usize, most: usize) -> usize {
+    /// Only whole handles can be unmapped.
+    fn shrink(&mut self, address: u64, _bytes: usize, max_bytes: usize) -> usize {
         let Some(range) = self.ranges.get_mut(&address) else { return 0 };
-        let (mut less, mut gone) = (0, Vec::new());
-        while let Some(piece) = range.pieces.pop_if(|piece| less + piece.1 <= most) {
-            less += piece.1;
-            gone.push((piece, range.bytes()));
+        let (mut released, mut unmapped) = (0, Vec::new());
+        while let Some(piece) = range.pieces.pop_if(|piece| released + piece.1 <= max_bytes) {
+            released += piece.1;
+            unmapped.push((piece, range.bytes()));
         }
-        if gone.is_empty() || self.context.wait_idle().is_err() {
-            return less;
+        if unmapped.is_empty() || self.context.wait_idle().is_err() {
+            return released;
         }
-        for ((piece, bytes), before) in gone {
+        for ((piece, bytes), before) in unmapped {
             self.unmap(address + before as u64, piece, bytes);
         }
-        less
+        released
     }
 }
 

@@ -1,7 +1,6 @@
-//! CUDA graphs: the work of a stream, recorded once and launched again as one. `replay.rs` decides when
-//! that is worth it.
+//! CUDA graphs: the work of a stream, captured once and launched again as one. `replay.rs` decides when that pays.
 //!
-//! Addresses and parameters are those of the recording, so they must stay valid.
+//! Addresses and parameters are those at the time of capture, so they must stay valid.
 
 use super::context::Context;
 use super::error::{DriverError, driver};
@@ -12,21 +11,21 @@ use cudarc::driver::sys;
 use smallvec::SmallVec;
 use std::ffi::c_void;
 
-/// A recording.
+/// A captured graph (`CUgraph`).
 pub struct Recording {
     context: &'static Context,
     handle: sys::CUgraph,
 }
 
-/// A recording made ready to run.
+/// An instantiated graph (`CUgraphExec`).
 pub struct Graph {
     context: &'static Context,
     handle: sys::CUgraphExec,
-    /// Its nodes name the kernels whose parameters change; they go with it.
+    /// Its nodes identify the kernels whose parameters change, so it lives as long as the graph.
     _recording: Recording,
 }
 
-/// A node of a recording, by which its graph knows it too.
+/// A node of a recording; also identifies the node in the instantiated graph.
 pub struct Node(sys::CUgraphNode);
 
 // SAFETY: a node is a name within its graph.
@@ -39,8 +38,8 @@ unsafe impl Send for Recording {}
 unsafe impl Send for Graph {}
 
 impl Stream {
-    /// From now on work is recorded, not done. Other threads and streams may go on calling CUDA, and so may this
-    /// one (relaxed mode): a kernel may be loaded and memory reserved while recording.
+    /// Begins stream capture in relaxed mode: work is recorded and not run; this and other threads may call CUDA
+    /// meanwhile, for example to load a kernel or to reserve memory.
     pub fn begin_recording(&self) -> Result<(), DriverError> {
         let mode = sys::CUstreamCaptureMode_enum::CU_STREAM_CAPTURE_MODE_RELAXED;
         self.context().make_current()?;
@@ -48,7 +47,7 @@ impl Stream {
         self.context().note(unsafe { driver!(cuStreamBeginCapture_v2(self.handle(), mode)) })
     }
 
-    /// Ends the recording, also one that failed meanwhile; then the error says so and nothing was done.
+    /// Ends the capture, also one that failed; then the error says so and nothing was run.
     pub fn end_recording(&self) -> Result<Recording, DriverError> {
         self.context().make_current()?;
         let mut handle = std::ptr::null_mut();
@@ -60,7 +59,7 @@ impl Stream {
         Ok(Recording { context: self.context(), handle })
     }
 
-    /// What was recorded last. Precondition: the recording follows one stream.
+    /// The node that was recorded last. Precondition: only one stream is captured.
     pub fn last_recorded(&self) -> Result<Node, DriverError> {
         self.context().make_current()?;
         let mut status = sys::CUstreamCaptureStatus_enum::CU_STREAM_CAPTURE_STATUS_NONE;
@@ -87,7 +86,7 @@ impl Stream {
 }
 
 impl Recording {
-    /// How many launches, copies and fills it has.
+    /// Number of launches, copies and fills.
     pub fn nodes(&self) -> Result<usize, DriverError> {
         self.context.make_current()?;
         let mut count = 0;
@@ -96,8 +95,7 @@ impl Recording {
         Ok(count)
     }
 
-    /// Makes it ready to run.
-    /// Cost: 0.2 ms for 100 small kernels.
+    /// Instantiates the graph. Cost: 0.2 ms for 100 small kernels.
     pub fn instantiate(self) -> Result<Graph, DriverError> {
         self.context.make_current()?;
         let mut handle = std::ptr::null_mut();
@@ -108,7 +106,7 @@ impl Recording {
 }
 
 impl Graph {
-    /// Gives a kernel other parameters, each at its offset, for launches to come; those under way keep theirs.
+    /// Sets the parameters of a kernel, each at its offset, for later launches; launches under way are not affected.
     /// Cost: 0.35 µs.
     pub fn set_kernel(
         &mut self,
@@ -143,23 +141,22 @@ impl Graph {
         self.context.note(unsafe { driver!(cuGraphExecKernelNodeSetParams_v2(self.handle, node.0, &params)) })
     }
 
-    /// Queues all of it.
-    /// Cost: 1.1 µs for the call, and 0.95 µs of the device's time for a small kernel.
+    /// Launches the graph. Cost: 1.1 µs for the call, and 0.95 µs of the device's time for a small kernel.
     pub fn launch(&mut self, stream: &Stream) -> Result<(), DriverError> {
         self.context.make_current()?;
         // SAFETY: both handles are alive; addresses in the graph are the recorder's business.
         self.context.note(unsafe { driver!(cuGraphLaunch(self.handle, stream.handle())) })
     }
 
-    /// Brings the graph to the device ahead of its first launch.
+    /// Uploads the graph to the device before its first launch.
     pub fn upload(&mut self, stream: &Stream) -> Result<(), DriverError> {
         self.context.make_current()?;
         // SAFETY: graph and stream live as long as `self` and `stream`, which destroy them when dropped.
         self.context.note(unsafe { driver!(cuGraphUpload(self.handle, stream.handle())) })
     }
 
-    /// Takes over the parameters of a recording of the same shape, for launches to come. False: the shape differs,
-    /// the graph is as it was, and a new one must be instantiated.
+    /// Updates the graph with the parameters of a recording of the same topology, for later launches. False: the
+    /// topology differs, the graph is unchanged, and a new one must be instantiated.
     pub fn update(&mut self, recording: &Recording) -> Result<bool, DriverError> {
         const UPDATE_FAILURE: u32 = 910;
         self.context.make_current()?;
@@ -187,7 +184,7 @@ impl Drop for Recording {
 }
 
 impl Drop for Graph {
-    /// A launch that is under way ends first; the driver sees to that.
+    /// The driver lets a launch that is under way finish first.
     fn drop(&mut self) {
         if self.context.make_current().is_ok() {
             // SAFETY: the handle is alive, and nobody can use it after this.

@@ -1,5 +1,5 @@
-//! A 128-bit hash of content, the same on every machine and in every version: MurmurHash3 (Austin Appleby, public domain),
-//! the variant for 64-bit machines. Not: for input that an attacker may choose.
+//! A 128-bit hash of content, the same on every machine and in every version: MurmurHash3 (Austin Appleby, public
+//! domain), the variant for 64-bit machines. Not safe for input that an attacker chooses.
 
 const C1: u64 = 0x87c3_7b91_1142_53d5;
 const C2: u64 = 0x4cf5_ad43_2745_937f;
@@ -29,7 +29,7 @@ pub fn hash(bytes: &[u8]) -> u128 {
     u128::from(h1) << 64 | u128::from(h2)
 }
 
-/// The hash of several texts, their borders included.
+/// The hash of several texts, including their boundaries.
 pub fn hash_all<'a>(parts: impl Iterator<Item = &'a str>) -> u128 {
     let mut bytes = Vec::new();
     for part in parts {
@@ -39,7 +39,7 @@ pub fn hash_all<'a>(parts: impl Iterator<Item = &'a str>) -> u128 {
     hash(&bytes)
 }
 
-/// Up to 8 bytes, the first lowest.
+/// Up to 8 bytes, little-endian.
 fn word(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte))
 }

@@ -1,28 +1,28 @@
-//! What CUDA consists of on this machine, for people: driver, GPUs, libraries, and how to install what is missing. Creates no
-//! context. Does not know how it is shown.
+//! What of CUDA this machine has, to be shown to users: driver, GPUs, libraries, and how to install what is missing.
+//! Creates no context. Does not format the output.
 
 use super::driver::{Facts, Missing, open};
 use super::library::Library;
 use super::{blas, dnn, nvrtc};
 use std::path::PathBuf;
 
-/// All of it.
+/// The whole inventory.
 pub struct Inventory {
     pub driver: Result<Driver, Missing>,
-    /// The libraries, most needed first.
+    /// The libraries, the most important first.
     pub libraries: Vec<Found>,
 }
 
 pub struct Driver {
     /// The newest CUDA that it can run.
     pub cuda: (u32, u32),
-    /// The driver's own version, where the system tells, such as `580.159.04`.
+    /// The driver's own version, if the system reports it, such as `580.159.04`.
     pub version: Option<String>,
     pub path: Option<PathBuf>,
     pub gpus: Vec<Facts>,
 }
 
-/// A library that is there or not.
+/// A library, installed or not.
 pub struct Found {
     pub name: &'static str,
     /// What it is used for.
@@ -33,8 +33,8 @@ pub struct Found {
     pub remedy: &'static str,
 }
 
-/// Looks at everything.
-/// Cost: without a driver a few failed searches; with one, the driver's start and the loading of the libraries, 0.5 s.
+/// Makes the inventory. Cost: without a driver a few failed searches; with one, the driver's start and the loading of
+/// the libraries, 0.5 s.
 pub fn inventory() -> Inventory {
     let driver = open().map(|driver| Driver {
         cuda: driver.version(),
@@ -79,18 +79,18 @@ fn path(library: Library) -> Option<PathBuf> {
 fn packed(library: Library, name: &std::ffi::CStr) -> Option<(String, Option<PathBuf>)> {
     let address = library.load()?.symbol(name.to_str().ok()?)?;
     // SAFETY: both functions that are asked so are `size_t f(void)`.
-    let ask: unsafe extern "C" fn() -> usize = unsafe { std::mem::transmute(address) };
+    let get_version: unsafe extern "C" fn() -> usize = unsafe { std::mem::transmute(address) };
     // SAFETY: the function is `size_t f(void)`, and asking for a version needs no set-up of the library.
-    Some((readable(unsafe { ask() }), path(library)))
+    Some((readable(unsafe { get_version() }), path(library)))
 }
 
 fn nccl() -> Option<(String, Option<PathBuf>)> {
     let address = Library::Nccl.load()?.symbol("ncclGetVersion")?;
     // SAFETY: the function is `int ncclGetVersion(int *)`.
-    let ask: unsafe extern "C" fn(*mut i32) -> i32 = unsafe { std::mem::transmute(address) };
+    let get_version: unsafe extern "C" fn(*mut i32) -> i32 = unsafe { std::mem::transmute(address) };
     let mut version = 0;
     // SAFETY: it writes one number and needs no set-up.
-    let status = unsafe { ask(&mut version) };
+    let status = unsafe { get_version(&mut version) };
     (status == 0).then(|| (readable(version.max(0) as usize), path(Library::Nccl)))
 }
 
@@ -99,7 +99,7 @@ fn readable(version: usize) -> String {
     format!("{}.{}.{}", version / 10_000, version / 100 % 100, version % 100)
 }
 
-/// The version that the driver's kernel module tells.
+/// The version that the driver's kernel module reports.
 fn kernel_module() -> Option<String> {
     let text = std::fs::read_to_string("/proc/driver/nvidia/version").ok()?;
     module_version(&text)

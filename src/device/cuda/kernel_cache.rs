@@ -1,8 +1,8 @@
 //! A disk cache of compiled kernels, shared by all processes of a user, so that a program's second start compiles nothing.
 //!
-//! Nothing here can fail a program: a file that cannot be read, or is damaged, is compiled again; one that cannot be written
-//! is not cached. A file appears under its name only when it is complete, so two processes may write the same one. Does not
-//! know what the bytes mean.
+//! Errors are not reported: a file that cannot be read or is damaged is compiled again; one that cannot be written is
+//! not cached. A file appears under its name only when it is complete, so two processes may write the same one. Does
+//! not know what the bytes mean.
 
 use super::hash;
 use super::nvrtc::Text;
@@ -10,15 +10,15 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
-/// First bytes of a file; another layout gets another number.
+/// First bytes of a file; the number changes with the layout.
 const MAGIC: &[u8; 16] = b"tscript cubin 1\n";
 /// Magic and checksum.
 const HEADER_BYTES: usize = 32;
-/// How files begin that are being written, and how old one of them is when nobody is at it any more.
+/// Prefix of the names of files that are being written, and the age at which one counts as abandoned.
 const NEW: &str = ".new";
 const ABANDONED: std::time::Duration = std::time::Duration::from_secs(600);
 
-/// Bound: some ten thousand kernels of 10 to 30 KB, far more than a user's programs have at a time.
+/// Bound: about ten thousand kernels of 10 to 30 KB, far more than a user's programs use.
 const FOLDER_BYTES_MAX: u64 = 256 << 20;
 
 /// A folder of compiled kernels.
@@ -28,7 +28,7 @@ pub struct Cubins {
 }
 
 impl Cubins {
-    /// `$XDG_CACHE_HOME/tscript/kernels`, or `~/.cache/tscript/kernels`; nowhere if there is neither.
+    /// `$XDG_CACHE_HOME/tscript/kernels`, or `~/.cache/tscript/kernels`; no cache if neither variable is set.
     pub fn of_user() -> Cubins {
         let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let base = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
@@ -39,13 +39,13 @@ impl Cubins {
         Cubins { folder: Some(folder.into()), pruned: AtomicBool::new(false) }
     }
 
-    /// Keeps nothing.
+    /// A cache that stores nothing.
     pub fn none() -> Cubins {
         Cubins { folder: None, pruned: AtomicBool::new(true) }
     }
 
-    /// The file of a text for devices of this capability. In the name: everything that the result depends on but
-    /// NVRTC's version. Asking for that would load NVRTC (15 ms), and what an older one made is as right.
+    /// The file of a text for devices of this capability. The name has everything that the result depends on except
+    /// NVRTC's version: querying that would load NVRTC (15 ms), and the code of an older version is as correct.
     pub fn path(&self, text: &Text<'_>, capability: (u32, u32)) -> Option<PathBuf> {
         let headers = text.headers.iter().flat_map(|(name, text)| [*name, *text]);
         let options = text.options.iter().copied();
@@ -55,7 +55,7 @@ impl Cubins {
         self.folder.as_ref().map(|folder| folder.join(format!("{key:032x}-sm_{major}{minor}.cubin")))
     }
 
-    /// What was stored there, if it is whole.
+    /// The stored bytes, if the checksum matches.
     pub fn load(&self, path: &Path) -> Option<Vec<u8>> {
         let mut file = std::fs::read(path).ok()?;
         let (magic, rest) = file.split_first_chunk::<16>()?;
@@ -66,7 +66,7 @@ impl Cubins {
         Some(file.split_off(HEADER_BYTES))
     }
 
-    /// Keeps `content`; whether that worked is of interest to tests only.
+    /// Stores `content`; the result is for tests only.
     pub fn store(&self, path: &Path, content: &[u8]) -> bool {
         let stored = self.write(path, content).is_ok();
         if stored && !self.pruned.swap(true, Ordering::Relaxed) {
@@ -97,7 +97,7 @@ impl Cubins {
             .filter_map(|entry| {
                 let data = entry.metadata().ok().filter(|data| data.is_file())?;
                 let age = data.modified().ok()?.elapsed().unwrap_or_default();
-                // What a killed program left half written.
+                // A killed process left it half written.
                 if entry.file_name().as_encoded_bytes().starts_with(NEW.as_bytes()) && age > ABANDONED {
                     let _ = std::fs::remove_file(entry.path());
                     return None;
@@ -121,7 +121,7 @@ impl Cubins {
     }
 }
 
-/// The folder, for its owner only: what lies in it is run.
+/// Creates the folder with access for its owner only, since its contents are executed.
 fn create(folder: &Path) -> std::io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     builder.recursive(true);

@@ -5,14 +5,14 @@ use super::module::Function;
 use super::stream::Stream;
 use std::ffi::c_void;
 
-/// How many threads, in which shape.
+/// The launch configuration: grid, block, shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     /// Blocks; none of them 0.
     pub grid: [u32; 3],
     /// Threads of a block; none of them 0.
     pub block: [u32; 3],
-    /// Dynamic shared memory of a block, beside what the kernel declares.
+    /// Dynamic shared memory of a block, in addition to what the kernel declares.
     pub shared_bytes: u32,
 }
 
@@ -26,9 +26,8 @@ impl Stream {
     /// Queues a kernel with a pointer to each of its parameters. They are read before this returns.
     /// Cost: 2.8 µs of the host's time.
     ///
-    /// # Safety
-    /// Each pointer is aligned for its parameter and has the bytes of [`Function::parameters`] behind it. Addresses
-    /// among them must be good for what the kernel does until the stream has passed it.
+    /// # Safety Each pointer is aligned for its parameter and has the bytes of [`Function::parameters`] behind it.
+    /// Addresses among them must be valid for the accesses of the kernel until the stream has passed it.
     pub unsafe fn launch(
         &self,
         function: &Function,
@@ -42,8 +41,8 @@ impl Stream {
         unsafe { self.start(function, shape, parameters.as_mut_ptr(), std::ptr::null_mut()) }
     }
 
-    /// Queues a kernel with its parameters in one buffer, each at its offset of [`Function::parameters`].
-    /// They are read before this returns. Device addresses among them are the caller's business.
+    /// Queues a kernel with its parameters in one buffer, each at its offset of [`Function::parameters`]. They are read
+    /// before this returns. The caller is responsible for device addresses among them.
     pub fn launch_packed(&self, function: &Function, shape: &Shape, parameters: &[u8]) -> Result<(), DriverError> {
         const BUFFER: *mut c_void = std::ptr::without_provenance_mut(1);
         const BUFFER_BYTES: *mut c_void = std::ptr::without_provenance_mut(2);
@@ -57,8 +56,7 @@ impl Stream {
         unsafe { self.start(function, shape, std::ptr::null_mut(), extra.as_mut_ptr()) }
     }
 
-    /// # Safety
-    /// One of `parameters` and `extra` is as the driver wants it, the other null.
+    /// # Safety One of `parameters` and `extra` is as `cuLaunchKernel` requires it, the other null.
     unsafe fn start(
         &self,
         function: &Function,

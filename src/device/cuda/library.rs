@@ -8,7 +8,7 @@ use std::ffi::{CString, c_void};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// The libraries that this project uses, or reports.
+/// The libraries that this project uses or lists in its inventory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Library {
     Driver,
@@ -18,7 +18,7 @@ pub enum Library {
     Nccl,
 }
 
-/// A library that is loaded and stays so.
+/// A loaded library; it is never unloaded.
 pub struct Loaded {
     handle: *mut c_void,
     path: Option<PathBuf>,
@@ -30,7 +30,7 @@ unsafe impl Send for Loaded {}
 unsafe impl Sync for Loaded {}
 
 impl Loaded {
-    /// The file, where the loader tells.
+    /// The library's file, if the loader reports it.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
@@ -40,27 +40,27 @@ impl Loaded {
         system::symbol(self.handle, &CString::new(name).ok()?)
     }
 
-    /// The first of these functions that the library has not.
+    /// The first of these functions that the library lacks.
     pub(super) fn lacks<'a>(&self, names: &[&'a str]) -> Option<&'a str> {
         names.iter().copied().find(|name| self.symbol(name).is_none())
     }
 }
 
 impl Library {
-    /// The library, loaded at the first call. `None`: it is nowhere to be found.
-    /// Cost: cuBLASLt takes 60 to 150 ms, NVRTC 15, the others 1, since they are moved to their addresses.
+    /// The library, loaded at the first call. `None`: it is not found. Cost: cuBLASLt takes 60 to 150 ms, NVRTC 15, the
+    /// others 1, for relocation.
     pub fn load(self) -> Option<&'static Loaded> {
         static LOADED: [OnceLock<Option<Loaded>>; 5] = [const { OnceLock::new() }; 5];
         let found = || if self.is_hidden() { None } else { system::load(self) };
         LOADED[self as usize].get_or_init(found).as_ref()
     }
 
-    /// For tests of what is done without a library: `TSCRIPT_TEST_HIDE` names those that count as missing.
+    /// For tests: libraries named in `TSCRIPT_TEST_HIDE` count as missing.
     fn is_hidden(self) -> bool {
         std::env::var("TSCRIPT_TEST_HIDE").is_ok_and(|names| names.split(',').any(|name| name == format!("{self:?}")))
     }
 
-    /// The names that the loader is asked for, in cudarc's order: it must find the same file.
+    /// The names to load by, in cudarc's order: cudarc must find the same file.
     #[cfg(unix)]
     fn names(self) -> Vec<String> {
         match self {
@@ -72,11 +72,11 @@ impl Library {
         }
     }
 
-    /// The names of the files that are looked for in folders that the loader does not search.
+    /// The names of files to search in folders that the loader does not search.
     #[cfg(unix)]
     fn files(self) -> &'static [&'static str] {
         match self {
-            // It belongs to the kernel module: one from elsewhere would not fit.
+            // It must match the kernel module, so it is not searched elsewhere.
             Library::Driver => &[],
             Library::Nvrtc => &["libnvrtc.so.13", "libnvrtc.so.12"],
             Library::BlasLt => &["libcublasLt.so.13", "libcublasLt.so.12"],
@@ -85,7 +85,7 @@ impl Library {
         }
     }
 
-    /// A function that every version has; its place tells the file.
+    /// A function that every version has; its address identifies the file.
     #[cfg(unix)]
     fn landmark(self) -> &'static std::ffi::CStr {
         match self {
@@ -97,7 +97,7 @@ impl Library {
         }
     }
 
-    /// The names of the files that the library opens by itself, later; it ends the process where one is missing.
+    /// The names of files that the library opens later by itself; it ends the process if one is missing.
     #[cfg(unix)]
     fn parts(self) -> &'static [&'static str] {
         match self {
@@ -106,7 +106,7 @@ impl Library {
         }
     }
 
-    /// What the library would look for by name, and may not find where we do.
+    /// Libraries that it loads by name and might not find in the folders searched here.
     #[cfg(unix)]
     fn needs(self) -> &'static [Library] {
         match self {
@@ -123,17 +123,17 @@ mod system {
     use std::os::unix::ffi::{OsStrExt, OsStringExt};
     use std::path::{Path, PathBuf};
 
-    /// One of these is on every Linux machine that has a driver.
+    /// Every Linux machine with a driver has one of these.
     #[cfg(target_os = "linux")]
     const DRIVER: [&str; 2] = ["libcuda.so", "libcuda.so.1"];
 
     pub fn load(library: Library) -> Option<Loaded> {
-        // Cost: to look for all of cudarc's names in vain takes a tenth of the time of starting.
+        // Cost: trying all of cudarc's names without success takes a tenth of the program's start time.
         #[cfg(target_os = "linux")]
         if library == Library::Driver && DRIVER.iter().all(|name| open(OsStr::new(name)).is_none()) {
             return None;
         }
-        // Once they are loaded their names are known.
+        // Once loaded, they are found by name.
         for other in library.needs() {
             other.load();
         }
@@ -173,7 +173,7 @@ mod system {
         open(path.as_os_str())
     }
 
-    /// NVRTC opens its table of built-in functions by name: what lies beside it is loaded first, and is found then.
+    /// NVRTC opens its table of built-in functions by name: the file beside it is loaded first, so that it is found.
     fn parts(path: &Path) {
         let Some(entries) = path.parent().and_then(|folder| std::fs::read_dir(folder).ok()) else { return };
         for part in entries.flatten().map(|entry| entry.path()) {
@@ -239,7 +239,7 @@ mod system {
     }
 }
 
-/// Elsewhere only cudarc's own search is available, and it tells no path.
+/// On other systems only cudarc's own search is available, and it reports no path.
 #[cfg(not(unix))]
 mod system {
     use super::{Library, Loaded};
@@ -271,8 +271,8 @@ mod system {
     }
 }
 
-/// The functions of a library that this folder names, sorted. cudarc panics at one that the library has not, so each
-/// list of functions that is asked for must be equal to this.
+/// The functions of a library that this folder calls, sorted. cudarc panics at one that the library lacks, so each list
+/// of functions that is looked up must be equal to this.
 #[cfg(test)]
 pub(super) fn functions_named(prefix: &str) -> Vec<String> {
     let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src/device/cuda")];

@@ -1,4 +1,4 @@
-//! Segments for the caching allocator: device memory, and pinned host memory.
+//! Segments for the caching allocator: device memory (`cudaMalloc`), and pinned host memory (`cudaHostAlloc`).
 //!
 //! Slow: the driver's own calls cost up to 200 µs, so an allocator caches what it gets here.
 
@@ -10,7 +10,7 @@ use std::ptr::NonNull;
 
 /// Pinned for every context, and mapped into the devices' addresses.
 ///
-/// Not: write-combined (4). The host would read it at some 100 MB/s.
+/// Not: write-combined (4). The host would read it at about 100 MB/s.
 const PORTABLE_MAPPED: u32 = 1 | 2;
 
 /// Memory of one device.
@@ -25,7 +25,7 @@ impl DeviceMemory {
         DeviceMemory { context, total: context.facts().memory_bytes, failure: None }
     }
 
-    /// Why the last `reserve` failed, where it was not that memory ran out.
+    /// Why the last `reserve` failed, if the reason was not that memory ran out.
     pub fn take_failure(&mut self) -> Option<DriverError> {
         self.failure.take()
     }
@@ -40,7 +40,7 @@ impl RawMemory for DeviceMemory {
             self.context.note(unsafe { driver!(cuMemAlloc_v2(&mut address, bytes)) })?;
             Ok(address)
         };
-        kept(allocate(), &mut self.failure)
+        address_or_failure(allocate(), &mut self.failure)
     }
 
     fn release(&mut self, address: u64, _bytes: usize) {
@@ -57,7 +57,7 @@ impl RawMemory for DeviceMemory {
     }
 }
 
-/// Host memory that is pinned: copies to and from devices run at full speed and beside other work.
+/// Pinned host memory: copies to and from devices run at full speed and overlap with other work.
 pub struct PinnedMemory {
     context: &'static Context,
     total: usize,
@@ -70,7 +70,7 @@ impl PinnedMemory {
         PinnedMemory { context, total: host_memory::physical_bytes(), failure: None }
     }
 
-    /// Why the last `reserve` failed, where it was not that memory ran out.
+    /// Why the last `reserve` failed, if the reason was not that memory ran out.
     pub fn take_failure(&mut self) -> Option<DriverError> {
         self.failure.take()
     }
@@ -82,7 +82,7 @@ impl RawMemory for PinnedMemory {
         if !system_memory::admit(bytes) {
             return None;
         }
-        kept(pin(self.context, bytes).map(|address| address.as_ptr() as u64), &mut self.failure)
+        address_or_failure(pin(self.context, bytes).map(|address| address.as_ptr() as u64), &mut self.failure)
     }
 
     fn release(&mut self, address: u64, _bytes: usize) {
@@ -94,8 +94,8 @@ impl RawMemory for PinnedMemory {
     }
 }
 
-/// The value; out of memory is no failure but an answer.
-fn kept(result: Result<u64, DriverError>, failure: &mut Option<DriverError>) -> Option<u64> {
+/// The address; stores the error in `failure`, unless it is that memory ran out.
+fn address_or_failure(result: Result<u64, DriverError>, failure: &mut Option<DriverError>) -> Option<u64> {
     match result {
         Ok(address) => Some(address),
         Err(error) => {
@@ -122,8 +122,8 @@ fn unpin(context: &Context, host: *mut u8) {
     let _ = unsafe { driver!(cuMemFreeHost(host.cast())) };
 }
 
-/// Host memory in 8-byte words that kernels write and the host polls: slots for errors.
-/// Cost: a poll is a load, 0.3 ns while nothing changes.
+/// Mapped host memory in 8-byte words, which kernels write and the host polls: slots for errors. Cost: a poll is a
+/// load, 0.3 ns while nothing changes.
 pub struct Mapped {
     context: &'static Context,
     host: NonNull<u8>,
@@ -155,18 +155,18 @@ impl Mapped {
         self.words
     }
 
-    /// Where kernels find the first word.
+    /// Device address of the first word.
     pub fn device_address(&self) -> u64 {
         self.device
     }
 
-    /// Where the host finds the first word: for whoever reads several words as one struct.
+    /// Host address of the first word: for reading several words as one struct.
     pub fn host_address(&self) -> *mut u8 {
         self.host.as_ptr()
     }
 
-    /// The word `index` as it is now; what a kernel wrote is surely there once its stream has passed it.
-    /// Panics when there is no such word.
+    /// The current value of word `index`; a kernel's write is guaranteed to be visible once its stream has passed the
+    /// kernel. Panics when there is no such word.
     pub fn read(&self, index: usize) -> u64 {
         assert!(index < self.words, "word {index} of {}", self.words);
         // SAFETY: the word exists and is aligned; volatile, because a device may write it.

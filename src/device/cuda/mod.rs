@@ -1,9 +1,9 @@
 //! NVIDIA GPUs: the only place of the project that calls CUDA.
 //!
 //! Nothing here runs before [`open`], and a machine without a driver gets a [`Missing`] that says what to install.
-//! These are building blocks with CUDA's own sharp edges taken off: typed errors, pooled events, kernels compiled
-//! once for all processes. Device addresses are plain numbers: what lies there, and for how long, is the caller's
-//! business, and so is the order between streams. Deliberately unknown: kernels, shapes, operations, tensors.
+//! These are building blocks: typed errors, pooled events, kernels compiled once for all processes. Device addresses
+//! are plain numbers: the caller is responsible for their contents and lifetime, and for the order between streams.
+//! Knows no kernels, shapes, operations or tensors.
 //!
 //! Not: cudarc's safe layer. It stores errors of destructors for the next unrelated call, tracks events for each
 //! slice and allocates for each launch. Only its raw functions are used.

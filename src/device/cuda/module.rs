@@ -18,11 +18,11 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 pub struct Kernels {
     context: &'static Context,
     disk: Cubins,
-    modules: RwLock<HashMap<u128, Module, BuildHasherDefault<Taken>>>,
+    modules: RwLock<HashMap<u128, Module, BuildHasherDefault<LowHalf>>>,
     counts: [AtomicU64; 2],
 }
 
-/// Where kernels came from since the process began.
+/// Counts of kernels compiled and read from disk since the process began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counts {
     pub compiled: u64,
@@ -42,7 +42,7 @@ unsafe impl Sync for Module {}
 /// A kernel that can be launched.
 pub struct Function {
     context: &'static Context,
-    /// The text that it is in, and its name there.
+    /// The key of its text, and its name in it.
     key: u128,
     entry: Box<str>,
     handle: sys::CUfunction,
@@ -51,7 +51,7 @@ pub struct Function {
     registers: u32,
     threads_max: u32,
     static_shared_bytes: u32,
-    /// Dynamic shared memory that was allowed so far.
+    /// Dynamic shared memory that was enabled so far.
     allowed_shared_bytes: AtomicU32,
 }
 
@@ -60,7 +60,7 @@ unsafe impl Send for Function {}
 // SAFETY: for `Sync` as for `Send`: a function may be used from any thread; what changes is atomic.
 unsafe impl Sync for Function {}
 
-/// Shared memory that every block may have without asking.
+/// Shared memory that every block may have without opt-in.
 const SHARED_BYTES_USUAL: u32 = 48 << 10;
 
 impl Kernels {
@@ -68,21 +68,22 @@ impl Kernels {
         Kernels { context, disk, modules: RwLock::default(), counts: Default::default() }
     }
 
-    /// The kernel `entry` (an `extern "C"` name) of a text, if it was asked for before.
-    /// Cost: a lookup by number and a comparison of names; keep the result where that is too much.
+    /// The kernel `entry` (an `extern "C"` name) of a text, if it is loaded. Cost: a lookup by number and a comparison
+    /// of names.
     pub fn known(&self, key: u128, entry: &str) -> Option<&'static Function> {
         let modules = self.modules.read();
         modules.get(&key)?.functions.iter().find(|(name, _)| **name == *entry).map(|(_, function)| *function)
     }
 
-    /// The kernel `entry` of a text: known, read from disk, or compiled now.
+    /// The kernel `entry` of a text: already loaded, read from disk, or compiled now.
     pub fn function(&self, text: &Text<'_>, entry: &str) -> Result<&'static Function, KernelError> {
         if let Some(function) = self.known(text.key, entry) {
             return Ok(function);
         }
         self.context.make_current()?;
         let loaded = self.modules.read().get(&text.key).map(|module| module.handle);
-        // Not under the lock: other kernels are wanted meanwhile. Two threads may then load one text twice.
+        // Not under the lock, so that other threads find their kernels meanwhile. Two threads may load the same text
+        // twice.
         let handle = match loaded {
             Some(handle) => handle,
             None => self.load(text)?,
@@ -102,10 +103,10 @@ impl Kernels {
         Ok(function)
     }
 
-    /// Brings several kernels at once, compiling on all cores, so that later calls of [`Kernels::function`] find them.
-    /// A failure is not reported here but by those calls, where it belongs to somebody.
-    pub fn prepare(&self, wanted: &[(Text<'_>, &str)]) {
-        let missing: Vec<_> = wanted.iter().filter(|(text, entry)| self.known(text.key, entry).is_none()).collect();
+    /// Loads several kernels at once, compiling on all cores, so that later calls of [`Kernels::function`] find them. A
+    /// failure is reported by those calls.
+    pub fn prepare(&self, kernels: &[(Text<'_>, &str)]) {
+        let missing: Vec<_> = kernels.iter().filter(|(text, entry)| self.known(text.key, entry).is_none()).collect();
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let next = AtomicUsize::new(0);
         let work = || {
@@ -115,7 +116,7 @@ impl Kernels {
         };
         std::thread::scope(|scope| {
             for _ in 1..cores.min(missing.len()) {
-                // Without a further thread the others, at least this one, do its part.
+                // If no thread can be started, the others, at least this one, do its part.
                 let _ = std::thread::Builder::new().spawn_scoped(scope, work);
             }
             work();
@@ -143,13 +144,14 @@ impl Kernels {
         Ok(module)
     }
 
-    /// A module from disk. What this driver does not take, say after it was replaced by an older one, is made anew.
+    /// A module from disk. One that this driver rejects, for example after a downgrade, is compiled again.
     fn read(&self, path: &Path) -> Option<sys::CUmodule> {
         load(self.context, &self.disk.load(path)?).ok()
     }
 }
 
-/// A refusal of what was compiled a moment ago, mostly by a driver that is older than the compiler.
+/// The error for code that was just compiled and that the driver rejects, usually because it is older than the
+/// compiler.
 fn explained(error: DriverError) -> KernelError {
     // Invalid image, no binary for this GPU, invalid or unsupported PTX.
     const REFUSED: [u32; 4] = [200, 209, 218, 222];
@@ -163,7 +165,7 @@ fn explained(error: DriverError) -> KernelError {
 
 fn load(context: &Context, image: &[u8]) -> Result<sys::CUmodule, DriverError> {
     let mut handle = std::ptr::null_mut();
-    // PTX is a text and must end in 0; a cubin knows its length, and one 0 more does no harm.
+    // PTX is a text and must end in 0; a cubin has its length inside, and one more 0 does no harm.
     let image: Vec<u8> = image.iter().copied().chain([0]).collect();
     // SAFETY: the context is current; the image is whole (its checksum, or NVRTC just made it) and outlives the call.
     context.note(unsafe { driver!(cuModuleLoadData(&mut handle, image.as_ptr().cast())) })?;
@@ -239,7 +241,7 @@ impl Function {
         self.static_shared_bytes
     }
 
-    /// Lets blocks have this much dynamic shared memory. Launches do it by themselves.
+    /// Enables this much dynamic shared memory. Launches call it themselves.
     pub(super) fn allow_shared(&self, bytes: u32) -> Result<(), DriverError> {
         if bytes <= self.allowed_shared_bytes.load(Ordering::Relaxed) {
             return Ok(());
@@ -251,7 +253,7 @@ impl Function {
         Ok(())
     }
 
-    /// Blocks of so many threads that one multiprocessor runs at a time.
+    /// Occupancy: blocks of this many threads that one multiprocessor runs at a time.
     pub fn blocks_per_multiprocessor(&self, threads: u32, shared_bytes: u32) -> Result<u32, DriverError> {
         self.context.make_current()?;
         self.allow_shared(shared_bytes)?;
@@ -287,11 +289,11 @@ fn parameters(context: &Context, function: sys::CUfunction) -> Result<Vec<(usize
     }
 }
 
-/// Keys are hashes already: their low half is taken as it is.
+/// Keys are hashes already: the hasher returns their low half.
 #[derive(Default)]
-struct Taken(u64);
+struct LowHalf(u64);
 
-impl Hasher for Taken {
+impl Hasher for LowHalf {
     fn write(&mut self, bytes: &[u8]) {
         self.0 = bytes.iter().fold(self.0, |word, &byte| word.rotate_left(8) ^ u64::from(byte));
     }

@@ -1,4 +1,4 @@
-//! Compiles CUDA text to machine code by NVRTC, with headers from memory. Needs neither a GPU nor a driver.
+//! Compiles CUDA source text to machine code by NVRTC, with headers from memory. Needs neither a GPU nor a driver.
 //!
 //! NVRTC is loaded for the first compilation. Does not know how the result is used.
 
@@ -25,7 +25,8 @@ const FUNCTIONS: &[&str] = &[
     "nvrtcVersion",
 ];
 
-/// How everything is compiled. Functions without a mark are the device's; no fast mathematics, ever.
+/// Options of every compilation. Functions without `__host__` or `__device__` are device functions. Not:
+/// `--use_fast_math`.
 const OPTIONS: &[&str] = &["-default-device", "--std=c++17"];
 
 /// What to do where NVRTC is missing, in one line.
@@ -37,22 +38,22 @@ pub struct Text<'a> {
     /// What messages call the text, such as `softmax.cu`.
     pub name: &'a str,
     pub text: &'a str,
-    /// What `#include "name"` finds: names and texts.
+    /// Names and texts of the headers that `#include "name"` finds.
     pub headers: &'a [(&'a str, &'a str)],
     /// Further options of NVRTC.
     pub options: &'a [&'a str],
-    /// Stands for all of the above within this process: two texts have the same key only if they are the same.
+    /// Identifies all of the above within this process: equal keys mean equal texts.
     pub key: u128,
 }
 
 /// Why there is no kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum KernelError {
-    /// NVRTC is not found, or has not the function.
+    /// NVRTC is not found, or lacks a function.
     Compiler {
         function: Option<&'static str>,
     },
-    /// The text is wrong. The log names lines; the excerpt shows them.
+    /// The text does not compile. `excerpt` has the lines that the log names.
     Text {
         name: String,
         log: String,
@@ -63,12 +64,12 @@ pub enum KernelError {
         call: &'static str,
         text: &'static str,
     },
-    /// The driver does not take what a newer compiler made.
+    /// The driver does not accept the code of a newer compiler.
     Newer {
         compiler: (u32, u32),
         driver: (u32, u32),
     },
-    /// The text has no such kernel.
+    /// The text has no kernel of this name.
     Entry {
         name: String,
         entry: String,
@@ -117,19 +118,18 @@ pub fn version() -> Result<(u32, u32), KernelError> {
     Ok((major.max(0) as u32, minor.max(0) as u32))
 }
 
-/// Machine code for devices of this capability, or, when NVRTC does not know them yet, the portable code that the
-/// driver finishes. Both are what `cuModuleLoadData` takes.
-/// Cost: 30 to 50 ms for a small kernel, and 200 ms more the first time.
+/// Machine code (cubin) for devices of this compute capability, or, if NVRTC does not know it yet, PTX that the driver
+/// compiles. `cuModuleLoadData` takes both. Cost: 30 to 50 ms for a small kernel, and 200 ms more the first time.
 pub fn compile(text: &Text<'_>, capability: (u32, u32)) -> Result<Vec<u8>, KernelError> {
     available()?;
-    let wanted = capability.0 * 10 + capability.1;
+    let target = capability.0 * 10 + capability.1;
     let known = architectures()?;
-    let exact = known.contains(&wanted);
-    let newest = known.iter().copied().filter(|&arch| arch <= wanted).max().unwrap_or(wanted);
-    // Hopper's own instructions, such as wgmma, are in no portable code.
-    let own = if wanted == 90 { "a" } else { "" };
+    let exact = known.contains(&target);
+    let newest = known.iter().copied().filter(|&arch| arch <= target).max().unwrap_or(target);
+    // Instructions that only Hopper has, such as wgmma, need the architecture `sm_90a`.
+    let suffix = if target == 90 { "a" } else { "" };
     let architecture = match exact {
-        true => format!("--gpu-architecture=sm_{wanted}{own}"),
+        true => format!("--gpu-architecture=sm_{target}{suffix}"),
         false => format!("--gpu-architecture=compute_{newest}"),
     };
     let program = Program::new(text)?;
@@ -143,14 +143,14 @@ pub fn compile(text: &Text<'_>, capability: (u32, u32)) -> Result<Vec<u8>, Kerne
 
 fn available() -> Result<(), KernelError> {
     static STATE: OnceLock<Result<(), KernelError>> = OnceLock::new();
-    let ask = || {
+    let load = || {
         let library = Library::Nvrtc.load().ok_or(KernelError::Compiler { function: None })?;
         match library.lacks(FUNCTIONS) {
             Some(function) => Err(KernelError::Compiler { function: Some(function) }),
             None => Ok(()),
         }
     };
-    STATE.get_or_init(ask).clone()
+    STATE.get_or_init(load).clone()
 }
 
 /// The architectures that NVRTC makes machine code for, such as 90.
@@ -173,7 +173,7 @@ fn check(call: &'static str, result: sys::nvrtcResult) -> Result<(), KernelError
     Err(KernelError::Internal { call, text: text.unwrap_or("an error without a name") })
 }
 
-/// A text that NVRTC holds.
+/// A program of NVRTC.
 struct Program(sys::nvrtcProgram);
 
 type Size = unsafe fn(sys::nvrtcProgram, *mut usize) -> sys::nvrtcResult;
@@ -252,8 +252,8 @@ fn pointers(texts: &[CString]) -> Vec<*const c_char> {
     texts.iter().map(|text| text.as_ptr()).collect()
 }
 
-/// The lines that the log names as `FILE(LINE): error`, with their numbers. Bound: the first five; what follows is
-/// mostly the same mistake.
+/// The lines that the log names as `FILE(LINE): error`, with their numbers. Bound: the first five; later ones usually
+/// follow from them.
 fn excerpt(text: &Text<'_>, log: &str) -> String {
     let mut shown: Vec<(&str, usize)> = Vec::new();
     let mut lines = String::new();
@@ -298,7 +298,7 @@ mod tests {
         assert_eq!(excerpt(&text, log), "some.cu:2:   line 2\nh.cuh:2: int two\n");
     }
 
-    /// NVRTC needs no GPU; where it is not installed there is nothing to see, and the error says how to get it.
+    /// NVRTC needs no GPU. Where it is not installed, the error says how to install it.
     #[test]
     fn texts_compile_or_say_why_not() {
         let headers = [("twice.cuh", "__device__ float twice(float x) { return x + x; }")];
@@ -308,7 +308,7 @@ mod tests {
             Err(error) => panic!("{error}"),
             Ok(cubin) => assert_eq!(&cubin[..4], b"\x7fELF"),
         }
-        // A capability between two that are known: portable text for the driver.
+        // A capability between two that NVRTC knows: PTX for the driver.
         let ptx = compile(&text(good, &headers), (9, 1)).expect("portable code");
         assert!(String::from_utf8_lossy(&ptx).contains(".target sm_90"), "PTX for the next lower one");
         let bad = "extern \"C\" __global__ void f(float *x) {\n  x[0] = nope;\n}";

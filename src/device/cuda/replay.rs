@@ -1,10 +1,10 @@
 //! Replays repeated work of a stream as a CUDA graph.
 //!
-//! A replay belongs to one place that queues the same commands each time. It receives each of them every time, and stores the
-//! list of the last time. While the lists agree except for parameters of kernels, a graph of them is launched instead, with
-//! the changed parameters written into it; where they differ, everything is queued as usual. So the device does the same work
-//! with the same values either way, and no address has to stay the same: a graph whose addresses changed is only not worth
-//! it. Does not know what the commands compute.
+//! A replay belongs to one caller (a planned window) that queues the same commands each time. It receives all of them
+//! every time, and stores the list of the last time. While the lists agree except for parameters of kernels, a graph of
+//! them is launched instead, with the changed parameters written into it; if they differ, everything is queued as
+//! usual. So the device does the same work with the same values either way, and addresses may change. Does not know
+//! what the commands compute.
 //!
 //! Cost: a launch takes 2.4 µs of the host, a graph of any length 1.1 µs, and a kernel whose parameters changed 0.35 µs more
 //! (H100). So a graph is worth it also where all parameters change.
@@ -18,10 +18,10 @@ use super::module::Function;
 use super::stream::Stream;
 use std::sync::Arc;
 
-/// Bound: commands below which starting a graph costs as much as queueing them.
+/// Bound: commands below which launching a graph costs as much as queueing them.
 const COMMANDS_MIN: usize = 3;
-/// Bound: times that lists agree before a graph is made, which costs as much as some 100 launches. It doubles each time that
-/// a graph was made in vain: was started less often than pays for it.
+/// Bound: times that lists agree before a graph is made, which costs as much as about 100 launches. It doubles each
+/// time that a graph was discarded before it was launched often enough to pay for itself.
 const PATIENCE: u32 = 3;
 const STARTS_MIN: u32 = 8;
 const PATIENCE_MAX: u32 = 1 << 12;
@@ -35,14 +35,14 @@ pub struct Launch<'a> {
     pub parameters: &'a [&'a [u8]],
 }
 
-/// One thing that a stream does.
+/// One command of a stream.
 enum Command {
     Kernel {
         function: &'static Function,
         shape: Shape,
-        /// All parameters, each at its offset.
+        /// The values of all parameters, each at its offset.
         bytes: Vec<u8>,
-        /// They are not those in the graph.
+        /// They differ from those in the graph.
         changed: bool,
     },
     Fill {
@@ -56,12 +56,12 @@ enum Command {
         bytes: usize,
     },
     Product(Product),
-    /// A product that the library did not take.
+    /// A product that the library does not support.
     Declined(Product),
     Convolution(Box<Run>),
 }
 
-/// What is needed besides a stream: the vendor's libraries.
+/// The vendor's libraries, which are needed beside the stream.
 pub trait Products {
     /// Queues a product.
     fn queue(&mut self, product: &Product, stream: &Stream) -> Result<Outcome, DriverError>;
@@ -69,27 +69,27 @@ pub trait Products {
     fn convolve(&mut self, run: &Run, stream: &Stream) -> Result<Outcome, DriverError>;
 }
 
-/// The commands of one place, and their graph when there is one.
+/// The commands of one caller, and their graph if there is one.
 pub struct Replay {
     commands: Vec<Command>,
-    /// Where they go this time.
+    /// The stream of this run.
     stream: Option<Arc<Stream>>,
-    graph: Option<Made>,
-    /// Commands that were queued this time.
+    graph: Option<Instantiated>,
+    /// Number of commands received in this run.
     at: usize,
-    /// Nothing is queued yet: all so far agrees with the graph.
-    following: bool,
-    /// This time's list is another than the last.
+    /// Nothing is queued yet in this run: all commands so far agree with the graph.
+    is_deferred: bool,
+    /// The list of this run differs from that of the last.
     differs: bool,
-    /// Times in a row that lists agreed.
+    /// Consecutive runs whose lists agreed.
     agreed: u32,
     patience: u32,
-    /// How often the graph was started.
+    /// How often the graph was launched.
     starts: u32,
 }
 
 /// A graph with the node of each kernel.
-struct Made {
+struct Instantiated {
     graph: Graph,
     nodes: Vec<Option<Node>>,
     /// Counts graphs.
@@ -110,7 +110,7 @@ impl Default for Replay {
             stream: None,
             graph: None,
             at: 0,
-            following: false,
+            is_deferred: false,
             differs: false,
             agreed: 0,
             patience: PATIENCE,
@@ -120,7 +120,7 @@ impl Default for Replay {
 }
 
 impl Replay {
-    /// The kernel of a text that comes next, if it came here the last time: nobody need look for it.
+    /// The kernel that is expected next, if it is this one: saves the look-up.
     pub fn expected(&self, key: u128, entry: &str) -> Option<&'static Function> {
         match self.commands.get(self.at) {
             Some(Command::Kernel { function, .. }) if function.is(key, entry) => Some(function),
@@ -128,7 +128,7 @@ impl Replay {
         }
     }
 
-    /// The scratch memory of the convolution that comes next, if it came here the last time: nobody need ask for it.
+    /// The scratch memory of the convolution that is expected next, if it is this one: saves the query.
     pub fn expected_scratch(&self, convolution: &Convolution, at: &Addresses) -> Option<usize> {
         match self.commands.get(self.at) {
             Some(Command::Convolution(run)) if run.at == *at && run.convolution == *convolution => {
@@ -138,21 +138,21 @@ impl Replay {
         }
     }
 
-    /// The commands come again, from the first.
+    /// Begins a run.
     pub fn begin(&mut self, stream: &Arc<Stream>) {
         self.stream = Some(stream.clone());
         (self.at, self.differs) = (0, false);
-        self.following = self.graph.is_some();
+        self.is_deferred = self.graph.is_some();
     }
 
-    /// Gives the graph up; it is made again when it is worth it.
+    /// Discards the graph; a new one is made later if it pays.
     pub fn forget(&mut self) {
         (self.graph, self.agreed) = (None, 0);
     }
 
-    /// What is not recorded here comes next on the stream: everything so far is queued now, and nothing more is replayed
-    /// this time.
-    pub fn step_aside(&mut self, products: &mut dyn Products) -> Result<(), DriverError> {
+    /// Called before work that is not recorded here is queued on the stream: queues all commands so far, and replays
+    /// nothing more in this run.
+    pub fn stop_replay(&mut self, products: &mut dyn Products) -> Result<(), DriverError> {
         self.differs = true;
         self.catch_up(products)
     }
@@ -161,16 +161,16 @@ impl Replay {
         self.stream.clone().ok_or(DriverError::refused("cuLaunchKernel", "there is no stream"))
     }
 
-    /// Queues what was held back.
+    /// Queues the commands that were deferred.
     fn catch_up(&mut self, products: &mut dyn Products) -> Result<(), DriverError> {
-        if !std::mem::take(&mut self.following) {
+        if !std::mem::take(&mut self.is_deferred) {
             return Ok(());
         }
         let stream = self.stream()?;
         self.commands[..self.at].iter().try_for_each(|command| command.queue(&stream, products))
     }
 
-    /// The list of the last time ends here: another command comes than then.
+    /// Truncates the list of the last run here: the next command differs.
     fn diverge(&mut self, products: &mut dyn Products) -> Result<(), DriverError> {
         let done = self.catch_up(products);
         self.commands.truncate(self.at);
@@ -182,7 +182,7 @@ impl Replay {
         done
     }
 
-    /// A kernel comes next.
+    /// The next command is a kernel.
     pub fn kernel(&mut self, launch: &Launch<'_>, products: &mut dyn Products) -> Result<(), DriverError> {
         let offsets = launch.function.parameters();
         let fits = |((_, size), given): (&(usize, usize), &&[u8])| *size == given.len();
@@ -200,7 +200,7 @@ impl Replay {
                 }
             }
             other => {
-                if other.is_some() || self.following {
+                if other.is_some() || self.is_deferred {
                     self.diverge(products)?;
                 }
                 let mut bytes = vec![0; launch.function.parameter_bytes()];
@@ -211,7 +211,7 @@ impl Replay {
         self.pass(products)
     }
 
-    /// A fill comes next.
+    /// The next command is a fill.
     pub fn fill(
         &mut self,
         (at, byte, bytes): (u64, u8, usize),
@@ -220,7 +220,7 @@ impl Replay {
         self.exactly(Command::Fill { at, byte, bytes }, products)
     }
 
-    /// A copy within the device comes next.
+    /// The next command is a copy within the device.
     pub fn copy(
         &mut self,
         (to, from, bytes): (u64, u64, usize),
@@ -229,7 +229,7 @@ impl Replay {
         self.exactly(Command::Copy { to, from, bytes }, products)
     }
 
-    /// A product comes next, if the library takes it.
+    /// The next command is a product, if the library supports it.
     pub fn product(&mut self, product: &Product, products: &mut dyn Products) -> Result<Outcome, DriverError> {
         match self.commands.get(self.at) {
             Some(Command::Declined(known)) if known == product => {
@@ -239,7 +239,7 @@ impl Replay {
             Some(Command::Product(known)) if known == product => {
                 return self.pass(products).map(|()| Outcome::Queued);
             }
-            None if !self.following => {}
+            None if !self.is_deferred => {}
             _ => self.diverge(products)?,
         }
         let outcome = products.queue(product, &*self.stream()?)?;
@@ -251,13 +251,14 @@ impl Replay {
         Ok(outcome)
     }
 
-    /// A convolution comes next, for which the library has a way. Told only if it is taken.
+    /// The next command is a convolution with a workspace that `scratch` returned. The outcome says whether the library
+    /// supports it.
     pub fn convolution(&mut self, run: &Run, products: &mut dyn Products) -> Result<Outcome, DriverError> {
         match self.commands.get(self.at) {
             Some(Command::Convolution(known)) if **known == *run => {
                 return self.pass(products).map(|()| Outcome::Queued);
             }
-            None if !self.following => {}
+            None if !self.is_deferred => {}
             _ => self.diverge(products)?,
         }
         let outcome = products.convolve(run, &*self.stream()?)?;
@@ -268,12 +269,12 @@ impl Replay {
         Ok(outcome)
     }
 
-    /// A command without parameters that a graph could be given.
+    /// A command without parameters that can change in a graph.
     fn exactly(&mut self, command: Command, products: &mut dyn Products) -> Result<(), DriverError> {
         match self.commands.get(self.at) {
             Some(known) if known.is(&command) => {}
             known => {
-                if known.is_some() || self.following {
+                if known.is_some() || self.is_deferred {
                     self.diverge(products)?;
                 }
                 self.add(command);
@@ -287,15 +288,15 @@ impl Replay {
         self.commands.push(command);
     }
 
-    /// The command at hand is done, or held back.
+    /// Advances past the current command, which is queued or deferred.
     fn pass(&mut self, products: &mut dyn Products) -> Result<(), DriverError> {
         self.at += 1;
-        if self.following { Ok(()) } else { self.commands[self.at - 1].queue(&*self.stream()?, products) }
+        if self.is_deferred { Ok(()) } else { self.commands[self.at - 1].queue(&*self.stream()?, products) }
     }
 
-    /// All commands were recorded. Where they agree with the graph it is started now; where they have agreed for a while, a
-    /// graph is made for the times to come with the help of `recorder`: a stream that does nothing else, of the priority of
-    /// this one, and what counts graphs; none where there is to be no further graph.
+    /// Ends a run. If its commands agree with the graph, the graph is launched now; if they have agreed for `patience`
+    /// runs, a graph is made for later runs. `recorder`: an idle stream of the same priority for the capture, and the
+    /// token that counts graphs; `None` if no further graph may be made.
     pub fn end(
         &mut self,
         products: &mut dyn Products,
@@ -307,20 +308,20 @@ impl Replay {
             self.diverge(products)?;
         }
         self.agreed = if self.differs { 0 } else { self.agreed.saturating_add(1) };
-        if self.following {
-            self.following = false;
+        if self.is_deferred {
+            self.is_deferred = false;
             if self.start().is_ok() {
                 self.starts = self.starts.saturating_add(1);
                 return Ok(Counts { queued: 0, replayed: commands });
             }
-            // What a graph refuses is queued one by one, for good.
+            // Commands that cannot be captured are queued one by one from now on.
             self.forget();
             self.patience = PATIENCE_MAX;
-            self.following = true;
+            self.is_deferred = true;
         }
         self.catch_up(products)?;
-        let wanted = self.graph.is_none() && self.agreed >= self.patience && self.commands.len() >= COMMANDS_MIN;
-        if wanted && let Some((recorder, token)) = recorder() {
+        let makes_graph = self.graph.is_none() && self.agreed >= self.patience && self.commands.len() >= COMMANDS_MIN;
+        if makes_graph && let Some((recorder, token)) = recorder() {
             if self.make(&recorder, products, token).is_err() {
                 self.patience = PATIENCE_MAX;
             }
@@ -329,10 +330,10 @@ impl Replay {
         Ok(Counts { queued: commands, replayed: 0 })
     }
 
-    /// Writes changed parameters into the graph and starts it.
+    /// Writes changed parameters into the graph and launches it.
     fn start(&mut self) -> Result<(), DriverError> {
         let stream = self.stream()?;
-        let Some(Made { graph, nodes, .. }) = &mut self.graph else {
+        let Some(Instantiated { graph, nodes, .. }) = &mut self.graph else {
             return Err(DriverError::refused("cuGraphLaunch", "there is no graph"));
         };
         if self.commands.iter().any(Command::is_changed) {
@@ -348,7 +349,7 @@ impl Replay {
         graph.launch(&stream)
     }
 
-    /// Records the commands once more, on a stream that does nothing else, and makes a graph of them.
+    /// Captures the commands on an idle stream and instantiates a graph of them.
     fn make(&mut self, recorder: &Stream, products: &mut dyn Products, token: Arc<()>) -> Result<(), DriverError> {
         recorder.begin_recording()?;
         let mut nodes = Vec::with_capacity(self.commands.len());
@@ -374,7 +375,7 @@ impl Replay {
             return Err(DriverError::refused("cuStreamGetCaptureInfo", "a kernel has no node"));
         }
         self.starts = 0;
-        self.graph = Some(Made { graph: recording.instantiate()?, nodes, _token: token });
+        self.graph = Some(Instantiated { graph: recording.instantiate()?, nodes, _token: token });
         Ok(())
     }
 }

@@ -1,9 +1,10 @@
-//! Copies of pageable host memory through pinned buffers, by several threads if there is much of it.
+//! Copies of pageable host memory through pinned buffers, by several threads if the copy is large.
 //!
 //! The driver's own copy of pageable memory makes the caller wait for the stream. This one waits only until the bytes are
 //! read, and its threads keep the link to the device busy. One for each stream.
 //!
-//! Cost: 256 MB to the device at 44 GB/s and back at 41, against the driver's 9 and 55 from pinned memory (H100, 16 cores).
+//! Cost: 256 MB to the device at 44 GB/s and back at 41; the driver's copy of pageable memory reaches 9, and copies of
+//! pinned memory 55 (H100, 16 cores).
 
 use super::context::Context;
 use super::error::DriverError;
@@ -12,38 +13,38 @@ use super::memory::PinnedMemory;
 use super::stream::Stream;
 use crate::device::cache::RawMemory;
 
-/// Bytes of a buffer. Bound: what a core copies in the time that a thread's wake-up is negligible beside (200 µs).
+/// Bytes of a buffer. Bound: a core copies it in 200 µs, beside which a thread's wake-up is negligible.
 const SLOT_BYTES: usize = 2 << 20;
 /// Threads. Bound: each copies some 8 GB/s, and the link takes 55.
-const LANES_MAX: usize = 8;
-/// Bytes below which one thread is enough: another costs 20 to 50 µs to start.
-const LANE_BYTES: usize = 4 << 20;
+const WORKERS_MAX: usize = 8;
+/// Bytes for each thread: starting one costs 20 to 50 µs.
+const WORKER_BYTES: usize = 4 << 20;
 /// Every piece starts at a multiple of this.
 const ALIGN: usize = 256;
 
 /// The buffers of one stream.
 pub struct Staging {
     context: &'static Context,
-    lanes: Vec<Lane>,
-    workers: usize,
+    workers: Vec<Worker>,
+    workers_max: usize,
 }
 
 /// Two buffers that one thread uses in turn.
-struct Lane {
+struct Worker {
     memory: PinnedMemory,
     slots: [u64; 2],
-    /// Recorded when the stream had all copies of the slot.
+    /// Recorded after the last copy of the slot was queued.
     passed: [Event; 2],
     current: usize,
-    /// Bytes of the current slot that are taken.
+    /// Bytes of the current slot that are in use.
     used: usize,
 }
 
 impl Staging {
-    /// For streams of this device. Takes memory only when it is used.
+    /// For streams of this device. Allocates memory at the first copy.
     pub fn new(context: &'static Context) -> Staging {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        Staging { context, lanes: Vec::new(), workers: (cores / 2).clamp(1, LANES_MAX) }
+        Staging { context, workers: Vec::new(), workers_max: (cores / 2).clamp(1, WORKERS_MAX) }
     }
 
     /// Queues a copy to the device. When this returns the bytes are read, and the copy is in the stream.
@@ -51,32 +52,32 @@ impl Staging {
         let workers = self.grow(from.len())?;
         let part = part(from.len(), workers);
         let pieces = from.chunks(part.max(1)).enumerate();
-        let jobs = self.lanes.iter_mut().zip(pieces).map(|(lane, (at, piece))| {
+        let jobs = self.workers.iter_mut().zip(pieces).map(|(worker, (at, piece))| {
             let to = to + (at * part) as u64;
-            move || lane.upload(stream, to, piece)
+            move || worker.upload(stream, to, piece)
         });
         all(jobs)
     }
 
-    /// Copies from the device, after all that the stream has, and waits for it.
+    /// Copies from the device, after all work that the stream has, and waits for the copy.
     pub fn download(&mut self, stream: &Stream, to: &mut [u8], from: u64) -> Result<(), DriverError> {
         let workers = self.grow(to.len())?;
         let part = part(to.len(), workers);
         let pieces = to.chunks_mut(part.max(1)).enumerate();
-        let jobs = self.lanes.iter_mut().zip(pieces).map(|(lane, (at, piece))| {
+        let jobs = self.workers.iter_mut().zip(pieces).map(|(worker, (at, piece))| {
             let from = from + (at * part) as u64;
-            move || lane.download(stream, piece, from)
+            move || worker.download(stream, piece, from)
         });
         all(jobs)
     }
 
-    /// Sees that there are as many lanes as `bytes` are worth, and returns their number.
+    /// Makes as many workers as a copy of `bytes` pays for, and returns their number.
     fn grow(&mut self, bytes: usize) -> Result<usize, DriverError> {
-        let wanted = bytes.div_ceil(LANE_BYTES).clamp(1, self.workers);
-        while self.lanes.len() < wanted {
-            self.lanes.push(Lane::new(self.context)?);
+        let count = bytes.div_ceil(WORKER_BYTES).clamp(1, self.workers_max);
+        while self.workers.len() < count {
+            self.workers.push(Worker::new(self.context)?);
         }
-        Ok(wanted)
+        Ok(count)
     }
 }
 
@@ -85,7 +86,7 @@ fn part(bytes: usize, workers: usize) -> usize {
     bytes.div_ceil(workers).next_multiple_of(4096)
 }
 
-/// Does all jobs, the last on this thread; the first error counts.
+/// Runs all jobs in parallel, the last on this thread; returns the first error.
 fn all<J>(jobs: impl Iterator<Item = J>) -> Result<(), DriverError>
 where
     J: FnOnce() -> Result<(), DriverError> + Send,
@@ -106,14 +107,14 @@ where
     })
 }
 
-impl Lane {
-    fn new(context: &'static Context) -> Result<Lane, DriverError> {
+impl Worker {
+    fn new(context: &'static Context) -> Result<Worker, DriverError> {
         let mut memory = PinnedMemory::new(context);
         let passed = [Event::new(context, Timing::Off)?, Event::new(context, Timing::Off)?];
         let Some(first) = memory.reserve(2 * SLOT_BYTES) else {
             return Err(memory.take_failure().unwrap_or(OUT));
         };
-        Ok(Lane { memory, slots: [first, first + SLOT_BYTES as u64], passed, current: 0, used: 0 })
+        Ok(Worker { memory, slots: [first, first + SLOT_BYTES as u64], passed, current: 0, used: 0 })
     }
 
     fn upload(&mut self, stream: &Stream, mut to: u64, mut from: &[u8]) -> Result<(), DriverError> {
@@ -150,19 +151,19 @@ impl Lane {
             self.passed[slot].record(stream)?;
             from += piece.len() as u64;
             arriving[slot] = Some(piece);
-            // The older one comes first.
+            // The older copy completes first.
             let other = 1 - slot;
             self.take(other, arriving[other].take())?;
         }
         for (slot, piece) in arriving.into_iter().enumerate() {
             self.take(slot, piece)?;
         }
-        // The stream has passed everything that this lane gave it.
+        // The stream has passed all copies of this worker.
         self.used = 0;
         Ok(())
     }
 
-    /// Waits for what arrives in a slot and brings it to its place.
+    /// Waits for the copy into a slot and copies it to its destination.
     fn take(&mut self, slot: usize, to: Option<&mut [u8]>) -> Result<(), DriverError> {
         let Some(to) = to else { return Ok(()) };
         self.passed[slot].wait()?;
@@ -172,7 +173,7 @@ impl Lane {
     }
 }
 
-impl Drop for Lane {
+impl Drop for Worker {
     fn drop(&mut self) {
         // Freeing pinned memory waits for the copies that use it.
         self.memory.release(self.slots[0], 2 * SLOT_BYTES);

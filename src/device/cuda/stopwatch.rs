@@ -5,26 +5,27 @@ use super::event::{Event, Timing};
 use super::stream::Stream;
 use crate::device::clock::Clock;
 
-/// Bound: milliseconds between an event and the one that its time is measured from. CUDA gives differences as 32-bit
-/// floats, so that this keeps them exact to 0.01 µs.
+/// Bound: milliseconds between an event and the anchor event that its time is measured from. CUDA returns differences
+/// as 32-bit floats; up to this distance they are exact to 0.01 µs.
 const REACH_MS: f32 = 100.0;
 
-/// The times of one device's events. One anchor is waited for when the watch is made; later ones follow from it.
+/// The times of one device's events. The first anchor is waited for when the stopwatch is made; later ones are measured
+/// from it.
 pub struct Stopwatch {
     anchor: Event,
     anchor_ns: f64,
 }
 
 impl Stopwatch {
-    /// Ties the device's time to the clock's. Waits for the stream, which should have nothing to do: what lies
-    /// between the device's answer and the look at the clock, some µs, is the error of all its times.
+    /// Relates the device's time to the clock. Waits for the stream, which should be idle: the delay between the event
+    /// and the reading of the clock, some µs, is the error of all times.
     pub fn start(stream: &Stream, clock: Clock) -> Result<Stopwatch, DriverError> {
         let anchor = Stopwatch::mark(stream)?;
         anchor.wait()?;
         Ok(Stopwatch { anchor, anchor_ns: clock.now_ns() as f64 })
     }
 
-    /// A point of a stream whose time is wanted.
+    /// Records an event whose time `times` returns later.
     pub fn mark(stream: &Stream) -> Result<Event, DriverError> {
         let event = Event::new(stream.context(), Timing::On)?;
         event.record(stream)?;

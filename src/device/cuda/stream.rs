@@ -7,10 +7,10 @@ use cudarc::driver::sys;
 use std::ffi::c_void;
 use std::sync::OnceLock;
 
-/// Bound: counters of a stream. Twice the blocks that share their work on the largest GPU of today.
+/// Bound: counters of a stream. Twice the number of blocks that share their work on the largest current GPU.
 const COUNTERS: usize = 4096;
 
-/// A queue of one device. Dropping it lets queued work finish.
+/// A queue of one device. Queued work still runs after it is dropped.
 ///
 /// Not: CUDA's null stream. It waits for the other streams of the process and they wait for it, so the stream that
 /// scripts know as 0 is one of these too.
@@ -18,7 +18,7 @@ pub struct Stream {
     context: &'static Context,
     handle: sys::CUstream,
     priority: i32,
-    /// Device address of the counters; None where they could not be had.
+    /// Device address of the counters; None if they could not be allocated.
     counters: OnceLock<Option<u64>>,
 }
 
@@ -46,13 +46,13 @@ impl Stream {
         self.context
     }
 
-    /// What the driver made of the priority that was asked for.
+    /// The priority after the driver clamped it.
     pub fn priority(&self) -> i32 {
         self.priority
     }
 
-    /// Device address of `count` words that are 0 between two kernels of this stream; None where there are not so many. They
-    /// are the stream's own and belong to no allocator.
+    /// Device address of `count` words that are 0 between two kernels of this stream; None if there are not that many.
+    /// They belong to the stream and to no allocator.
     pub fn counters(&self, count: usize) -> Option<u64> {
         if count > COUNTERS { None } else { *self.counters.get_or_init(|| self.make_counters().ok()) }
     }
@@ -72,12 +72,12 @@ impl Stream {
         self.handle
     }
 
-    /// The stream as CUDA's libraries and other users of CUDA take it; it dies with this value.
+    /// The handle for CUDA's libraries and other users of CUDA; valid as long as this value.
     pub fn raw(&self) -> *mut c_void {
         self.handle.cast()
     }
 
-    /// Work that comes after runs after the point that `event` has now, on this device or another.
+    /// Later work of this stream runs after the point that `event` has now, on this device or another.
     pub fn wait_for(&self, event: &Event) -> Result<(), DriverError> {
         if !event.is_recorded() {
             return Ok(());

@@ -12,7 +12,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waited {
     Done,
-    /// The caller's question was answered with yes; the work goes on.
+    /// `stop` returned true; the work continues.
     Interrupted,
 }
 
@@ -21,7 +21,7 @@ pub enum Waited {
 pub struct Timeline {
     submitted: u64,
     finished: u64,
-    /// Marks that were not seen done, oldest first, their numbers without gaps up to `submitted`.
+    /// Events of submissions that were not seen to finish, oldest first; the last is number `submitted`.
     pending: VecDeque<Event>,
 }
 
@@ -57,8 +57,8 @@ impl Timeline {
 
     /// Asks the device, and returns the last submission that is done.
     pub fn finished(&mut self) -> Result<u64, DriverError> {
-        // A stream works in order: the first that is not done is looked for by halves, after the newest. Asking about
-        // one costs as much as a small launch.
+        // A stream works in order, so a binary search finds the first that is not done, beginning with the newest. A
+        // query costs as much as a small launch.
         let (mut done, mut open) = (0, self.pending.len());
         let mut next = open.saturating_sub(1);
         while done < open {
@@ -84,7 +84,7 @@ impl Timeline {
         if !event.is_done()? {
             return Ok(false);
         }
-        // A stream works in order: all before it is done too.
+        // A stream works in order: all submissions before it are done too.
         self.pending.drain(..(n - self.finished) as usize);
         self.finished = n;
         Ok(true)
@@ -102,7 +102,7 @@ impl Timeline {
         }
     }
 
-    /// Waits for submission `n`, at most the last. `stop` is asked now and then whether to give up.
+    /// Waits for submission `n`, at most the last. Calls `stop` from time to time and gives up if it returns true.
     pub fn wait(&mut self, n: u64, stop: &mut dyn FnMut() -> bool) -> Result<Waited, DriverError> {
         let n = n.min(self.submitted);
         let mut polls = 0u32;

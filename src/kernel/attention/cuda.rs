@@ -12,7 +12,7 @@ use crate::kernel::structs::structs;
 
 type Done = Result<(), GpuError>;
 
-/// Bound: shared memory that a block may have on every architecture from 8.0 on.
+/// Bound: shared memory that a block may have on every compute capability from 8.0 on.
 const SHARED: usize = 99 << 10;
 /// Bound: the head dim; a thread holds an element for each 32 of it.
 const MAX_HEAD_DIM: usize = 256;
@@ -55,7 +55,7 @@ structs! {
     }
 }
 
-/// A call: sizes, the mask, and the text that fits.
+/// A call: sizes, the mask, and the text for its types.
 struct Problem {
     source: &'static Source,
     heads: usize,
@@ -64,7 +64,7 @@ struct Problem {
     head_dim: usize,
     value_dim: usize,
     class_bytes: usize,
-    /// The mask and all that follows.
+    /// The mask, the sizes and all later fields.
     args: Args,
 }
 
@@ -124,7 +124,7 @@ impl Problem {
         })
     }
 
-    /// Shared memory for tiles of these widths and some squares of scores.
+    /// Shared memory for tiles of these widths and `squares` square tiles of scores.
     fn shared(&self, tiles: &[usize], squares: usize) -> Result<u32, GpuError> {
         let elements: usize = tiles.iter().map(|head_dim| 32 * (head_dim + 1)).sum::<usize>() + squares * 32 * 33;
         let bytes = elements * self.class_bytes;
@@ -146,7 +146,7 @@ impl Problem {
     }
 }
 
-/// A mask of bools, or of floats in the class that is computed in; what was expanded stays expanded.
+/// The mask as bools, or as floats of the dtype that is computed in; expanded dims stay expanded.
 pub fn as_mask(mask: &RawView, class: DType, gpu: &mut dyn Gpu) -> Result<RawView, GpuError> {
     if mask.dtype == DType::Bool || mask.dtype == class {
         return Ok(mask.clone());

@@ -1,7 +1,8 @@
 //! Attention of 16-bit floats on tensor cores (mma.sync, or wgmma on Hopper), and its gradient: which calls fit which kernel,
 //! and the launches.
 //!
-//! Operands keep their strides where rows are dense and aligned: heads that were split from one matrix are not copied.
+//! Operands whose rows are contiguous and aligned are read with their strides: heads that were split from one matrix
+//! are not copied.
 
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView};
@@ -16,12 +17,13 @@ use smallvec::SmallVec;
 
 type Done = Result<(), GpuError>;
 
-/// Bound: the head dim, which a warp holds in registers.
+/// Bound: the head dim; a warp holds rows of it in registers.
 const MAX_HEAD_DIM: usize = 128;
 /// Leading dims that the kernels support.
 const LEADING_DIMS: usize = 4;
-/// Blocks with two tiles of 16 queries a warp, from which on every multiprocessor has two such blocks.
-const MANY_BLOCKS: usize = 264;
+/// Number of blocks from which on a warp processes two tiles of 16 queries instead of one: two such blocks for each of
+/// the 132 multiprocessors of an H100.
+const TWO_TILES_MIN_BLOCKS: usize = 264;
 /// Bound: queries or keys that fit into 32 bits, with room for a tile.
 const MAX_ROWS: usize = 1 << 30;
 /// Bound: the row stride in elements, so that 16 rows in bytes fit into 32 bits.
@@ -41,16 +43,18 @@ pub struct Problem<'a> {
 }
 
 impl<'a> Problem<'a> {
-    /// 16-bit floats, one head dim that fits, and a positive scale.
+    /// `None` unless operands are 16-bit floats with a head dim that the kernels support, and the scale is positive:
+    /// the online softmax takes the maximum of the unscaled scores, and only a positive factor preserves their order.
     pub fn of(call: &Call<'_>, qkv: [&'a RawView; 3], mask: Option<&'a RawView>) -> Option<Problem<'a>> {
         let [q, k, v] = qkv;
         let lead = q.shape.len() - 2;
         let head_dim = q.shape[lead + 1];
         let scale = attributes::float_or_none(call, 1).unwrap_or(1.0 / (head_dim as f64).sqrt());
-        let fits =
+        let has_head_dim =
             head_dim == v.shape[lead + 1] && head_dim.is_multiple_of(16) && (16..=MAX_HEAD_DIM).contains(&head_dim);
-        let suits = fits && matches!(q.dtype, DType::F16 | DType::BF16) && lead <= LEADING_DIMS && (scale as f32) > 0.0;
-        suits.then(|| Problem {
+        let is_supported =
+            has_head_dim && matches!(q.dtype, DType::F16 | DType::BF16) && lead <= LEADING_DIMS && (scale as f32) > 0.0;
+        is_supported.then(|| Problem {
             qkv,
             mask,
             dtype: q.dtype,
@@ -70,13 +74,14 @@ impl<'a> Problem<'a> {
         let [q, k, v] = self.qkv.map(Some);
         let to = [Some(&out.dense), None, None, None, Some(&lse.dense), None];
         let operands = Operands { rows: [q, k, v, None, None], to };
-        if self.suits_warpgroups(None, gpu) {
+        if self.supports_wgmma(None, gpu) {
             let text = self.text("attention/wgmma.cuh", None);
             let blocks = self.heads * self.queries.div_ceil(64);
             self.launch(text, &[("ts_attention_forward_wgmma", blocks, self.stage_bytes())], &operands, gpu)?;
         } else {
-            let many = self.head_dim <= 64 && self.heads * self.queries.div_ceil(128) >= MANY_BLOCKS;
-            let query_tiles = if many { 2 } else { 1 };
+            let has_many_blocks =
+                self.head_dim <= 64 && self.heads * self.queries.div_ceil(128) >= TWO_TILES_MIN_BLOCKS;
+            let query_tiles = if has_many_blocks { 2 } else { 1 };
             let text = self.text("attention/mma.cuh", Some(("Q", query_tiles)));
             let blocks = self.heads * self.queries.div_ceil(64 * query_tiles);
             self.launch(text, &[("ts_attention_forward_mma", blocks, 4 * 64 * self.row_bytes())], &operands, gpu)?;
@@ -87,19 +92,24 @@ impl<'a> Problem<'a> {
 
     /// Writes the gradients of query, key and value.
     pub fn gradient(&self, call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
-        let lse = input(&call.inputs[5], DType::F32, gpu)?;
+        let [grad_out, out, lse] = [0, 4, 5].map(|i| &call.inputs[i]);
+        let lse = input(lse, DType::F32, gpu)?;
         let delta = scratch(DType::F32, &[self.heads * self.queries], gpu)?;
         let [dq, dk, dv] = [0, 1, 2].map(|i| Output::new(&call.outputs[i], self.dtype, gpu));
         let (dq, dk, dv) = (dq?, dk?, dv?);
         let [q, k, v] = self.qkv.map(Some);
         let to = [None, Some(&dq.dense), Some(&dk.dense), Some(&dv.dense), Some(&lse), Some(&delta)];
-        let operands = Operands { rows: [q, k, v, Some(&call.inputs[0]), Some(&call.inputs[4])], to };
+        let operands = Operands { rows: [q, k, v, Some(grad_out), Some(out)], to };
         let blocks = [self.queries, self.keys].map(|rows| self.heads * rows.div_ceil(64));
-        let (text, entries, shared) = if self.suits_warpgroups(Some(&call.inputs[0]), gpu) {
-            // Each stage also has -lse and delta of its queries.
-            let numbers = 3 * 2 * 64 * size_of::<f32>();
+        let (text, entries, shared) = if self.supports_wgmma(Some(grad_out), gpu) {
+            // Each of the three stages also has -lse and delta of its 64 queries.
+            let lse_delta_bytes = 3 * 2 * 64 * size_of::<f32>();
             let entries = ["ts_attention_dq_wgmma", "ts_attention_dk_dv_wgmma"];
-            (self.text("attention/wgmma_grad.cuh", None), entries, [self.stage_bytes(), self.stage_bytes() + numbers])
+            (
+                self.text("attention/wgmma_grad.cuh", None),
+                entries,
+                [self.stage_bytes(), self.stage_bytes() + lse_delta_bytes],
+            )
         } else {
             let tile = if self.head_dim <= 64 { 64 } else { 32 };
             let shared = [4 * 64 * self.row_bytes(), 4 * tile * (self.row_bytes() + size_of::<f32>())];
@@ -111,21 +121,22 @@ impl<'a> Problem<'a> {
         [dq, dk, dv].into_iter().try_for_each(|grad| grad.finish(gpu))
     }
 
-    /// wgmma needs a head dim in multiples of 64; that kernel computes offsets in 32 bits.
-    fn suits_warpgroups(&self, grad: Option<&RawView>, gpu: &dyn Gpu) -> bool {
-        let small = |view: &RawView| (0..=MAX_ROW_STRIDE).contains(&view.strides[view.shape.len() - 2]);
+    /// Whether the wgmma kernels support the call: they need compute capability 9.0 and a head dim in multiples of 64,
+    /// and compute offsets in 32 bits.
+    fn supports_wgmma(&self, grad: Option<&RawView>, gpu: &dyn Gpu) -> bool {
+        let has_small_rows = |view: &RawView| (0..=MAX_ROW_STRIDE).contains(&view.strides[view.shape.len() - 2]);
         gpu.capability() == (9, 0)
             && self.head_dim.is_multiple_of(64)
             && self.queries.max(self.keys) <= MAX_ROWS
-            && self.qkv.into_iter().chain(grad).all(small)
+            && self.qkv.into_iter().chain(grad).all(has_small_rows)
     }
 
-    /// Bytes of a warpgroup's three stages, of 64 rows of two operands each.
+    /// Shared memory of a warpgroup: three stages of 64 rows of two operands each.
     fn stage_bytes(&self) -> usize {
         3 * 2 * 64 * self.head_dim * self.dtype.size_bytes()
     }
 
-    /// Bytes of a row in shared memory.
+    /// Bytes of a row in shared memory, padded by 8 elements against bank conflicts.
     fn row_bytes(&self) -> usize {
         (self.head_dim + 8) * self.dtype.size_bytes()
     }
@@ -181,7 +192,7 @@ impl<'a> Problem<'a> {
 
 structs! {
     pub static TILE_ARGS = "attention/tile_args.cuh";
-    /// A tensor of shape [4 leading dims, rows, W] whose last dim is dense.
+    /// A tensor of shape [4 leading dims, rows, W] whose last dim is contiguous.
     struct TensorRef {
         ptr: const T,
         row_stride: isize,
@@ -217,7 +228,7 @@ struct Operands<'a> {
     to: [Option<&'a RawView>; 6],
 }
 
-/// Values of the leading dims, padded in front.
+/// Values of the leading dims, padded in front with `other`.
 fn leading<T: Copy>(of: impl ExactSizeIterator<Item = T>, other: T) -> [T; LEADING_DIMS] {
     let mut all = [other; LEADING_DIMS];
     for (to, n) in all[LEADING_DIMS - of.len()..].iter_mut().zip(of) {
@@ -226,7 +237,7 @@ fn leading<T: Copy>(of: impl ExactSizeIterator<Item = T>, other: T) -> [T; LEADI
     all
 }
 
-/// The view itself where its rows are dense and each begins at a multiple of 16 bytes; else a copy.
+/// The view itself if its rows are contiguous and aligned to 16 bytes; else a copy.
 fn dense_rows(view: &RawView, gpu: &mut dyn Gpu) -> Result<RawView, GpuError> {
     let last = view.shape.len() - 1;
     let step = 16 / view.dtype.size_bytes() as isize;

@@ -1,7 +1,7 @@
 //! Scaled dot-product attention in tiles with an online softmax, and its gradient: the matrix of all scores is never stored.
 //!
-//! Source: Dao, "FlashAttention-2" (2023). Knows nothing of heads or dropout, and gives the mask no gradient: rows that need
-//! those are compositions.
+//! Source: Dao, "FlashAttention-2" (2023). Has no dropout and no gradient of the mask: calls that need them are
+//! composed of other operations.
 
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView, Threads};
@@ -15,7 +15,7 @@ use crate::kernel::matmul::host::product::{Accum, Matrix, Sizes, product};
 use half::{bf16, f16};
 use std::ops::Range;
 
-/// Queries and keys of a tile: its scores (32 KiB in `f32`) fit into the first-level cache.
+/// Queries and keys of a tile: its scores (32 KiB in `f32`) fit into the L1 cache.
 const QUERIES: usize = 64;
 const KEYS: usize = 128;
 
@@ -49,7 +49,7 @@ impl<'a, T: Real> Problem<'a, T> {
         }
     }
 
-    /// The end of the keys that any query below `end` attends to.
+    /// One past the last key that a query below `end` attends to.
     fn visible_keys(&self, end: usize) -> usize {
         if self.causal { self.keys.min(end) } else { self.keys }
     }
@@ -179,8 +179,8 @@ fn forward_tile<T: Real>(
 }
 
 widths! {
-    /// A step of the online softmax: takes one more tile of a query's scores into its running maximum and sum. Scores become
-    /// probabilities relative to the new maximum, to which `out` is rescaled.
+    /// A step of the online softmax: adds one more tile of a query's scores to its running maximum and sum. Scores are
+    /// replaced by exp(score - new maximum), and `out` is rescaled to the new maximum.
     fn advance<T, S>(row: &mut [T], max: &mut T, sum: &mut T, out: &mut [T]) {
         // SAFETY: `S` is the machine's; `row` is read where it is written.
         unsafe {
@@ -220,27 +220,27 @@ pub unsafe fn attention_grad(call: &Call<'_>) {
             let mut grads = [0, 1, 2].map(|i| Sink::<T>::new(&call.outputs[i]));
             grads.iter_mut().for_each(|grad| grad.slice().fill(T::ZERO));
             let to = grads.each_mut().map(|grad| Shared::new(grad.slice()));
-            let given = Given { grad_out: &grad_out, q: &q, k: &k, v: &v, lse: &lse, delta: delta(&grad_out, &out, p.value_width), to };
+            let given = Backward { grad_out: &grad_out, q: &q, k: &k, v: &v, lse: &lse, delta: delta(&grad_out, &out, p.value_width), to };
             let (query_tiles, key_tiles) = (p.queries.div_ceil(QUERIES), p.keys.div_ceil(KEYS));
             if p.heads >= threads.count() {
                 threads.split(p.heads, 1, |heads| {
                     for head in heads {
-                        given.tiles(&p, head, 0..query_tiles, 0..key_tiles, Wanted::Both);
+                        given.tiles(&p, head, 0..query_tiles, 0..key_tiles, Grads::Both);
                     }
                 });
             } else {
-                // Too few heads for the threads: the gradients of keys and queries are computed in two passes, each with
-                // tiles that only one thread adds to.
+                // Fewer heads than threads: the gradients of keys and of queries are computed in two passes, in each of
+                // which a tile is written by only one thread.
                 threads.split(p.heads * key_tiles, 1, |range| {
                     for i in range {
                         let tile = i % key_tiles;
-                        given.tiles(&p, i / key_tiles, 0..query_tiles, tile..tile + 1, Wanted::Keys);
+                        given.tiles(&p, i / key_tiles, 0..query_tiles, tile..tile + 1, Grads::Keys);
                     }
                 });
                 threads.split(p.heads * query_tiles, 1, |range| {
                     for i in range {
                         let tile = i % query_tiles;
-                        given.tiles(&p, i / query_tiles, tile..tile + 1, 0..key_tiles, Wanted::Queries);
+                        given.tiles(&p, i / query_tiles, tile..tile + 1, 0..key_tiles, Grads::Queries);
                     }
                 });
             }
@@ -263,15 +263,15 @@ widths! {
     }
 }
 
-/// Which gradients a pass over tiles adds to.
+/// Which gradients a pass over tiles computes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Wanted {
+enum Grads {
     Both,
     Keys,
     Queries,
 }
 
-struct Given<'a, T> {
+struct Backward<'a, T> {
     grad_out: &'a Packed<'a, T>,
     q: &'a Packed<'a, T>,
     k: &'a Packed<'a, T>,
@@ -282,16 +282,15 @@ struct Given<'a, T> {
     to: [Shared<T>; 3],
 }
 
-impl<T: Real> Given<'_, T> {
-    /// # Safety
-    /// No other thread adds to the wanted gradients of these tiles.
+impl<T: Real> Backward<'_, T> {
+    /// # Safety No other thread writes the computed gradients of these tiles.
     unsafe fn tiles(
         &self,
         p: &Problem<'_, T>,
         head: usize,
         query_tiles: Range<usize>,
         key_tiles: Range<usize>,
-        wanted: Wanted,
+        grads: Grads,
     ) {
         if self.delta.is_empty() {
             return;
@@ -305,8 +304,8 @@ impl<T: Real> Given<'_, T> {
                 if keys.is_empty() {
                     continue;
                 }
-                // SAFETY: nobody else adds to the wanted gradients of these tiles (this function's contract).
-                unsafe { self.tile(p, head, queries, keys, wanted, &mut probability, &mut ds) };
+                // SAFETY: nobody else writes the computed gradients of these tiles (this function's contract).
+                unsafe { self.tile(p, head, queries, keys, grads, &mut probability, &mut ds) };
             }
         }
     }
@@ -318,7 +317,7 @@ impl<T: Real> Given<'_, T> {
         head: usize,
         queries: Range<usize>,
         keys: Range<usize>,
-        wanted: Wanted,
+        grads: Grads,
         probability: &mut [T],
         ds: &mut [T],
     ) {
@@ -333,8 +332,8 @@ impl<T: Real> Given<'_, T> {
         };
         let (grad_out, v) = (at(self.grad_out, row, p.value_width), at(self.v, key, p.value_width));
         p.scores(head, self.q, self.k, queries, keys, probability);
-        // SAFETY: every matrix has the sizes given beside it, and nobody else adds to the wanted gradients of this tile (the
-        // contract of `tiles`).
+        // SAFETY: every matrix has the sizes given beside it, and nobody else writes the computed gradients of this
+        // tile (the contract of `tiles`).
         unsafe {
             let s = Sizes { m, n, k: p.value_width };
             product(one, s, grad_out, v.transposed(), Matrix::packed_mut(ds, n), Accum::Replace);
@@ -349,13 +348,13 @@ impl<T: Real> Given<'_, T> {
                 );
             }
             let (probability, ds) = (Matrix::packed(probability, n), Matrix::packed(ds, n));
-            if wanted != Wanted::Queries {
+            if grads != Grads::Queries {
                 let s = Sizes { m: n, n: p.value_width, k: m };
                 product(one, s, probability.transposed(), grad_out, out(2, key, p.value_width), Accum::Add);
                 let s = Sizes { m: n, n: p.width, k: m };
                 product(one, s, ds.transposed(), at(self.q, row, p.width), out(1, key, p.width), Accum::Add);
             }
-            if wanted != Wanted::Keys {
+            if grads != Grads::Keys {
                 let s = Sizes { m, n: p.width, k: n };
                 product(one, s, ds, at(self.k, key, p.width), out(0, row, p.width), Accum::Add);
             }
@@ -364,7 +363,7 @@ impl<T: Real> Given<'_, T> {
 }
 
 widths! {
-    /// Scores become probabilities; dP becomes dS, the gradient of the unscaled scores.
+    /// Replaces scores by probabilities, and dP by dS, the gradient of the unscaled scores.
     fn score_grads<T, S>(score: &mut [T], ds: &mut [T], lse: T, dot: T, scale: T) {
         // A query that attends to no key has a logsumexp of minus infinity, and no gradient.
         if lse == T::NEG_INF {
@@ -390,7 +389,7 @@ mod tests {
     use crate::base::attr::Attr;
     use crate::kernel::host::staging::testing::*;
 
-    /// The definition, all at once: `softmax(q @ k.T * scale + mask) @ v`.
+    /// The definition: `softmax(q @ k.T * scale + mask) @ v`.
     fn naive(
         q: &[f64],
         k: &[f64],

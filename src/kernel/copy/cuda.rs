@@ -89,11 +89,11 @@ pub fn roll(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
         let size = y.shape[d];
         let shift = shift.rem_euclid(size as i64) as usize;
         if shift > 0 {
-            let kept = size - shift;
+            let head = size - shift;
             let halves = |(x, y): (RawView, RawView)| {
                 [
-                    (narrow(&x, d, 0, kept), narrow(&y, d, shift, kept)),
-                    (narrow(&x, d, kept, shift), narrow(&y, d, 0, shift)),
+                    (narrow(&x, d, 0, head), narrow(&y, d, shift, head)),
+                    (narrow(&x, d, head, shift), narrow(&y, d, 0, shift)),
                 ]
             };
             pairs = pairs.into_iter().flat_map(halves).collect();
@@ -128,7 +128,7 @@ fn triangle(call: &Call<'_>, lower: u32, gpu: &mut dyn Gpu) -> Done {
     let (x, y) = (&call.inputs[0], &call.outputs[0]);
     let Some(&columns) = y.shape.last().filter(|_| y.numel() > 0) else { return Ok(()) };
     let rows = y.shape.len().checked_sub(2).map_or(1, |d| y.shape[d]);
-    // A diagonal beyond the matrix is as good as one at its edge.
+    // A diagonal outside of the matrix gives the same as one at its edge.
     let diagonal = int(call, 0).clamp(i32::MIN as i64, i32::MAX as i64);
     let x = input(x, y.dtype, gpu)?;
     let out = Output::new(y, y.dtype, gpu)?;
@@ -151,7 +151,8 @@ pub fn strided_add(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     index::add_strided(g, y, start, &strides, gpu)
 }
 
-/// Do different indices name different elements? So it is when each stride passes all that the smaller ones reach.
+/// Whether different indices address different elements: each stride exceeds the extent of all dims with smaller
+/// strides.
 fn non_overlapping(shape: &[usize], strides: &[isize]) -> bool {
     let mut order: Vec<usize> = (0..shape.len()).filter(|&d| shape[d] > 1).collect();
     order.sort_by_key(|&d| strides[d]);

@@ -31,7 +31,7 @@ fn text(dtype: DType) -> &'static Source {
     source("copy/transpose.cuh", &[("T", Value::Type(dtype))])
 }
 
-/// Elements that are moved together; 0 where there is no kernel for the dtype.
+/// Elements that are loaded as one vector; 0 if there is no kernel for the dtype.
 fn vector_width(dtype: DType) -> usize {
     match dtype {
         DType::F32 => 1,
@@ -40,8 +40,9 @@ fn vector_width(dtype: DType) -> usize {
     }
 }
 
-/// Writes each matrix of `x` transposed to `y`, and adds `bias` `[cols]`, dense, to its columns on the way. The views are
-/// of one dtype and without holes; only their addresses count. False, with nothing launched, where it cannot.
+/// Writes the transpose of each matrix of `x` to `y`, after adding the contiguous `bias` `[cols]` to its columns. The
+/// views have one dtype and are contiguous; only their addresses are read. Returns false and launches nothing if there
+/// is no kernel for them.
 pub fn transpose(
     x: &RawView,
     bias: Option<&RawView>,

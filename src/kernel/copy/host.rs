@@ -1,7 +1,7 @@
-//! Strided copy with conversion, and fill: what every other kernel that rearranges memory is made of.
+//! Strided copy with conversion, and fill: the base of every kernel that rearranges memory.
 //!
-//! A copy is first reduced to the order of the output's memory, with dims merged; then it is a plain move of
-//! bytes, a transpose, or a loop over pieces. Deliberately knows nothing of why something is copied.
+//! Dims are first sorted by the strides of the output and merged; then the copy is a `memcpy`, a transpose, or a loop
+//! over pieces.
 
 pub mod arrange;
 pub mod strided_add;
@@ -14,10 +14,14 @@ use crate::kernel::host::element::{Element, by_dtype, by_size, convert};
 use crate::kernel::host::walk::{Ptr, StridedIter, scalar};
 use smallvec::SmallVec;
 
-/// Elements that one thread copies at least: 64 KB of `f32`, a few microseconds.
+/// Minimal number of elements for a thread: 64 KB of `f32`, a few microseconds.
 const GRAIN: usize = 16 * 1024;
-/// Bound: outputs from this size on bypass the cache, which they would only empty. Half of a usual last level.
-pub(crate) const STREAM_BYTES: usize = 16 << 20;
+/// Bound: bytes of an output from which on it is written by non-temporal stores, which bypass the cache. Half of a
+/// typical last-level cache, which such an output would evict anyway.
+pub(crate) const NON_TEMPORAL_BYTES: usize = 16 << 20;
+/// Bound: bytes of a contiguous piece from which on non-temporal stores pay: they are aligned to 128 bytes, and the rest is
+/// copied separately.
+const NON_TEMPORAL_PIECE: usize = 4096;
 
 /// Copies `x` to the output, converted to its dtype as C does it (to `bool`: `!= 0`; float to integer truncates;
 /// integers wrap). Inputs `[x]`, outputs `[y]` of the same shape; any strides, stride 0 and negative ones in `x` too.
@@ -45,7 +49,7 @@ pub unsafe fn fill(call: &Call<'_>) {
     unsafe { copy_view(&expanded(&value, &call.outputs[0].shape), &call.outputs[0], call.threads) }
 }
 
-/// The bytes of a number in a dtype, at the start of eight aligned ones.
+/// The bytes of a number in a dtype, followed by zeros.
 pub fn scalar_bytes(value: Scalar, dtype: DType) -> [u8; 8] {
     by_dtype!(dtype, T => {
         let value: T = match value {
@@ -60,7 +64,7 @@ pub fn scalar_bytes(value: Scalar, dtype: DType) -> [u8; 8] {
     })
 }
 
-/// A 0-dimensional view seen with a larger shape.
+/// A 0-dimensional view expanded to a shape.
 pub fn expanded(value: &RawView, shape: &[usize]) -> RawView {
     RawView { shape: Shape::from_slice(shape), strides: SmallVec::from_elem(0, shape.len()), ..value.clone() }
 }
@@ -87,7 +91,7 @@ pub unsafe fn copy_view(from: &RawView, to: &RawView, threads: &Threads) {
         return;
     }
     let mut order: SmallVec<[usize; 6]> = (0..to.shape.len()).collect();
-    // Ties only where a size is 1 or the output is small; the input then decides.
+    // Output strides are equal only if a size is 1 or the output is broadcast; the input's strides decide then.
     order.sort_by_key(|&d| std::cmp::Reverse((to.strides[d].unsigned_abs(), from.strides[d].unsigned_abs())));
     let shape: Shape = order.iter().map(|&d| to.shape[d]).collect();
     let strides = |view: &RawView| order.iter().map(|&d| view.strides[d]).collect::<Strides>();
@@ -95,23 +99,23 @@ pub unsafe fn copy_view(from: &RawView, to: &RawView, threads: &Threads) {
     // SAFETY: both views are valid (this function's contract); the walk names the same elements in another order.
     unsafe {
         if from.dtype == to.dtype {
-            by_size!(to.dtype, T => same::<T>(Ptr::of(from), Ptr::of(to), &walk, threads))
+            by_size!(to.dtype, T => copy_same_dtype::<T>(Ptr::of(from), Ptr::of(to), &walk, threads))
         } else {
-            let run = by_dtype!(from.dtype, S => run_to::<S>(to.dtype));
-            converted(run, from, to, &walk, threads);
+            let run = by_dtype!(from.dtype, S => convert_loop_to::<S>(to.dtype));
+            copy_converting(run, from, to, &walk, threads);
         }
     }
 }
 
-/// Converts `n` elements; both strides count elements. A function of its own for each pair of dtypes, so that only the
-/// loop is compiled a hundred times.
-type Run = unsafe fn(from: *const u8, from_stride: isize, to: *mut u8, to_stride: isize, n: usize);
+/// Converts `n` elements; both strides count elements. One function for each pair of dtypes, so that only the inner
+/// loop is compiled for each pair.
+type ConvertLoop = unsafe fn(from: *const u8, from_stride: isize, to: *mut u8, to_stride: isize, n: usize);
 
-fn run_to<S: Element>(to: DType) -> Run {
-    by_dtype!(to, D => convert_run::<S, D>)
+fn convert_loop_to<S: Element>(to: DType) -> ConvertLoop {
+    by_dtype!(to, D => convert_loop::<S, D>)
 }
 
-unsafe fn convert_run<S: Element, D: Element>(
+unsafe fn convert_loop<S: Element, D: Element>(
     from: *const u8,
     from_stride: isize,
     to: *mut u8,
@@ -132,7 +136,7 @@ unsafe fn convert_run<S: Element, D: Element>(
     }
 }
 
-unsafe fn same<T: Copy + Send + Sync + PartialEq + 'static>(
+unsafe fn copy_same_dtype<T: Copy + Send + Sync + PartialEq + 'static>(
     from: Ptr<T>,
     to: Ptr<T>,
     walk: &StridedIter<2>,
@@ -140,10 +144,10 @@ unsafe fn same<T: Copy + Send + Sync + PartialEq + 'static>(
 ) {
     let [inner_to, inner_from] = walk.inner();
     let size = size_of::<T>();
-    let streams = walk.numel * size >= STREAM_BYTES;
+    let non_temporal = walk.numel * size >= NON_TEMPORAL_BYTES;
     if inner_to == 1 && inner_from > 1 {
         // SAFETY: `walk` is that of two valid views of elements of `T`, as for everything that this function does.
-        if unsafe { transpose::transpose(from, to, walk, streams, threads) } {
+        if unsafe { transpose::transpose(from, to, walk, non_temporal, threads) } {
             return;
         }
     }
@@ -153,7 +157,9 @@ unsafe fn same<T: Copy + Send + Sync + PartialEq + 'static>(
             unsafe {
                 let (to, from) = (to.at(t), from.at(f));
                 match (inner_to, inner_from) {
-                    (1, 1) if streams && n * size >= 4096 => stream(from.cast(), to.cast(), n * size),
+                    (1, 1) if non_temporal && n * size >= NON_TEMPORAL_PIECE => {
+                        copy_non_temporal(from.cast(), to.cast(), n * size)
+                    }
                     (1, 1) => std::ptr::copy_nonoverlapping(from, to, n),
                     (1, 0) => std::slice::from_raw_parts_mut(to, n).fill(*from),
                     _ => {
@@ -164,13 +170,13 @@ unsafe fn same<T: Copy + Send + Sync + PartialEq + 'static>(
                 }
             }
         });
-        if streams {
-            stream_end();
+        if non_temporal {
+            non_temporal_fence();
         }
     });
 }
 
-unsafe fn converted(run: Run, from: &RawView, to: &RawView, walk: &StridedIter<2>, threads: &Threads) {
+unsafe fn copy_converting(run: ConvertLoop, from: &RawView, to: &RawView, walk: &StridedIter<2>, threads: &Threads) {
     let [inner_to, inner_from] = walk.inner();
     let (size_to, size_from) = (to.dtype.size_bytes() as isize, from.dtype.size_bytes() as isize);
     let (from, to) = (Ptr::<u8>::of(from), Ptr::<u8>::of(to));
@@ -182,16 +188,16 @@ unsafe fn converted(run: Run, from: &RawView, to: &RawView, walk: &StridedIter<2
     });
 }
 
-/// Moves bytes with stores that do not read the line first. `stream_end` must follow before another thread reads them.
-/// Cost: a clone of 64 MB moves 128 MB over the bus instead of 192.
+/// Copies bytes by non-temporal stores, which do not read the destination's cache lines. `non_temporal_fence` must
+/// follow before another thread reads them. Cost: a copy of 64 MB moves 128 MB over the memory bus instead of 192.
 ///
 /// # Safety
 /// As `copy_nonoverlapping`.
-pub(crate) unsafe fn stream(from: *const u8, to: *mut u8, bytes: usize) {
+pub(crate) unsafe fn copy_non_temporal(from: *const u8, to: *mut u8, bytes: usize) {
     #[cfg(target_arch = "x86_64")]
-    if crate::kernel::host::simd::level() < 2 {
-        // SAFETY: levels below 2 have AVX; `from` and `to` name `bytes` bytes that do not overlap (this function's contract).
-        unsafe { stream_avx(from, to, bytes) };
+    if crate::kernel::host::simd::has_avx2() {
+        // SAFETY: AVX2 implies AVX; `from` and `to` name `bytes` bytes that do not overlap (this function's contract).
+        unsafe { copy_non_temporal_avx(from, to, bytes) };
         return;
     }
     // SAFETY: `from` and `to` name `bytes` bytes each that do not overlap (`copy_nonoverlapping`, this function's
@@ -199,8 +205,8 @@ pub(crate) unsafe fn stream(from: *const u8, to: *mut u8, bytes: usize) {
     unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) }
 }
 
-/// Makes streamed stores of this thread visible to others.
-pub(crate) fn stream_end() {
+/// Makes the non-temporal stores of this thread visible to others.
+pub(crate) fn non_temporal_fence() {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: the fence is an instruction of SSE, which every x86-64 processor has.
     unsafe {
@@ -210,7 +216,7 @@ pub(crate) fn stream_end() {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx")]
-unsafe fn stream_avx(from: *const u8, to: *mut u8, bytes: usize) {
+unsafe fn copy_non_temporal_avx(from: *const u8, to: *mut u8, bytes: usize) {
     use std::arch::x86_64::*;
     let head = to.align_offset(64).min(bytes);
     let body = (bytes - head) / 128 * 128;
@@ -272,8 +278,8 @@ mod tests {
     }
 
     #[test]
-    fn large_moves_stream_and_stay_exact() {
-        let n = STREAM_BYTES / 4 + 77;
+    fn large_copies_are_non_temporal_and_exact() {
+        let n = NON_TEMPORAL_BYTES / 4 + 77;
         let numbers: Vec<f64> = (0..n).map(|i| (i % 65521) as f64).collect();
         let x = Owned::from(DType::F32, &[n], &numbers);
         let y = Owned::dense(DType::F32, &[n]);

@@ -1,6 +1,6 @@
 //! Strided copies with conversion, fills, and operands in the layout that a kernel needs.
 //!
-//! Copies are fused steps of a load and a store; the code generated for a layout is cached.
+//! A copy is a fused step of a load and a store; the code generated for a layout is cached.
 
 use super::{Gpu, GpuError};
 use crate::base::dtype::{DType, Scalar};
@@ -13,8 +13,8 @@ use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-/// Bound: cached copies; a script with more layouts has no loop that repeats.
-const MAX_KEPT: usize = 1024;
+/// Bound: cached copies; the cache is emptied at this number of layouts.
+const MAX_CACHED: usize = 1024;
 
 struct Cached {
     program: Program,
@@ -35,13 +35,14 @@ fn run(
     table: &[u64],
     gpu: &mut dyn Gpu,
 ) -> Result<(), GpuError> {
-    // Removed from the cache while it runs, so that a device that calls back finds the cache free.
+    // Removed from the cache while it runs, so that the cache is not borrowed if the device calls back into this
+    // function.
     let cached = CACHE.with(|all| all.borrow_mut().remove(&key));
     let mut cached = cached.unwrap_or_else(|| Cached { program: make(), ready: prepare() });
     let done = cached.ready.run(&cached.program, shape, views, table, gpu);
     CACHE.with(|all| {
         let mut all = all.borrow_mut();
-        if all.len() >= MAX_KEPT {
+        if all.len() >= MAX_CACHED {
             all.clear();
         }
         all.insert(key, cached);
@@ -70,8 +71,7 @@ pub fn copy_view(from: &RawView, to: &RawView, gpu: &mut dyn Gpu) -> Result<(), 
     run(key, make, &to.shape, &[from.clone(), to.clone()], &[], gpu)
 }
 
-/// The sum of two views of floats in a third, all of one shape; rounded once. `from` may be `to`, and `what` may be
-/// broadcast.
+/// `to = from + what` for views of floats of one shape, rounded once. `from` may be `to`, and `what` may be broadcast.
 pub fn add(from: &RawView, what: &RawView, to: &RawView, gpu: &mut dyn Gpu) -> Result<(), GpuError> {
     if to.numel() == 0 {
         return Ok(());
@@ -109,7 +109,7 @@ pub fn add(from: &RawView, what: &RawView, to: &RawView, gpu: &mut dyn Gpu) -> R
     run(key, make, &to.shape, &[from.clone(), what.clone(), to.clone()], &[], gpu)
 }
 
-/// Sums of a row-major view of floats over its first dim, added up as `to`'s dtype computes.
+/// Sums of a row-major view of floats over its first dim, accumulated in the accumulator type of `to`'s dtype.
 pub fn sum_first(from: &RawView, to: &RawView, gpu: &mut dyn Gpu) -> Result<(), GpuError> {
     let (times, each) = (from.shape[0], to.numel());
     if each == 0 {
@@ -157,7 +157,7 @@ pub fn scratch(dtype: DType, shape: &[usize], gpu: &mut dyn Gpu) -> Result<RawVi
     Ok(RawView::contiguous(gpu.scratch(count.max(1) * dtype.size_bytes())?, dtype, shape))
 }
 
-/// The operand row-major, without holes, in `dtype`: itself, or a copy.
+/// The operand as row-major and contiguous in `dtype`: itself, or a copy.
 pub fn input(view: &RawView, dtype: DType, gpu: &mut dyn Gpu) -> Result<RawView, GpuError> {
     if view.dtype == dtype && view.is_contiguous() {
         return Ok(view.clone());
@@ -167,7 +167,7 @@ pub fn input(view: &RawView, dtype: DType, gpu: &mut dyn Gpu) -> Result<RawView,
     Ok(copy)
 }
 
-/// A result that a kernel writes row-major, in a dtype of its choice.
+/// A result that a kernel writes row-major and contiguous, in a dtype of its choice.
 pub struct Output {
     pub dense: RawView,
     view: Option<RawView>,
@@ -187,7 +187,8 @@ impl Output {
     }
 }
 
-/// Product of sizes before, at and after `dim`; a 0-dimensional shape is one element.
+/// The product of the sizes before `dim`, the size of `dim`, and the product of the sizes after it; all 1 for a
+/// 0-dimensional shape.
 pub fn around(shape: &Shape, dim: usize) -> (usize, usize, usize) {
     let at = shape.get(dim).copied().unwrap_or(1);
     (shape.iter().take(dim).product(), at, shape.iter().skip(dim + 1).product())

@@ -13,10 +13,10 @@ pub struct FaultSlot {
     pub bound: i64,
     pub kind: u32,
     pub dim: u32,
-    /// A spin lock of the thread that writes the other fields.
+    /// Spin lock for writing the other fields.
     pub lock: u32,
     pub unused: u32,
-    /// Address of a word that keeps the lowest node number for which a fault is recorded; 0 for none.
+    /// Address of a word that has the lowest node number for which a fault is recorded; 0 if there is no such word.
     pub first: u64,
     /// The number of this node.
     pub number: u64,

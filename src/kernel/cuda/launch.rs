@@ -1,4 +1,4 @@
-//! Launches as data, and what a family of kernels may ask of a device.
+//! Launches as data, and the trait by which families of kernels use a device.
 
 use crate::base::dtype::DType;
 use crate::kernel::conv::geometry::Geometry;
@@ -42,7 +42,7 @@ pub enum Param<'a> {
 }
 
 impl Param<'_> {
-    /// Where the parameter's bytes are, for the driver's array of parameter addresses.
+    /// Address of the parameter's bytes, for the driver's array of parameters.
     pub fn address(&self) -> *const u8 {
         match self {
             Param::Pointer(value) => (&raw const *value).cast(),
@@ -61,7 +61,7 @@ impl Param<'_> {
         unsafe { std::slice::from_raw_parts(self.address(), self.size_bytes()) }
     }
 
-    /// How many bytes are there.
+    /// Size of the parameter in bytes.
     pub fn size_bytes(&self) -> usize {
         match self {
             Param::U32(_) | Param::F32(_) => 4,
@@ -104,13 +104,13 @@ pub struct MatmulCall {
     pub a: Matrix,
     pub b: Matrix,
     pub c: Matrix,
-    /// Of a and b.
+    /// Dtype of a and b.
     pub dtype: DType,
-    /// Of the result and the bias: the same, or f32 for 16-bit factors.
+    /// Dtype of the result and the bias: the same, or f32 for 16-bit factors.
     pub result: DType,
     /// 0 or 1.
     pub beta: f32,
-    /// `n` elements of the result's dtype, added to every row; null when there is none.
+    /// `n` elements of the result's dtype, added to every row; null if there is none.
     pub bias: *const u8,
 }
 
@@ -125,7 +125,7 @@ pub enum ConvPart {
     WeightGradient,
 }
 
-/// The memory order of the three operands of a convolution, without holes.
+/// The memory order of the three operands of a convolution, all contiguous.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ConvOrder {
     /// Row-major.
@@ -151,7 +151,7 @@ pub struct ConvCall {
 pub enum GpuError {
     /// This form has no CUDA kernel; nothing was launched.
     Unsupported(&'static str),
-    /// Scratch memory could not be had.
+    /// Scratch memory could not be allocated.
     OutOfMemory { bytes: usize },
     /// The error of the driver or the compiler.
     Device(Box<dyn std::error::Error + Send + Sync>),
@@ -169,13 +169,13 @@ impl fmt::Display for GpuError {
 
 impl std::error::Error for GpuError {}
 
-/// What says whether a step must be skipped; `ts_held` in the texts.
+/// Tells a kernel whether its step must be skipped; `ts_held` in CUDA texts.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 pub struct Hold {
-    /// Device address of a 32-bit word that is not 0 if it must; 0 for a step that is never held.
+    /// Device address of a 32-bit word that is not 0 if the step must be skipped; 0 for a step that is never skipped.
     pub held: u64,
-    /// Device address and bound of a 64-bit word that decides this: the step is held where the word is not above the bound.
-    /// For the first kernel of the step, which is one block and sets `held`; 0 once that is decided.
+    /// Device address and bound of a 64-bit word that decides this: the step is skipped if the word is not above the
+    /// bound. Set for the first kernel of the step, which has one block and writes `held`; 0 for later kernels.
     pub word: u64,
     pub bound: u64,
 }
@@ -187,10 +187,10 @@ impl Hold {
     }
 }
 
-/// What kernels ask of a device. Everything is queued in order on the stream of the node that is running.
+/// What kernels use of a device. Everything is queued in order on the stream of the current node.
 pub trait Gpu {
     fn launch(&mut self, launch: &Launch<'_>) -> Result<(), GpuError>;
-    /// Device memory aligned to 256 bytes, valid for what this node queues. Its contents are arbitrary.
+    /// Device memory aligned to 256 bytes, valid for the work that this node queues. Its contents are undefined.
     fn scratch(&mut self, bytes: usize) -> Result<*mut u8, GpuError>;
     /// Device address of this many 32-bit words that are 0; the kernel that counts in them resets them. Null if there are
     /// none. Kernels of one stream share them.
@@ -198,11 +198,11 @@ pub trait Gpu {
         std::ptr::null_mut()
     }
     fn fill_zero(&mut self, at: *mut u8, bytes: usize) -> Result<(), GpuError>;
-    /// From device memory to device memory; the ranges do not overlap.
+    /// Copies device memory to device memory; the ranges do not overlap.
     fn copy(&mut self, to: *mut u8, from: *const u8, bytes: usize) -> Result<(), GpuError>;
-    /// By cuBLASLt or another library; false if there is none or it does not support this.
+    /// Computes a product by cuBLASLt or another library; false if there is none or it does not support this.
     fn matmul(&mut self, product: &MatmulCall) -> Result<bool, GpuError>;
-    /// As `matmul`.
+    /// Computes a convolution by cuDNN or another library; false as for `matmul`.
     fn convolve(&mut self, convolution: &ConvCall) -> Result<bool, GpuError>;
     /// Whether `convolve` would transpose the operands of a row-major convolution to channels-last order itself, so that
     /// transposing them before and after it saves time.
@@ -210,11 +210,11 @@ pub trait Gpu {
     fn multiprocessors(&self) -> u32;
     /// Compute capability, major and minor.
     fn capability(&self) -> (u32, u32);
-    /// What says whether the step is skipped, for a kernel of this many blocks, which is launched next.
+    /// The `Hold` argument for a kernel of this many blocks, which is launched next.
     fn hold(&mut self, _blocks: u64) -> Result<Hold, GpuError> {
         Ok(Hold::default())
     }
-    /// Device address of a `FaultSlot`, new for this run: of the fused step's fallible node `node`; 0 for a kernel. Asked for
+    /// Device address of a `FaultSlot`, cleared for this run, of node `node` of a fused step, or 0 for a kernel. Called
     /// only where data can be invalid.
     fn fault_slot(&mut self, node: usize) -> Result<*mut u8, GpuError>;
 }

@@ -1,7 +1,7 @@
-//! CUDA kernels seen from the host: text, launches as data, and what families of kernels share.
+//! The host side of CUDA kernels: text, launches as data, and what families of kernels share.
 //!
-//! Knows neither a driver nor streams: a family of kernels asks a `Gpu` for launches, scratch memory and
-//! matrix products. Whoever implements it compiles, orders and runs them.
+//! Knows neither a driver nor streams: a family of kernels calls a `Gpu` for launches, scratch memory and matrix
+//! products; its implementation compiles, orders and runs them.
 
 pub(crate) mod dense;
 mod fault;
@@ -19,5 +19,5 @@ use super::abi::Call;
 
 /// A kernel on a GPU: views of the call hold device addresses, `threads` and `faults` are not used.
 ///
-/// `Err(GpuError::Unsupported)` comes before anything was launched: the host kernel may stand in.
+/// `Err(GpuError::Unsupported)` is returned before anything was launched, so that the host kernel can run instead.
 pub type CudaFn = fn(&Call<'_>, &mut dyn Gpu) -> Result<(), GpuError>;

@@ -1,4 +1,4 @@
-//! How rows are divided among threads (`kernels/common/rows.cuh`), and small steps that families of kernels share.
+//! How rows are divided among threads (`kernels/common/rows.cuh`), and helpers that families of kernels share.
 
 use super::{Gpu, GpuError, Launch, Param, Source};
 use crate::kernel::abi::RawView;
@@ -7,10 +7,10 @@ use crate::kernel::cuda::specialize::Value;
 /// Bound: elements of one operand that a thread keeps in registers.
 const MAX_REGISTERS: usize = 32;
 
-/// What the text of a row kernel is specialized by.
+/// The macros that specialize the text of a row kernel.
 pub type Names = [(&'static str, Value); 3];
 
-/// For kernels of a text that are not about rows.
+/// For kernels of the same text that do not process rows.
 pub const PLAIN: Names = [("V", Value::Number(1)), ("E", Value::Number(0)), ("LANES", Value::Number(256))];
 
 /// The shape of a row kernel.
@@ -26,8 +26,8 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// For `rows` rows of `n` elements, where a thread caches elements of `operands_cached` operands at once; `operands` are all
-    /// that are touched.
+    /// For `rows` rows of `n` elements, where a thread holds elements of `operands_cached` operands in registers at
+    /// once; `operands` are all that are accessed.
     pub fn of(rows: usize, n: usize, operands_cached: usize, operands: &[&RawView]) -> Rows {
         let size = operands.iter().map(|view| view.dtype.size_bytes()).max().unwrap_or(4);
         let aligned =
@@ -35,7 +35,8 @@ impl Rows {
         let vector = [16 / size, 8 / size, 1].into_iter().find(|&v| v >= 1 && aligned(v)).unwrap_or(1);
         let vectors = n.div_ceil(vector).max(1);
         let max_vectors = (MAX_REGISTERS / operands_cached / vector).max(1);
-        // A few vectors a thread, whole warps for all but short rows, and more threads where a row would not fit.
+        // A few vectors for each thread, whole warps except for short rows, and more threads if a row would not fit
+        // into registers.
         let mut lanes = vectors.div_ceil(2).next_power_of_two().clamp(1, 256);
         while lanes < 1024 && vectors.div_ceil(lanes) > max_vectors {
             lanes *= 2;
@@ -46,7 +47,7 @@ impl Rows {
         Rows { vector, cached, lanes, blocks: rows.div_ceil(threads / lanes).max(1), threads }
     }
 
-    /// The names that the text needs.
+    /// The macros of the text.
     pub fn names(&self) -> Names {
         let number = |n: usize| Value::Number(n as u32);
         [("V", number(self.vector)), ("E", number(self.cached)), ("LANES", number(self.lanes))]
@@ -80,12 +81,12 @@ pub fn each(source: &Source, entry: &str, n: usize, words: &[u64], gpu: &mut dyn
     launch(source, entry, (n.div_ceil(256), 1), 256, words, gpu)
 }
 
-/// Null where there is nothing.
+/// The address of a view; null if there is none.
 pub fn address(view: Option<&RawView>) -> *mut u8 {
     view.map_or(std::ptr::null_mut(), |view| view.ptr)
 }
 
-/// The shapes of row kernels that a compile test should see.
+/// Shapes of row kernels for the compile test.
 pub fn sample_shapes() -> [Names; 3] {
     let number = Value::Number;
     [(4, 2, 256), (1, 4, 1024), (1, 0, 1024)]

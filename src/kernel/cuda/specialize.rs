@@ -7,7 +7,7 @@ use crate::kernel::fused::cuda::memory_type;
 use std::cell::RefCell;
 use std::fmt::Write;
 
-/// What a name stands for in a specialized text.
+/// The value of a macro in a specialized text.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Value {
     /// The memory type of a dtype.
@@ -21,8 +21,8 @@ const NAMES: usize = 8;
 type Key = (*const u8, [Option<Value>; NAMES]);
 
 thread_local! {
-    /// Cost: one look-up a launch, without a lock; a text is a few dozen bytes and stays for good.
-    static MADE: RefCell<ByNumber<Key, &'static Source>> = RefCell::default();
+    /// Cost: one look-up for each launch, without a lock; a text has a few dozen bytes and is never freed.
+    static SOURCES: RefCell<ByNumber<Key, &'static Source>> = RefCell::default();
 }
 
 /// The text that defines names and includes `header`.
@@ -33,7 +33,7 @@ pub fn source(header: &'static str, names: &[(&'static str, Value)]) -> &'static
         *to = Some(*value);
     }
     let make = || -> &'static Source {
-        // Names, not names: templates of the headers may have parameters of the same name.
+        // Macros are defined after `base.cuh`, whose templates may have parameters of the same name.
         let mut text = "#include \"common/base.cuh\"\n".to_string();
         for (name, value) in names {
             let _ = match value {
@@ -44,5 +44,5 @@ pub fn source(header: &'static str, names: &[(&'static str, Value)]) -> &'static
         let _ = writeln!(text, "#include \"{header}\"");
         Box::leak(Box::new(Source::new(text)))
     };
-    MADE.with(|made| *made.borrow_mut().entry((header.as_ptr(), values)).or_insert_with(make))
+    SOURCES.with(|sources| *sources.borrow_mut().entry((header.as_ptr(), values)).or_insert_with(make))
 }

@@ -4,7 +4,7 @@ use crate::kernel::FAMILIES;
 use crate::kernel::family::{Family, headers};
 use std::sync::LazyLock;
 
-/// What several families include.
+/// Headers that several families include.
 pub static COMMON: Family = Family {
     name: "common",
     kernels: &[],
@@ -16,17 +16,17 @@ pub static COMMON: Family = Family {
     texts: Vec::new,
 };
 
-/// What `#include "name"` means in a source: names and texts.
+/// Names and texts of the headers that `#include "name"` finds.
 pub fn headers() -> &'static [(&'static str, &'static str)] {
     static ALL: LazyLock<Vec<(&str, &str)>> = LazyLock::new(|| {
-        let made = |family: &'static Family| {
+        let texts = |family: &'static Family| {
             family.structs.iter().map(|structs| (structs.header, &*structs.parts.concat().leak()))
         };
-        FAMILIES.iter().flat_map(|family| family.headers.iter().copied().chain(made(family))).collect()
+        FAMILIES.iter().flat_map(|family| family.headers.iter().copied().chain(texts(family))).collect()
     });
     &ALL
 }
 
-/// What every source is compiled with, besides language (C++17, `-default-device`) and architecture. No fused
-/// multiply-adds but those that are written: a fused chain gives bit for bit what single operations give.
+/// Options of every source, beside language (C++17, `-default-device`) and architecture. The compiler makes no fused
+/// multiply-adds of its own, so that a fused chain gives bit for bit the results of single operations.
 pub static OPTIONS: &[&str] = &["--fmad=false"];

@@ -1,4 +1,4 @@
-//! Activations of networks, and the gradients that would be long as compositions (`g` first, then what the
+//! Activations, and gradients that would be long as compositions (arguments: `g` first, then the tensors that the
 //! forward pass saved).
 
 use super::*;
@@ -21,7 +21,7 @@ macro_rules! gelu_inner {
 }
 
 functions! {
-    /// NaN stays NaN.
+    /// NaN propagates.
     RELU "relu" "ts_relu(a)" {
         float(a) = if a < 0.0 { 0.0 } else { a };
         int(a) = if a < 0 { 0 } else { a };

@@ -1,4 +1,4 @@
-//! Functions of two and more numbers: arithmetic, division in its kinds, selection.
+//! Functions of two and more numbers: arithmetic, the kinds of division, selection.
 
 use super::*;
 
@@ -43,7 +43,7 @@ fn power(a: i64, b: i64) -> i64 {
     y
 }
 
-/// Of integers with so many bits, whose smallest has no opposite and stays what it is, as in PyTorch.
+/// For integers of `bits` bits. The lowest integer has no positive counterpart and stays as it is, as in PyTorch.
 fn gcd(a: i64, b: i64, bits: u32) -> i64 {
     let size = |x: i64| (x.wrapping_abs() << (64 - bits)) >> (64 - bits);
     let (mut a, mut b) = (size(a), size(b));
@@ -53,7 +53,7 @@ fn gcd(a: i64, b: i64, bits: u32) -> i64 {
     b
 }
 
-/// Short integers are multiplied as those of 32 bits.
+/// Integers narrower than 32 bits are multiplied in 32 bits.
 fn lcm(a: i64, b: i64, bits: u32) -> i64 {
     let multiple = match gcd(a, b, bits) {
         0 => 0,
@@ -101,7 +101,7 @@ fn neighbor(a: f32, b: f32, bits: u16, value: impl Fn(u16) -> f32) -> f32 {
     if a == 0.0 {
         return value(1).copysign(b);
     }
-    // Away from zero the bits grow.
+    // The bits of a float increase with its magnitude.
     value(if (a < b) == (a > 0.0) { bits + 1 } else { bits - 1 })
 }
 
@@ -153,18 +153,18 @@ functions! {
     HYPOT "hypot" "ts_hypot(a, b)" { float(a, b) = Math::hypot::<S>(a, b); }
     COPYSIGN "copysign" "ts_copysign(a, b)" { float(a, b) = a.copysign(b); }
     NEXTAFTER "nextafter" "ts_nextafter(a, b)" { float(a, b) = Math::next_after(a, b); }
-    /// In f16, whose values live in f32.
+    /// For f16, whose values are in f32 registers.
     NEXTAFTER_F16 "nextafter_f16" "ts_nextafter_f16(a, b)" {
         (a: F32, b: F32) -> F32 = neighbor(a, b, half::f16::from_f32(a).to_bits(), |bits| half::f16::from_bits(bits).to_f32());
     }
-    /// In bf16.
+    /// For bf16.
     NEXTAFTER_BF16 "nextafter_bf16" "ts_nextafter_bf16(a, b)" {
         (a: F32, b: F32) -> F32 = neighbor(a, b, half::bf16::from_f32(a).to_bits(), |bits| half::bf16::from_bits(bits).to_f32());
     }
     LOGADDEXP "logaddexp" "ts_logaddexp(a, b)" {
         float(a, b) = {
             let (high, low) = if a < b { (b, a) } else { (a, b) };
-            // Equal infinities have no difference.
+            // The difference of equal infinities is NaN.
             let y = high + Math::log1p::<S>(Math::exp::<S>(low - high));
             if a.is_infinite() && a == b { a } else { y }
         };
@@ -176,25 +176,25 @@ functions! {
             if a.is_infinite() && a == b { a } else { y }
         };
     }
-    /// NaN wins.
+    /// NaN propagates.
     MAXIMUM "maximum" "ts_maximum(a, b)" {
         float(a, b) = if a > b || a.is_nan() { a } else { b };
         int(a, b) = if a > b { a } else { b };
         bool(a, b) = a | b;
     }
-    /// NaN wins.
+    /// NaN propagates.
     MINIMUM "minimum" "ts_minimum(a, b)" {
         float(a, b) = if a < b || a.is_nan() { a } else { b };
         int(a, b) = if a < b { a } else { b };
         bool(a, b) = a & b;
     }
-    /// NaN loses.
+    /// NaN is ignored.
     FMAX "fmax" "ts_fmax(a, b)" {
         float(a, b) = if a > b || b.is_nan() { a } else { b };
         int(a, b) = if a > b { a } else { b };
         bool(a, b) = a | b;
     }
-    /// NaN loses.
+    /// NaN is ignored.
     FMIN "fmin" "ts_fmin(a, b)" {
         float(a, b) = if a < b || b.is_nan() { a } else { b };
         int(a, b) = if a < b { a } else { b };
@@ -224,7 +224,7 @@ functions! {
         };
         int(a, b) = if a == 0 { b } else { (a > 0) as i64 };
     }
-    /// In masks: branches are no vectors.
+    /// With bit masks: branches are not vectorized.
     WHERE "where" "(a ? b : c)" {
         (a: Bool, b: F32, c: F32) -> F32 = {
             let all = ((a != 0) as u32).wrapping_neg();
@@ -260,7 +260,7 @@ functions! {
     DEVIATION "deviation" "a" where 0 is Deviation { float(a) = a; }
     /// The number itself, which must be finite.
     FINITE "finite" "a" where 0 is Finite { float(a) = a; }
-    /// `a` held between `b` and `c`; NaN stays, and `c` wins when the bounds are crossed.
+    /// `a` clamped to `b`..`c`; NaN propagates, and the result is `c` if `b > c`.
     CLAMP "clamp" "ts_clamp(a, b, c)" {
         float(a, b, c) = {
             let y = if a < b || b.is_nan() { b } else { a };

@@ -4,7 +4,7 @@
 //! its variants name. Comparison functions give `Class::Bool`. Integers wrap; dividing them by zero gives 0
 //! (the program reports the fault with `Check`).
 
-// One body serves f32 and f64, so constants have f64's digits, and named ones cannot be used.
+// One body is used for f32 and f64, so constants have the digits of f64, and those of `std` cannot be used.
 #![allow(clippy::excessive_precision, clippy::approx_constant)]
 
 mod activation;

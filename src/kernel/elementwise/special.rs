@@ -1,10 +1,10 @@
-//! Special functions that are computed in f64, one element at a time, whatever the dtype.
+//! Special functions that are computed in f64, one element at a time, for any dtype.
 
 use super::super::math::polynomial::Polynomial;
 use super::super::math::{bessel, counts, gamma, normal};
 use super::*;
 
-/// A float that lends itself to functions of f64.
+/// A float that can be computed by a function of f64.
 trait Wide: Copy {
     fn wide(self, function: fn(f64) -> f64) -> Self;
     fn wide2(self, other: Self, function: fn(f64, f64) -> f64) -> Self;
@@ -59,7 +59,7 @@ functions! {
     /// Incomplete gamma functions of order `a`, regularized.
     IGAMMA "igamma" "ts_igamma(a, b)" { float(a, b) = a.wide2(b, gamma::lower); }
     IGAMMAC "igammac" "ts_igammac(a, b)" { float(a, b) = a.wide2(b, gamma::upper); }
-    /// `a` over the power of two that leaves its size in [1/2, 1), and that power's exponent.
+    /// `frexp`: mantissa in [1/2, 1) and exponent of `a`.
     MANTISSA "mantissa" "ts_mantissa(a)" { float(a) = a.wide(mantissa); }
     EXPONENT "exponent" "ts_exponent(a)" { float(a) = a.wide(exponent); }
 

@@ -65,7 +65,7 @@ functions! {
 
     FLOOR "floor" "ts_floor(a)" { float(a) = a.floor(); int(a) = a; }
     CEIL "ceil" "ts_ceil(a)" { float(a) = a.ceil(); int(a) = a; }
-    /// Halves go to the even neighbor.
+    /// Rounds half to even.
     ROUND "round" "ts_round(a)" { float(a) = a.round_ties_even(); int(a) = a; }
     TRUNC "trunc" "ts_trunc(a)" { float(a) = a.trunc(); int(a) = a; }
     FRAC "frac" "ts_frac(a)" { float(a) = a - a.trunc(); }

@@ -1,6 +1,7 @@
-//! Attributes of a call, read as what a kernel's contract says they are.
+//! Attributes of a call, read as the types that the kernel's contract states.
 //!
-//! Rows have checked them already; a wrong kind is a bug of ours, found in debug builds, and reads as zero.
+//! Rows of the op table have checked them already. A wrong type is a bug of this crate: debug builds panic, release
+//! builds read zero.
 
 use crate::base::attr::Attr;
 use crate::kernel::abi::Call;

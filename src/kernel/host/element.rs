@@ -11,7 +11,7 @@ use half::{bf16, f16};
 #[repr(transparent)]
 pub struct Truth(pub u8);
 
-/// What sums of an element are kept in.
+/// The type in which sums of elements are accumulated.
 pub trait Acc: Copy + Send + Sync + 'static {
     const ZERO: Self;
     const ONE: Self;
@@ -39,7 +39,7 @@ acc!(i64, i64::wrapping_add, i64::wrapping_mul);
 acc!(f32, |a: f32, b: f32| a + b, |a: f32, b: f32| a * b);
 acc!(f64, |a: f64, b: f64| a + b, |a: f64, b: f64| a * b);
 
-/// An unsigned integer whose order is that of the elements it was made from.
+/// An unsigned integer whose order is that of the elements that it was made from.
 pub trait Key: Copy + Ord + Send + Sync + Default + 'static {
     /// The key and, below it, a position: one integer to compare.
     type Pair: Copy + Ord + Send + Sync + Default + 'static;
@@ -48,11 +48,11 @@ pub trait Key: Copy + Ord + Send + Sync + Default + 'static {
     fn invert(self) -> Self;
     fn pair(self, position: u32) -> Self::Pair;
     fn unpair(pair: Self::Pair) -> (Self, u32);
-    /// Lends the thread's two buffers of pairs, which keep their memory from one sort to the next.
+    /// Calls `work` with the thread's two buffers of pairs, whose memory is reused by the next sort.
     fn with_buffers<R>(work: impl FnOnce(&mut [Vec<Self::Pair>; 2]) -> R) -> R;
 }
 
-/// Bound: bytes of a buffer that an idle thread keeps.
+/// Bound: bytes of a buffer that an idle thread caches.
 const CACHED_BYTES: usize = 32 << 20;
 
 macro_rules! key {
@@ -80,7 +80,7 @@ macro_rules! key {
                 thread_local! {
                     static CACHE: std::cell::RefCell<[Vec<$P>; 2]> = const { std::cell::RefCell::new([Vec::new(), Vec::new()]) };
                 }
-                // Taken out, so that a sort inside a sort finds empty ones.
+                // Removed from the cache, so that a nested sort gets empty ones.
                 let mut buffers = CACHE.take();
                 let result = work(&mut buffers);
                 for buffer in &mut buffers {
@@ -120,12 +120,12 @@ pub trait Element: Copy + Send + Sync + PartialOrd + 'static {
     fn from_f32(value: f32) -> Self;
     fn from_f64(value: f64) -> Self;
     fn is_nan(self) -> bool;
-    /// The element's own sum, product, smaller and larger of two (NaN wins): what scatters do, one rounding each.
+    /// Sum, product, minimum and maximum (NaN propagates) in the element's type, rounded once: used by scatters.
     fn plus(self, other: Self) -> Self;
     fn times(self, other: Self) -> Self;
     fn lower(self, other: Self) -> Self;
     fn upper(self, other: Self) -> Self;
-    /// Ascending order with every NaN alike at the end, and -0 equal to 0.
+    /// Ascending order: all NaN are equal and last, and -0 equals 0.
     fn key(self) -> Self::Key;
     /// Inverse of `key`, up to the sign of zero and the payload of NaN.
     fn from_key(key: Self::Key) -> Self;
@@ -217,7 +217,7 @@ macro_rules! integer {
         }
     };
 }
-// Narrow types have their keys in the low bits, where a radix sort needs only one or two passes.
+// Keys of narrow types are in the low bits, so that a radix sort needs only one or two passes.
 integer!(u8, U8, u8);
 integer!(i8, I8, u8);
 integer!(i16, I16, u16);

@@ -1,4 +1,4 @@
-//! What host kernels share: vector levels, walks over elements, staging, attributes.
+//! Shared code of host kernels: vector levels, iteration over elements, staging, attributes.
 
 pub mod attributes;
 pub mod element;

@@ -42,7 +42,7 @@ pub trait Real: faer::traits::RealField + Copy + Default + std::iter::Sum + std:
         }
     }
 
-    /// The larger; NaN when either is NaN.
+    /// The maximum; NaN if either is NaN.
     #[inline(always)]
     fn max_nan(self, other: Self) -> Self {
         if self > other || self.is_nan() { self } else { other }
@@ -67,8 +67,8 @@ impl Real for f32 {
         self as f64
     }
 
-    /// Error under 1.5 units in the last place; subnormal results are kept, NaN passes through.
-    /// Cody and Waite's reduction to half of ln 2, then the polynomial of Cephes' `expf`.
+    /// Error under 1.5 units in the last place; subnormal results are not flushed, NaN propagates. Cody and Waite's
+    /// reduction to half of ln 2, then the polynomial of Cephes' `expf`.
     #[inline(always)]
     fn exp(self) -> f32 {
         let x = if self > 89.0 { 89.0 } else { self };
@@ -85,7 +85,7 @@ impl Real for f32 {
         p = p.mul_add(r, 1.666_666_5e-1);
         p = p.mul_add(r, 0.5);
         let p = p.mul_add(r * r, r + 1.0);
-        // Two factors, because 2^n alone is no normal number at both ends of the range.
+        // Two factors, because 2^n alone is not a normal number at the ends of the range.
         let n = (shifted.to_bits() as i32).wrapping_sub(0x4B40_0000);
         let half = n >> 1;
         let power = |k: i32| f32::from_bits((k.wrapping_add(127) as u32).wrapping_shl(23));

@@ -6,21 +6,21 @@
 use super::real::Real;
 use super::simd::Simd;
 use super::vector::Vector;
-use crate::kernel::copy::host::STREAM_BYTES;
+use crate::kernel::copy::host::NON_TEMPORAL_BYTES;
 
-/// Where the results of a map go.
+/// How the results of a map are stored.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Through {
     /// Through the cache: they are needed again soon.
     Cache,
-    /// Streaming stores, when the row starts at a cache line. `copy::stream_end` must follow.
+    /// Non-temporal stores, if the row starts at a cache line. `copy::non_temporal_fence` must follow.
     Memory,
 }
 
 impl Through {
-    /// For a result of this many bytes.
+    /// The choice for a result of this many bytes.
     pub fn for_bytes(bytes: usize) -> Through {
-        if bytes >= STREAM_BYTES { Through::Memory } else { Through::Cache }
+        if bytes >= NON_TEMPORAL_BYTES { Through::Memory } else { Through::Cache }
     }
 }
 
@@ -101,8 +101,8 @@ pub unsafe fn sum2<T: Real, V: Vector<Elem = T>>(x: &[T], y: &[T], f: impl Fn(V,
 }
 
 /// Sum of `e^(x - shift)`; the exponentials are stored to `out` if it is not null; it may be `x`. Cache lines `ahead`
-/// elements further are prefetched. Not: `sum` with the exponential in a closure, which is too long to be inlined, and then
-/// compiled without vector instructions.
+/// elements later are prefetched. Not: `sum` with the exponential in a closure, which is too long to be inlined, and
+/// then compiled without vector instructions.
 #[inline(always)]
 pub unsafe fn exp_sum<T: Real, S: Simd>(x: *const T, shift: T, out: *mut T, n: usize, ahead: usize) -> T {
     // SAFETY: the machine has the level `S`, and `x` and `out` have `n` elements (this function's contract).
@@ -203,7 +203,7 @@ pub unsafe fn map<T: Real, V: Vector<Elem = T>>(
     unsafe { map3::<T, V>([x, x, x], out, n, through, |x, _, _| f(x)) }
 }
 
-/// The largest element; NaN is ignored unless there is nothing else. Minus infinity when empty.
+/// The largest element; NaN is ignored unless all are NaN. Minus infinity if empty.
 #[inline(always)]
 pub unsafe fn largest<T: Real, V: Vector<Elem = T>>(x: &[T]) -> T {
     let mut largest = T::NEG_INF;
@@ -233,7 +233,7 @@ pub unsafe fn largest<T: Real, V: Vector<Elem = T>>(x: &[T]) -> T {
     largest
 }
 
-/// Prefetches the cache line at an address, which may be anything.
+/// Prefetches the cache line at an address, which may be invalid.
 #[inline(always)]
 pub fn prefetch<T>(line: *const T) {
     #[cfg(target_arch = "x86_64")]

@@ -1,20 +1,20 @@
-//! One scalar body, three machine codes: AVX-512, AVX2 with FMA, and what every machine has.
+//! One scalar body compiled for three levels of vector instructions: AVX-512, AVX2 with FMA, and the target's baseline.
 //!
-//! Bodies are plain Rust that the compiler vectorizes; this file only compiles them three times and finds
-//! out once which to use: the best, unless `TSCRIPT_SIMD` says otherwise. It knows nothing of tiles' meaning. On
-//! machines other than x86-64 all three are the portable one.
+//! Bodies are plain Rust that the compiler vectorizes; this file only compiles them three times and determines once
+//! which to use: the highest level of the machine, unless `TSCRIPT_SIMD` selects another. On machines other than x86-64
+//! all three are the baseline.
 
 use super::vector::{Plain, Vector};
 use std::sync::OnceLock;
 
-/// What a body may use; passed as a type so that the body is compiled for each.
+/// A level of vector instructions, as a type parameter, so that a body is compiled for each.
 pub trait Simd: Copy {
-    /// What `level` says of a machine for which this is the best.
+    /// The value of `level()` for this level.
     const LEVEL: usize;
     /// `a * b + c`, fused where the machine can do that in one instruction.
     fn fma32(a: f32, b: f32, c: f32) -> f32;
     fn fma64(a: f64, b: f64, c: f64) -> f64;
-    /// Vectors for what the compiler does not make vectors of.
+    /// Explicit vectors for loops that the compiler does not vectorize.
     type F32: Vector<Elem = f32>;
     type F64: Vector<Elem = f64>;
 }
@@ -86,18 +86,27 @@ impl Simd for Portable {
     }
 }
 
-/// Names of the levels as `TSCRIPT_SIMD` has them, best first.
+/// Names of the levels in `TSCRIPT_SIMD`, the highest first: 0 is AVX-512, 1 AVX2, 2 the baseline.
 const NAMES: [&str; 3] = ["avx512", "avx2", "portable"];
 
-/// Index of the version to run among those that `levels!` makes: the machine's best, or the one that `TSCRIPT_SIMD` names.
+/// The level to run, an index into the arrays of `levels!`: the machine's highest, or the one that `TSCRIPT_SIMD`
+/// names.
 #[inline]
 pub fn level() -> usize {
     static LEVEL: OnceLock<usize> = OnceLock::new();
-    // Whoever runs kernels has asked `choice` first, and gone no further where there was none.
+    // A session reports an error of `choice` before it runs kernels, so the fallback here is never used.
     *LEVEL.get_or_init(|| choice().as_ref().map_or(best(), |&level| level))
 }
 
-/// What `TSCRIPT_SIMD` chooses for this process; why not, where the machine cannot do that. The environment is read once.
+/// Whether the level has AVX2.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+pub fn has_avx2() -> bool {
+    NAMES[level()] != "portable"
+}
+
+/// The level that `TSCRIPT_SIMD` selects for this process, or the message of an invalid value. The environment is read
+/// once.
 pub fn choice() -> &'static Result<usize, String> {
     static CHOICE: OnceLock<Result<usize, String>> = OnceLock::new();
     CHOICE.get_or_init(|| match std::env::var_os("TSCRIPT_SIMD") {
@@ -106,7 +115,7 @@ pub fn choice() -> &'static Result<usize, String> {
     })
 }
 
-/// The level of this name on a machine whose best is `best`.
+/// The level of this name on a machine whose highest level is `best`.
 fn choose(word: &str, best: usize) -> Result<usize, String> {
     match NAMES.iter().position(|name| *name == word) {
         Some(level) if level >= best => Ok(level),
@@ -115,7 +124,7 @@ fn choose(word: &str, best: usize) -> Result<usize, String> {
     }
 }
 
-/// The machine's best level.
+/// The highest level of the machine.
 #[cfg(target_arch = "x86_64")]
 fn best() -> usize {
     let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("bmi2");
@@ -174,7 +183,7 @@ macro_rules! levels {
     }};
 }
 
-/// Representation of a class's elements.
+/// The Rust type of a class's elements.
 macro_rules! rep {
     (Bool) => {
         u8
@@ -208,8 +217,8 @@ macro_rules! nth {
 
 /// Three `TileFn`s from one scalar expression: `tile!(<S> (a: F32, b: F32) -> F32 = a + b)`.
 ///
-/// Not: writing straight into an `out` that is also an argument. The vectorized loop needs them apart (else
-/// its run-time check takes the scalar loop), so that case goes over a tile on the stack.
+/// Not: writing directly into an `out` that is also an argument. The vectorized loop needs distinct memory (otherwise
+/// its run-time check takes the scalar loop), so in that case results go to a tile on the stack first.
 macro_rules! tile {
     (<$S:ident> ($($arg:ident: $A:ident),*) -> $O:ident = $body:expr) => {
         $crate::kernel::host::simd::levels!(<$S> fn(args: &[*const u8; 4], out: *mut u8, n: usize) {
@@ -228,8 +237,8 @@ macro_rules! tile {
     };
 }
 
-/// As `tile!` for one argument, for a body that is right below a magnitude only: a tile that holds anything
-/// else (NaN included) takes `slow` for all its elements.
+/// As `tile!` for one argument, for a body that is valid only below a magnitude: if a tile has any other value (or
+/// NaN), all its elements are computed by `slow`.
 macro_rules! tile_below {
     (<$S:ident> ($limit:expr) ($a:ident: $A:ident) -> $O:ident = $body:expr, $slow:expr) => {
         $crate::kernel::host::simd::levels!(<$S> fn(args: &[*const u8; 4], out: *mut u8, n: usize) {
@@ -261,7 +270,7 @@ macro_rules! tile_below {
 }
 
 /// Three `TileFn`s from one expression over vectors of `f32`: `tile_f32!(<V> (a, b) = vector::f(a, b))`. The last
-/// elements of a tile that are no whole vector go over the stack. `out` may be an argument.
+/// elements of a tile, fewer than a vector, are copied through the stack. `out` may be an argument.
 macro_rules! tile_f32 {
     (<$V:ident> ($($arg:ident),*) = $body:expr) => {
         $crate::kernel::host::simd::levels!(<S> fn(args: &[*const u8; 4], out: *mut u8, n: usize) {

@@ -1,4 +1,4 @@
-//! Operands as packed slices of the type that a kernel computes in, and results on their way back.
+//! Operands as contiguous slices of the type that a kernel computes in, and results that are converted back.
 //!
 //! A contiguous operand of that type is borrowed; a strided or 16-bit one is copied into scratch memory, which the thread
 //! caches. Knows no arithmetic.
@@ -17,7 +17,7 @@ use std::ops::{Deref, DerefMut, Range};
 
 /// Cache line, and the widest vector.
 const ALIGN: usize = 64;
-/// Bound: scratch memory that an idle thread keeps; more would rival a model's own memory.
+/// Bound: bytes of scratch memory that an idle thread caches; more could exceed the memory of a small model.
 const CACHED_BYTES: usize = 96 << 20;
 const CACHED_COUNT: usize = 12;
 
@@ -41,7 +41,7 @@ fn release(ptr: *mut u8, bytes: usize) {
     unsafe { dealloc(ptr, Layout::from_size_align_unchecked(bytes, ALIGN)) }
 }
 
-/// Initialized memory with arbitrary content, aligned to 64 bytes, taken from and given back to the thread.
+/// Initialized memory with arbitrary content, aligned to 64 bytes, taken from and returned to the thread's cache.
 pub struct Scratch<T> {
     ptr: *mut u8,
     bytes: usize,
@@ -57,7 +57,7 @@ unsafe impl<T: Send> Send for Scratch<T> {}
 unsafe impl<T: Sync> Sync for Scratch<T> {}
 
 impl<T: Copy + Default> Scratch<T> {
-    /// `T` is a plain number type: any bytes are a value.
+    /// Precondition: `T` is a plain number type: any bytes are a valid value.
     pub fn new(len: usize) -> Scratch<T> {
         let bytes = len.checked_mul(size_of::<T>()).and_then(|bytes| bytes.max(1).checked_next_multiple_of(ALIGN));
         let Some(need) = bytes.filter(|&bytes| bytes <= isize::MAX as usize) else { guard::no_memory(usize::MAX) };
@@ -169,7 +169,7 @@ impl<T> Deref for Packed<'_, T> {
     }
 }
 
-/// A stored float type, convertible to and from the two computing ones.
+/// A float type in memory, convertible to and from `f32` and `f64`.
 trait Stored: Copy + Send + Sync + 'static {
     fn widen<T: Real>(self) -> T;
     fn narrow<T: Real>(x: T) -> Self;
@@ -255,7 +255,7 @@ pub fn row_offset(shape: &[usize], strides: &[isize], row: usize) -> isize {
     offset
 }
 
-/// Elements moved by a thread at a time when packing.
+/// Elements that a thread packs at a time.
 const GRAIN: usize = 32 * 1024;
 
 /// Calls `each(view's row, range of packed elements)` for every row, over the threads.
@@ -281,7 +281,7 @@ fn rows(view: &RawView, threads: &Threads, each: impl Fn(*mut u8, Range<usize>) 
 unsafe fn gather<S: Stored, T: Real>(view: &RawView, threads: &Threads, out: &mut [T]) {
     let stride = view.strides.last().copied().unwrap_or(1);
     let out = Shared::new(out);
-    // Contiguous memory is one row, cut for the threads.
+    // Contiguous memory is one row, divided among the threads.
     if view.is_contiguous() {
         threads.split(view.numel(), GRAIN, |range| {
             // SAFETY: the view is contiguous, and ranges are disjoint.
@@ -352,8 +352,8 @@ pub unsafe fn read<'a, T: Real>(view: &'a RawView, threads: &Threads) -> Packed<
     Packed::Own(scratch)
 }
 
-/// As `read`, but keeping the order of memory: the strides of the copy are given back, stride 0 stays 0, and
-/// a transposed operand stays transposed.
+/// As `read`, but with the dims in the order of memory: returns the strides of the copy; stride 0 stays 0, and a
+/// transposed operand stays transposed.
 ///
 /// # Safety
 /// As `read`.
@@ -401,7 +401,7 @@ impl<'a, T: Real> Sink<'a, T> {
         Sink { view, own: (!direct).then(|| Scratch::new(view.numel())) }
     }
 
-    /// Where to write; content is arbitrary at first.
+    /// The memory to write the result to; its content is undefined before.
     pub fn slice(&mut self) -> &mut [T] {
         match &mut self.own {
             Some(scratch) => scratch,
@@ -410,7 +410,7 @@ impl<'a, T: Real> Sink<'a, T> {
         }
     }
 
-    /// Stores what was written.
+    /// Converts and stores the result.
     pub fn finish(self, threads: &Threads) {
         let Some(scratch) = self.own else { return };
         // SAFETY: the view is valid for writing and nobody else touches it, as `new` asks; each arm writes it as its
@@ -461,7 +461,7 @@ pub mod testing {
 
     pub struct Array {
         pub view: RawView,
-        /// What the view names.
+        /// The memory of the view.
         _memory: Vec<u64>,
     }
 
@@ -483,7 +483,7 @@ pub mod testing {
             array
         }
 
-        /// Wavy data that repeats nowhere near.
+        /// Sines that do not repeat within a test.
         pub fn wave(dtype: DType, shape: &[usize], seed: f64) -> Array {
             let n: usize = shape.iter().product();
             let data: Vec<f64> =

@@ -1,13 +1,13 @@
-//! Vectors of floats, spelled out: for loops that the compiler does not turn into vector code by itself, which are
-//! sums over lanes, dot products and everything that needs an instruction of its own.
+//! Explicit vectors of floats, for loops that the compiler does not vectorize by itself: sums, dot products, and what
+//! needs a particular instruction.
 //!
 //! A body over `V: Vector` is compiled for each machine level like any other (`simd`). Knows nothing of functions;
 //! `math::vector` builds those on it.
 
-// What all of them ask for is said once.
+// The safety contract of all methods is stated once, at `Vector`.
 #![allow(clippy::missing_safety_doc)]
 
-/// `N` floats in a register. NaN: `min` and `max` give their second operand when either is NaN.
+/// `N` floats in a register. NaN: `min` and `max` return their second operand if either is NaN.
 ///
 /// # Safety
 /// Of every method: the machine has the vector's instructions, and pointers name `N` elements (any alignment, but
@@ -30,19 +30,19 @@ pub trait Vector: Copy {
     unsafe fn min(self, other: Self) -> Self;
     unsafe fn max(self, other: Self) -> Self;
     unsafe fn abs(self) -> Self;
-    /// `yes` where `self` is less than `other`, else `no`.
+    /// In each lane `yes` if `self` is less than `other`, else `no`.
     unsafe fn less(self, other: Self, yes: Self, no: Self) -> Self;
     /// The magnitude of `self` with the sign of `sign`.
     unsafe fn copysign(self, sign: Self) -> Self;
-    /// `self * 2^n` for an integral `n` of magnitude up to 250; subnormal and infinite results are right.
+    /// `self * 2^n` for an integral `n` of magnitude up to 250; subnormal and infinite results are correct.
     unsafe fn scale(self, n: Self) -> Self;
-    /// All lanes added, halves first.
+    /// The sum of all lanes, adding halves first.
     unsafe fn sum(self) -> Self::Elem;
-    /// The largest lane; NaN counts for nothing unless all are.
+    /// The largest lane; NaN is ignored unless all lanes are NaN.
     unsafe fn largest(self) -> Self::Elem;
 }
 
-/// Vectors of a machine without any that we know.
+/// Vectors for machines without AVX2: an array that the compiler may vectorize.
 #[derive(Clone, Copy)]
 pub struct Plain<T, const N: usize>([T; N]);
 
@@ -116,7 +116,7 @@ macro_rules! plain {
                 let power = |k: i32| $T::from_bits((k.wrapping_add($bias) as $Bits) << $mantissa);
                 Plain(std::array::from_fn(|i| {
                     let k = n.0[i] as i32;
-                    // Two factors, since 2^k alone may be no normal number.
+                    // Two factors, since 2^k alone may not be a normal number.
                     self.0[i] * power(k >> 1) * power(k - (k >> 1))
                 }))
             }
@@ -146,7 +146,7 @@ mod x86 {
     use super::Vector;
     use std::arch::x86_64::*;
 
-    /// What the four types have in common: names of their instructions.
+    /// The methods that the four types share, by the names of their instructions.
     macro_rules! common {
         ($T:ty, $N:literal, $set1:ident $load:ident $store:ident $stream:ident $add:ident $sub:ident $mul:ident
             $div:ident $fma:ident $min:ident $max:ident) => {
@@ -380,7 +380,7 @@ mod x86 {
         }
     }
 
-    /// Over the stack, once a row.
+    /// Through the stack; called once for each row.
     #[inline(always)]
     unsafe fn largest<V: Vector<Elem: PartialOrd + Default>>(v: V) -> V::Elem {
         let mut lanes = [V::Elem::default(); 16];
@@ -388,7 +388,7 @@ mod x86 {
         unsafe { v.store(lanes.as_mut_ptr()) };
         let mut best = lanes[0];
         for &lane in &lanes[1..V::N] {
-            // Also when the best is NaN, which compares with nothing.
+            // Also replaces a NaN, which is not comparable.
             if lane > best || best.partial_cmp(&best).is_none() {
                 best = lane;
             }

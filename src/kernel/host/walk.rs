@@ -42,7 +42,7 @@ impl<T> Ptr<T> {
     }
 }
 
-/// Elements between two checks whether to stop: about a millisecond. Longer pieces are divided.
+/// Elements between two calls of `guard::check`: about a millisecond. Longer pieces are divided.
 const LOOK: usize = 1 << 18;
 
 /// Several views of one shape; adjacent dims are merged where every view allows it.
@@ -93,7 +93,7 @@ impl<const N: usize> StridedIter<N> {
         self.pieces_of(range, &mut each);
     }
 
-    /// Not generic: the bookkeeping is compiled once, not once a kernel.
+    /// Not generic, so that the bookkeeping is compiled once and not for each kernel.
     fn pieces_of(&self, range: Range<usize>, each: &mut dyn FnMut(usize, [isize; N], usize)) {
         if range.is_empty() {
             return;
@@ -198,7 +198,7 @@ pub fn int(call: &Call<'_>, index: usize) -> i64 {
     }
 }
 
-/// The attribute `index` as a dim (`infer` made it non-negative).
+/// The attribute `index` as a dim (`op::infer` made it non-negative).
 pub fn dim(call: &Call<'_>, index: usize) -> usize {
     int(call, index).max(0) as usize
 }
@@ -349,7 +349,7 @@ pub mod sample {
             })
         }
 
-        /// Bytes that the view does not cover, to see that nobody wrote them.
+        /// Bytes of the memory that are not elements of the view, to check that they were not written.
         pub fn holes(&self) -> Vec<u8> {
             let size = self.view.dtype.size_bytes();
             let mut bytes: Vec<u8> = self.memory.iter().flat_map(|w| w.to_ne_bytes()).collect();

@@ -196,7 +196,7 @@ impl AdvancedIndex {
         views.extend(self.indices.iter().map(|index| index.view.clone()));
         let shape = &self.other.shape;
         let space = Space::new(shape, 0, &contiguous_strides(shape), &views, &[], Order::Fixed);
-        let mut dims = space.kept;
+        let mut dims = space.output_dims;
         if dims.len() > MAX_DIMS || self.indices.len() > MAX_DIMS {
             return Err(GpuError::Unsupported("indexing with this many dims"));
         }

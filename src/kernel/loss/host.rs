@@ -56,25 +56,25 @@ fn label(call: &Call<'_>, c: Classes, targets: &[i64], element: usize, ignored: 
     Label::Class(value as usize)
 }
 
-struct Given<'a, T> {
+struct Options<'a, T> {
     weight: Option<Packed<'a, T>>,
     ignored: i64,
     smoothing: T,
 }
 
-impl<T: Real> Given<'_, T> {
+impl<T: Real> Options<'_, T> {
     fn weight(&self, class: usize) -> T {
         self.weight.as_ref().map_or(T::ONE, |w| w[class])
     }
 }
 
 /// Attributes from 0: `ignore_index`, label smoothing (if any), has weight; the weight is input `at`.
-unsafe fn given<'a, T: Real>(call: &'a Call<'_>, at: usize, smoothed: Option<usize>, has: usize) -> Given<'a, T> {
+unsafe fn options<'a, T: Real>(call: &'a Call<'_>, at: usize, smoothed: Option<usize>, has: usize) -> Options<'a, T> {
     // SAFETY: `call` is one of `HostFn`: its views are valid and nobody else touches them, which is all the callee asks
     // for.
     let weight = attributes::flag(call, has).then(|| unsafe { read::<T>(&call.inputs[at], call.threads) });
     let smoothing = T::from_f64(smoothed.map_or(0.0, |i| attributes::float(call, i)));
-    Given { weight, ignored: attributes::int(call, 0), smoothing }
+    Options { weight, ignored: attributes::int(call, 0), smoothing }
 }
 
 fn store_weight<T: Real>(view: &RawView, weights: &[T]) {
@@ -103,23 +103,23 @@ pub unsafe fn cross_entropy(call: &Call<'_>) {
         unsafe {
             let x = read::<T>(logits, call.threads);
             let targets = read_as::<i64>(&call.inputs[1]);
-            let given = given::<T>(call, 2, Some(1), 2);
+            let options = options::<T>(call, 2, Some(1), 2);
             let (mut loss, mut lse) = (Sink::<T>::new(&call.outputs[0]), Sink::<T>::new(&call.outputs[2]));
             let mut weights = Scratch::<T>::new(c.elements());
             let (loss_out, lse_out, weights_out) =
                 (Shared::new(loss.slice()), Shared::new(lse.slice()), Shared::new(&mut weights));
-            let total_class_weight: T = (0..c.classes).map(|class| given.weight(class)).sum();
+            let total_class_weight: T = (0..c.classes).map(|class| options.weight(class)).sum();
             call.threads.split(c.elements(), (16384 / c.classes.max(1)).max(1), |range| {
                 let mut row = Scratch::<T>::new(c.classes);
                 for i in range {
                     let classes = class_row(c, &x, i, &mut row);
                     let z = log_sum_exp(classes);
-                    let (loss, weight) = match label(call, c, &targets, i, given.ignored) {
+                    let (loss, weight) = match label(call, c, &targets, i, options.ignored) {
                         Label::None => (T::ZERO, T::ZERO),
                         Label::Class(class) => {
-                            let w = given.weight(class);
+                            let w = options.weight(class);
                             let plain = (z - classes[class]) * w;
-                            (smoothed_loss(classes, &given, total_class_weight, z, plain), w)
+                            (smoothed_loss(classes, &options, total_class_weight, z, plain), w)
                         }
                     };
                     (*loss_out.at(i), *lse_out.at(i), *weights_out.at(i)) = (loss, z, weight);
@@ -143,12 +143,12 @@ fn class_row<'a, T: Real>(c: Classes, x: &'a [T], element: usize, row: &'a mut [
 }
 
 /// `(1 - e) * plain + e / C * sum over classes of weight * (z - x)`.
-fn smoothed_loss<T: Real>(x: &[T], given: &Given<'_, T>, total: T, z: T, plain: T) -> T {
-    let e = given.smoothing;
+fn smoothed_loss<T: Real>(x: &[T], options: &Options<'_, T>, total: T, z: T, plain: T) -> T {
+    let e = options.smoothing;
     if e == T::ZERO {
         return plain;
     }
-    let weighted: T = x.iter().enumerate().map(|(k, &x)| given.weight(k) * x).sum();
+    let weighted: T = x.iter().enumerate().map(|(k, &x)| options.weight(k) * x).sum();
     (T::ONE - e) * plain + e / T::from_usize(x.len()) * (z * total - weighted)
 }
 
@@ -181,19 +181,19 @@ pub unsafe fn cross_entropy_grad(call: &Call<'_>) {
             let (g, x) = (read::<T>(&call.inputs[0], call.threads), read::<T>(logits, call.threads));
             let targets = read_as::<i64>(&call.inputs[2]);
             let lse = read::<T>(&call.inputs[3], call.threads);
-            let given = given::<T>(call, 4, Some(1), 2);
+            let options = options::<T>(call, 4, Some(1), 2);
             let mut dx = Sink::<T>::new(&call.outputs[0]);
             let out = Shared::new(dx.slice());
-            let total: T = (0..c.classes).map(|class| given.weight(class)).sum();
-            let e = given.smoothing;
+            let total: T = (0..c.classes).map(|class| options.weight(class)).sum();
+            let e = options.smoothing;
             call.threads.split(c.elements(), (16384 / c.classes.max(1)).max(1), |range| {
                 let mut row = Scratch::<T>::new(c.classes);
                 let mut grad = Scratch::<T>::new(c.classes);
                 for i in range {
                     let classes = class_row(c, &x, i, &mut row);
-                    let (share, class) = match label(call, c, &targets, i, given.ignored) {
+                    let (share, class) = match label(call, c, &targets, i, options.ignored) {
                         Label::None => (None, 0),
-                        Label::Class(class) => (Some((T::ONE - e) * given.weight(class) * g[i]), class),
+                        Label::Class(class) => (Some((T::ONE - e) * options.weight(class) * g[i]), class),
                     };
                     match share {
                         None => grad.fill(T::ZERO),
@@ -202,7 +202,7 @@ pub unsafe fn cross_entropy_grad(call: &Call<'_>) {
                             scaled_softmax(classes, lse[i], share + spread * total, &mut grad);
                             grad[class] -= share;
                             if e != T::ZERO {
-                                grad.iter_mut().enumerate().for_each(|(k, d)| *d -= spread * given.weight(k));
+                                grad.iter_mut().enumerate().for_each(|(k, d)| *d -= spread * options.weight(k));
                             }
                         }
                     }
@@ -240,14 +240,14 @@ pub unsafe fn nll(call: &Call<'_>) {
         unsafe {
             let x = read::<T>(input, call.threads);
             let targets = read_as::<i64>(&call.inputs[1]);
-            let given = given::<T>(call, 2, None, 1);
+            let options = options::<T>(call, 2, None, 1);
             let mut loss = Sink::<T>::new(&call.outputs[0]);
             let mut weights = Scratch::<T>::new(c.elements());
             for (i, (loss, weight)) in loss.slice().iter_mut().zip(weights.iter_mut()).enumerate() {
-                (*loss, *weight) = match label(call, c, &targets, i, given.ignored) {
+                (*loss, *weight) = match label(call, c, &targets, i, options.ignored) {
                     Label::None => (T::ZERO, T::ZERO),
                     Label::Class(class) => {
-                        let w = given.weight(class);
+                        let w = options.weight(class);
                         (-x[c.start(i) + class * c.inner] * w, w)
                     }
                 };
@@ -271,13 +271,13 @@ pub unsafe fn nll_grad(call: &Call<'_>) {
         unsafe {
             let g = read::<T>(&call.inputs[0], call.threads);
             let targets = read_as::<i64>(&call.inputs[1]);
-            let given = given::<T>(call, 2, None, 1);
+            let options = options::<T>(call, 2, None, 1);
             let mut dx = Sink::<T>::new(&call.outputs[0]);
             let out = dx.slice();
             out.fill(T::ZERO);
             for i in 0..c.elements() {
-                if let Label::Class(class) = label(call, c, &targets, i, given.ignored) {
-                    out[c.start(i) + class * c.inner] = -g[i] * given.weight(class);
+                if let Label::Class(class) = label(call, c, &targets, i, options.ignored) {
+                    out[c.start(i) + class * c.inner] = -g[i] * options.weight(class);
                 }
             }
             dx.finish(call.threads);

@@ -1,5 +1,5 @@
-//! Bessel and Airy functions in f64, one element at a time. What PyTorch defines at the edges (infinities,
-//! negative arguments of functions with a pole) is kept.
+//! Bessel and Airy functions in f64, one element at a time. Values at infinities and at negative arguments of functions
+//! with a pole are PyTorch's.
 
 use super::special::{bessel_i0, bessel_i1};
 use std::f64::consts::{FRAC_PI_4, PI};
@@ -101,7 +101,7 @@ fn both(x: f64, scaled: bool) -> (f64, f64) {
         return (0.0, 0.0);
     }
     let (k0, k1) = if x < 2.0 { small(x) } else { macdonald(0.0, x) };
-    // Below 2 the plain value is at hand, from 2 on the scaled one.
+    // `small` returns the plain value, `macdonald` the scaled one.
     let factor = match (x < 2.0, scaled) {
         (true, true) => x.exp(),
         (false, false) => (-x).exp(),

@@ -1,15 +1,16 @@
 //! Random counts from one uniform number: binomial and Poisson values by inversion from the mode outward.
 //!
-//! Terms nearest to the mode are subtracted first, on both sides in turn, so that few are needed: about as many as the
-//! standard deviation. Above a bound, counts come from the normal distribution, which is then as accurate as f64 can show.
+//! The probabilities nearest to the mode are subtracted first, alternating between both sides, so that about as many
+//! terms as the standard deviation are needed. Above a bound, counts come from the normal distribution, which is then
+//! as accurate as f64 can represent.
 
 use super::normal::ndtri;
 
-/// Bound: variance from which on the normal distribution stands in.
+/// Bound: variance from which on the normal distribution is used instead.
 const MANY: f64 = 1e8;
 
-/// Takes off probabilities from `mode` outwards until `u` is used up. `up(k)` is the quotient of the probabilities of
-/// k + 1 and k.
+/// Subtracts probabilities from `u`, from `mode` outwards, and returns the count at which nothing of `u` remains. `up(k)`
+/// is the quotient of the probabilities of k + 1 and k.
 fn outwards(u: f64, mode: f64, at_mode: f64, last: f64, up: impl Fn(f64) -> f64) -> f64 {
     let mut left = u - at_mode;
     let (mut low, mut high) = (mode, mode);
@@ -32,7 +33,7 @@ fn outwards(u: f64, mode: f64, at_mode: f64, last: f64, up: impl Fn(f64) -> f64)
                 return low;
             }
         }
-        // Rounding has left a remainder that no term uses up.
+        // Rounding left a remainder of `u` that the tiny terms cannot reduce.
         if left == before {
             break;
         }
@@ -56,7 +57,7 @@ pub fn poisson(rate: f64, u: f64) -> f64 {
     outwards(u, mode, at_mode, f64::INFINITY, |k| rate / (k + 1.0))
 }
 
-/// Successes of `count` trials of probability `p` for `u` of [0, 1); NaN for what is no count or probability.
+/// Successes of `count` trials of probability `p` for `u` of [0, 1); NaN for an invalid count or probability.
 pub fn binomial(count: f64, p: f64, u: f64) -> f64 {
     let n = count.floor();
     if !(n.is_finite() && n >= 0.0 && (0.0..=1.0).contains(&p)) {

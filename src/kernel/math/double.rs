@@ -3,7 +3,7 @@
 
 use super::{Math, Simd, special, wide};
 
-/// `method = function`: functions of one argument that are straight-line code.
+/// `method = function`: functions of one argument without branches.
 macro_rules! through {
     ($($name:ident = $($path:ident)::+;)*) => {
         $(#[inline(always)]
@@ -53,7 +53,7 @@ impl Math for f64 {
     #[inline(always)]
     fn sinh<S: Simd>(self) -> f64 {
         let y = wide::sinh::<S>(self);
-        // Just below overflow of the result, e^|x| has overflowed already.
+        // e^|x| overflows for arguments whose result does not.
         let half = wide::exp::<S>(0.5 * self.abs());
         if self.abs() > 709.0 { (0.5 * half * half).copysign(self) } else { y }
     }
@@ -79,7 +79,7 @@ impl Math for f64 {
     }
     #[inline(always)]
     fn acosh<S: Simd>(self) -> f64 {
-        // Not: `libm::acosh` below 1, where it gives numbers.
+        // Not: `libm::acosh` below 1, where it does not return NaN.
         if self < 1.0 { f64::NAN } else { libm::acosh(self) }
     }
     fn sin_any(self) -> f64 {

@@ -5,7 +5,7 @@ use std::f64::consts::PI;
 /// Bound: terms of a series or continued fraction; both need a few times the root of the order.
 const TERMS: usize = 20_000;
 
-/// From this order on the uniform asymptotic form is the more exact one.
+/// From this order on the uniform asymptotic form is more accurate.
 const LARGE: f64 = 1e6;
 
 /// The lower function P(a, x).
@@ -24,7 +24,7 @@ pub fn upper(a: f64, x: f64) -> f64 {
     }
 }
 
-/// P at the edges, as PyTorch has it; there an edge counts before a NaN.
+/// P at 0, at infinity and outside of the domain, as PyTorch defines it: these are tested before NaN.
 fn edge(a: f64, x: f64) -> Option<f64> {
     if a < 0.0 || x < 0.0 {
         return Some(f64::NAN);
@@ -87,7 +87,7 @@ fn both(a: f64, x: f64) -> (f64, f64) {
     (1.0 - upper, upper)
 }
 
-/// Q for a large order: an error function and the first term of the expansion beside it.
+/// Q for a large order: an error function and the first correction term of the expansion.
 fn temme(a: f64, x: f64) -> f64 {
     let mu = (x - a) / a;
     // mu - ln(1 + mu), whose parts cancel near 0.

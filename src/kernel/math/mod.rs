@@ -1,10 +1,10 @@
 //! Elementary functions that vectorize: one trait, implemented for `f32` and `f64`.
 //!
-//! Bodies are branch-free (selects only), so a loop over them becomes vector code; the few that are not say
-//! so. Many `f32` functions are computed in f64 (`wide`) and rounded once, which is both shortest and most
-//! exact. Knows nothing of tiles.
+//! Bodies are branch-free (selects only), so that the compiler vectorizes loops over them; exceptions are marked. Many
+//! `f32` functions are computed in f64 (`wide`) and rounded once, which is both the shortest and the most accurate
+//! form. Knows nothing of tiles.
 
-// Coefficients keep their sources' digits, and every function takes the machine level, used or not.
+// Coefficients have all digits of their sources; every function takes the machine level, used or not.
 #![allow(clippy::excessive_precision, clippy::extra_unused_type_parameters)]
 
 pub mod bessel;
@@ -22,8 +22,8 @@ use crate::kernel::host::simd::Simd;
 
 pub use special::bessel_i0;
 
-/// Functions of a float, compiled for a machine level `S`. For `f32`, errors are at most 2 units in the last
-/// place over the whole range; the tests hold each to it.
+/// Functions of a float, compiled for a machine level `S`. For `f32`, errors are at most 2 units in the last place over
+/// the whole range; the tests check each function.
 pub trait Math: Copy {
     fn exp<S: Simd>(self) -> Self;
     fn exp2<S: Simd>(self) -> Self;
@@ -36,7 +36,7 @@ pub trait Math: Copy {
     fn sin<S: Simd>(self) -> Self;
     fn cos<S: Simd>(self) -> Self;
     fn tan<S: Simd>(self) -> Self;
-    /// For every argument; not vectorized.
+    /// For any argument; not vectorized.
     fn sin_any(self) -> Self;
     fn cos_any(self) -> Self;
     fn tan_any(self) -> Self;
@@ -67,7 +67,7 @@ pub trait Math: Copy {
     fn next_after(self, y: Self) -> Self;
 }
 
-/// Bound: magnitude up to which the three-part reduction modulo pi/2 keeps every bit.
+/// Bound: magnitude up to which the three-part reduction modulo pi/2 is exact.
 pub const TRIG_LIMIT: f64 = 100_000.0;
 
 #[cfg(test)]

@@ -36,7 +36,7 @@ pub fn log_ndtr(x: f64) -> f64 {
     if x < -1.0 { (erfcx(-t) / 2.0).ln() - t * t } else { (-libm::erfc(t) / 2.0).ln_1p() }
 }
 
-/// Its inverse: `erfinv` in the middle, in the tails an asymptotic start and Newton's steps on the logarithm.
+/// Its inverse: `erfinv` in the middle, in the tails an asymptotic approximation and Newton steps on the logarithm.
 pub fn ndtri(p: f64) -> f64 {
     if p.is_nan() || !(0.0..=1.0).contains(&p) {
         return f64::NAN;

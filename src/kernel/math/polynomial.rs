@@ -1,10 +1,10 @@
-//! Orthogonal polynomials by their recurrences, in the type of their argument, as PyTorch computes them: inside
-//! the interval the Chebyshev kinds of higher degree are cosines. A negative degree gives 0.
+//! Orthogonal polynomials by their recurrences, in the type of their argument, as PyTorch computes them: inside the
+//! interval the Chebyshev polynomials of higher degree are computed by cosines. A negative degree gives 0.
 
-/// Bound: degree up to which a recurrence runs; NaN beyond, instead of minutes.
+/// Bound: degree up to which a recurrence runs; above it the result is NaN, since the loop would take minutes.
 const DEGREE_MAX: i64 = 1_000_000;
 
-/// A degree without its fraction; infinities and NaN are negative, as in a conversion of x86.
+/// A degree truncated to an integer; infinities and NaN become negative, as in the conversion instruction of x86.
 fn degree(n: f64) -> i64 {
     if n < 9_223_372_036_854_775_808.0 { n as i64 } else { i64::MIN }
 }
@@ -186,7 +186,7 @@ macro_rules! polynomials {
 
 /// What the recurrences share.
 trait Recurrence: Sized {
-    /// `size` with a sign: the value at an end of the interval.
+    /// `size` or `-size`: the value at an end of the interval.
     fn ends(positive: bool, size: Self) -> Self;
     /// The polynomial of degree `n` from those of degree 0 (1) and 1; `next(k, q, p)` gives degree `k` from `q` of
     /// degree k - 1 and `p` of degree k - 2.

@@ -1,11 +1,12 @@
-//! `f32` functions. Those that networks spend time in are f32 throughout; the others compute in f64.
+//! `f32` functions. Those that take much of a network's time compute in f32; the others compute in f64.
 //!
 //! Coefficients of exp and of tanh near 0 are those of Cephes (Moshier), of log those of fdlibm's `logf`; the
 //! two pieces of erf are Chebyshev fits of our own, of the form that N. Juffa found.
 
 use super::{Math, Simd, special, wide};
 
-/// Adding it rounds an f32 of magnitude below 2^22 to an integer, half to even, in the low bits.
+/// 1.5 · 2^23: adding it rounds an f32 of magnitude below 2^22 to an integer, half to even, which is then in the low
+/// bits.
 const MAGIC: f32 = 12_582_912.0;
 
 /// `y * 2^k` for |k| up to 252, in two factors so that the result may be subnormal or infinite.
@@ -46,7 +47,8 @@ impl Math for f32 {
         let t = S::fma32(x, std::f32::consts::LOG2_E, MAGIC);
         let n = t - MAGIC;
         let k = (t.to_bits() as i32).wrapping_sub(MAGIC.to_bits() as i32);
-        // ln 2 in two parts, the first with few enough bits that its product with n is exact.
+        // Cody and Waite's range reduction: -ln 2 in two parts, the first with so few bits that its product with n is
+        // exact.
         let r = S::fma32(n, 2.121_944_4e-4, S::fma32(n, -0.693_359_4, x));
         scale(1.0 + expm1_small::<S>(r), k)
     }

@@ -21,7 +21,7 @@ pub fn erfinv(y: f64) -> f64 {
         let q = (1.637067800 * z + 3.543889200) * z + 1.0;
         (p / q).copysign(y)
     };
-    // Near the ends `erf` has lost the digits that `erfc` keeps.
+    // Near -1 and 1 `erf` loses digits by cancellation; `erfc` does not.
     for _ in 0..2 {
         let error = if y.abs() < 0.5 { libm::erf(x) - y } else { ((1.0 - y.abs()) - libm::erfc(x.abs())) * y.signum() };
         x -= error / (2.0 / PI.sqrt() * (-x * x).exp());
@@ -29,8 +29,8 @@ pub fn erfinv(y: f64) -> f64 {
     x
 }
 
-/// The derivative of `lgamma`: reflection, recurrence up to 10, then the asymptotic series
-/// (Abramowitz and Stegun 6.3.18). Poles give NaN, zero an infinity against its sign, as PyTorch's.
+/// The derivative of `lgamma`: reflection, recurrence up to 10, then the asymptotic series (Abramowitz and Stegun
+/// 6.3.18). Poles give NaN, zero an infinity of the opposite sign, as in PyTorch.
 pub fn digamma(x: f64) -> f64 {
     if x == 0.0 {
         return f64::INFINITY.copysign(-x);
@@ -58,7 +58,7 @@ pub fn digamma(x: f64) -> f64 {
 /// The derivative of `digamma` (Abramowitz and Stegun 6.4.12), by reflection and recurrence likewise.
 pub fn trigamma(x: f64) -> f64 {
     if x < 0.5 {
-        // At a pole the sine of a rounded multiple of pi is no zero: the large number that results is PyTorch's.
+        // At a pole the sine of a rounded multiple of pi is not 0; the result is a large number, as in PyTorch.
         let s = if x == x.trunc() { (PI * x).sin() } else { (PI * x.fract()).sin() };
         return PI * PI / (s * s) - trigamma(1.0 - x);
     }
@@ -143,7 +143,7 @@ pub fn zeta(s: f64, q: f64) -> f64 {
         return f64::NAN;
     }
     if s == f64::INFINITY {
-        // As PyTorch's sum ends: the first term alone counts, and beyond 1 none does.
+        // As PyTorch's sum: only the first term remains, and for q > 1 none.
         return if q == 1.0 {
             1.0
         } else if q < 1.0 {
@@ -172,7 +172,7 @@ pub fn zeta(s: f64, q: f64) -> f64 {
         if k >= 12 && a > 9.0 {
             break;
         }
-        // A far negative argument has as many terms as it has poles on its way.
+        // A large negative argument needs one term for each pole between it and 0.
         if k > 100_000 {
             return f64::NAN;
         }

@@ -3,30 +3,37 @@
 //! Errors are at most 2 units in the last place; NaN passes through. Coefficients are those of Cephes' `expf`
 //! (Moshier).
 
-// What all of them ask for is said once.
+// The safety contract of all functions is stated once, at `exp`.
 #![allow(clippy::missing_safety_doc)]
 
 use crate::kernel::host::vector::Vector;
 
-/// Adding it rounds a value of magnitude below 2^22 to an integer.
-const MAGIC: f32 = 12_582_912.0;
-/// ln 2 in two parts, the first with few enough bits that its product with an exponent is exact.
-const LN2_HIGH: f32 = -0.693_359_4;
-const LN2_LOW: f32 = 2.121_944_4e-4;
+/// 1.5 · 2^23: adding and subtracting it rounds a value of magnitude below 2^22 to the nearest integer.
+const ROUND_TO_INT: f32 = 12_582_912.0;
+/// -ln 2 = NEG_LN2_HIGH + NEG_LN2_LOW. The first part has so few bits that its product with an integer exponent is
+/// exact (Cody and Waite's range reduction).
+const NEG_LN2_HIGH: f32 = -0.693_359_4;
+const NEG_LN2_LOW: f32 = 2.121_944_4e-4;
 
-/// `x` as `n ln 2 + r`: (n, r).
+const SQRT_2_OVER_PI: f32 = 0.797_884_6;
+/// The coefficient of x^3 in gelu's tanh form.
+const GELU_CUBIC: f32 = 0.044_715;
+/// 3 · 0.044715, rounded once.
+const GELU_CUBIC_TIMES_3: f32 = 0.134_145;
+
+/// Range reduction: (n, r) with `x = n ln 2 + r`.
 #[inline(always)]
 unsafe fn reduce<V: Vector<Elem = f32>>(x: V) -> (V, V) {
     // SAFETY: the machine has the instructions of `V` (`Vector`), and registers alone are touched.
     unsafe {
-        let n = x.fma(V::splat(std::f32::consts::LOG2_E), V::splat(MAGIC)).sub(V::splat(MAGIC));
-        (n, n.fma(V::splat(LN2_LOW), n.fma(V::splat(LN2_HIGH), x)))
+        let n = x.fma(V::splat(std::f32::consts::LOG2_E), V::splat(ROUND_TO_INT)).sub(V::splat(ROUND_TO_INT));
+        (n, n.fma(V::splat(NEG_LN2_LOW), n.fma(V::splat(NEG_LN2_HIGH), x)))
     }
 }
 
 /// `(e^r - 1 - r) / r^2` for |r| up to 0.35.
 #[inline(always)]
-unsafe fn tail<V: Vector<Elem = f32>>(r: V) -> V {
+unsafe fn exp_tail<V: Vector<Elem = f32>>(r: V) -> V {
     // SAFETY: the machine has the instructions of `V` (`Vector`), and registers alone are touched.
     unsafe {
         let p = V::splat(1.987_569_1e-4).fma(r, V::splat(1.398_199_9e-3));
@@ -44,11 +51,11 @@ unsafe fn tail<V: Vector<Elem = f32>>(r: V) -> V {
 pub unsafe fn exp<V: Vector<Elem = f32>>(x: V) -> V {
     // SAFETY: the machine has the instructions of `V` (`Vector`), and registers alone are touched.
     unsafe {
-        // The bound comes first: NaN is the second operand, and stays.
+        // `min` and `max` return their second operand if one is NaN, so `x` is second and NaN propagates.
         let x = V::splat(-130.0).max(V::splat(130.0).min(x));
         let (n, r) = reduce(x);
         let one = V::splat(1.0);
-        tail(r).fma(r, one).fma(r, one).scale(n)
+        exp_tail(r).fma(r, one).fma(r, one).scale(n)
     }
 }
 
@@ -59,15 +66,15 @@ pub unsafe fn tanh<V: Vector<Elem = f32>>(x: V) -> V {
     // SAFETY: the machine has the instructions of `V` (`Vector`), and registers alone are touched.
     unsafe {
         let (a, one) = (x.abs(), V::splat(1.0));
-        // From 9.02 on the result is 1.
+        // From |x| = 9.02 on the result rounds to 1.
         let (n, r) = reduce(V::splat(18.04).min(a.add(a)));
-        let power = tail(r).fma(r, one).fma(r, one).scale(n);
+        let power = exp_tail(r).fma(r, one).fma(r, one).scale(n);
         let large = one.sub(V::splat(2.0).div(power.add(one)));
         let z = x.mul(x);
         let p = V::splat(-5.704_988_7e-3).fma(z, V::splat(2.063_908_9e-2));
         let p = p.fma(z, V::splat(-5.373_971_6e-2)).fma(z, V::splat(1.333_144_2e-1));
         let small = p.fma(z, V::splat(-3.333_328e-1)).mul(z).fma(x, x);
-        // -0 stays -0.
+        // -0 gives -0.
         a.less(V::splat(0.625), small, large).copysign(x)
     }
 }
@@ -94,8 +101,8 @@ pub unsafe fn silu<V: Vector<Elem = f32>>(x: V) -> V {
 unsafe fn gelu_inner<V: Vector<Elem = f32>>(x: V) -> V {
     // SAFETY: the machine has the instructions of `V` (`Vector`), and registers alone are touched.
     unsafe {
-        let cube = V::splat(0.044_715).mul(x).mul(x).mul(x);
-        V::splat(0.797_884_6).mul(x.add(cube))
+        let cube = V::splat(GELU_CUBIC).mul(x).mul(x).mul(x);
+        V::splat(SQRT_2_OVER_PI).mul(x.add(cube))
     }
 }
 
@@ -113,8 +120,9 @@ pub unsafe fn gelu_tanh_grad<V: Vector<Elem = f32>>(g: V, x: V) -> V {
     unsafe {
         let (one, half) = (V::splat(1.0), V::splat(0.5));
         let t = tanh(gelu_inner(x));
-        let derivative = V::splat(0.797_884_6).mul(V::splat(0.134_145).mul(x).fma(x, one));
-        let rise = half.mul(x).mul(one.sub(t.mul(t))).mul(derivative);
-        g.mul(half.mul(one.add(t)).add(rise))
+        // d(gelu_inner)/dx = sqrt(2 / pi) (1 + 3 · 0.044715 x^2)
+        let inner_grad = V::splat(SQRT_2_OVER_PI).mul(V::splat(GELU_CUBIC_TIMES_3).mul(x).fma(x, one));
+        let tanh_part = half.mul(x).mul(one.sub(t.mul(t))).mul(inner_grad);
+        g.mul(half.mul(one.add(t)).add(tanh_part))
     }
 }

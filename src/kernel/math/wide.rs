@@ -1,4 +1,4 @@
-//! f64 functions as straight-line code, at most 2 ulp unless said otherwise.
+//! f64 functions without branches, at most 2 ulp unless stated otherwise.
 //!
 //! Coefficients of log, sin, cos and the parts of pi/2 and ln 2 are those of fdlibm (Sun Microsystems, 1993),
 //! of atan those of Cephes (Moshier); exp is its Taylor series; erfcx is a Chebyshev fit of our own.
@@ -6,7 +6,7 @@
 use super::Simd;
 use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, LOG2_E, LOG10_E};
 
-/// Adding it rounds a value below 2^51 to an integer, which then stands in the low bits.
+/// 1.5 · 2^52: adding it rounds a value below 2^51 to an integer, which is then in the low bits.
 const MAGIC: f64 = 6_755_399_441_055_744.0;
 const LN2_HI: f64 = 6.931_471_803_691_238e-1;
 const LN2_LO: f64 = 1.908_214_929_270_587_7e-10;
@@ -106,7 +106,7 @@ fn log_parts(x: f64) -> (f64, f64, f64) {
     (n, f, half - s * (half + t1 + t2))
 }
 
-/// The value at 0, negative numbers, infinity and NaN.
+/// Replaces `y` at 0, negative numbers, infinity and NaN.
 #[inline(always)]
 fn log_edges(x: f64, y: f64) -> f64 {
     let y = if x == 0.0 { f64::NEG_INFINITY } else { y };
@@ -136,7 +136,7 @@ pub fn log10<S: Simd>(x: f64) -> f64 {
 #[inline(always)]
 pub fn log1p<S: Simd>(x: f64) -> f64 {
     let u = 1.0 + x;
-    // What the addition lost: from whichever operand is the larger.
+    // The rounding error of the addition, computed from the larger operand.
     let lost = if x > 1.0 { 1.0 - (u - x) } else { x - (u - 1.0) };
     let y = log::<S>(u) + lost / u;
     let y = if x > -1.0 && x < f64::INFINITY { y } else { log::<S>(u) };

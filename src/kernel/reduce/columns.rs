@@ -1,4 +1,4 @@
-//! Reductions whose innermost dim is kept: tiles are combined lane by lane.
+//! Reductions whose innermost dim is an output dim: tiles are combined lane by lane.
 //!
 //! Several tiles of a wide row are processed before the next row: sequential reads are several times faster than tiles one
 //! below the other.
@@ -22,7 +22,7 @@ const PART_ROWS: usize = 256;
 /// Width from which lanes are kept by rows; narrower rows are better taken several to a tile.
 const WIDE: usize = 64;
 
-/// A row of the kept dim, cut into pieces of `c` lanes, the last shorter.
+/// A row of the output dim, cut into pieces of `c` lanes, the last shorter.
 struct Cut {
     /// Space and full box of a piece of `c` lanes, and of the last one.
     whole: (Space, [usize; 3]),
@@ -71,21 +71,21 @@ impl Cut {
 const LOOKS: usize = 16;
 
 impl Plan<'_> {
-    /// `space`: `kept` dims, then reduced ones, then one kept dim.
+    /// `space`: `output_dims` output dims, then reduced ones, then one output dim.
     ///
     /// # Safety
     /// As `run`.
-    pub(super) unsafe fn columns(&self, mut space: Space, kept: usize) {
-        let kept = space.pad_at(0, kept, 3, false);
-        let count = space.dims.len() - kept - 1;
-        space.pad_at(kept, count, 2, true);
+    pub(super) unsafe fn columns(&self, mut space: Space, output_dims: usize) {
+        let output_dims = space.pad_at(0, output_dims, 3, false);
+        let count = space.dims.len() - output_dims - 1;
+        space.pad_at(output_dims, count, 2, true);
         let last = space.dims.len() - 1;
         let plain = self.plain_load(&space);
-        let cut = Cut::new(&space, kept, self.code.tile, plain.is_some());
-        let reduced: usize = space.dims[kept..last].iter().map(|dim| dim.size).product();
+        let cut = Cut::new(&space, output_dims, self.code.tile, plain.is_some());
+        let reduced: usize = space.dims[output_dims..last].iter().map(|dim| dim.size).product();
         let groups = cut.pieces.div_ceil(GROUP);
         let lanes_of_unit = cut.pieces.min(GROUP) * cut.c;
-        let units = Grid { space: &space, first: 0, count: kept, full: [1; 3] };
+        let units = Grid { space: &space, first: 0, count: output_dims, full: [1; 3] };
         let unit_count = units.boxes() * groups;
         let boxes = cut.grid(0).boxes();
         let max = if plain.is_some() { boxes / PART_ROWS } else { boxes };

@@ -1,7 +1,7 @@
 //! Reductions of tile programs: a map of any length, reduced over some dims.
 //!
 //! There are three kinds. `Rows`: the innermost dim in memory is reduced, tiles become single values. `Short`: the same with
-//! rows so short that a tile holds many. `Columns`: the innermost dim is kept, tiles are combined lane by lane. Long
+//! rows so short that a tile holds many. `Columns`: the innermost dim is an output dim, tiles are combined lane by lane. Long
 //! reductions are divided into parts by shape only and combined in order, so no result depends on the number of threads. Sums
 //! of f32 are f32 lanes within a tile and f64 between tiles.
 
@@ -10,7 +10,7 @@ mod kernels;
 mod rows;
 
 use crate::kernel::abi::Threads;
-use crate::kernel::fused::host::{Code, Given, Op, Space, cast, store};
+use crate::kernel::fused::host::{Code, Op, RunArgs, Space, cast, store};
 use crate::kernel::host::simd;
 use crate::kernel::program::{Class, ReduceKind};
 use kernels::{Kernels, Wide, kernels};
@@ -36,7 +36,7 @@ impl Task {
     ///
     /// # Safety
     /// The view is valid there.
-    unsafe fn emit(&self, given: Given<'_>, offset: isize, step: isize, values: &mut [Wide], positions: &mut [i64]) {
+    unsafe fn emit(&self, given: RunArgs<'_>, offset: isize, step: isize, values: &mut [Wide], positions: &mut [i64]) {
         let view = &given.views[self.slot];
         let (class, m) = if self.arg { (Class::I64, positions.len()) } else { (self.class(), values.len()) };
         let source: *mut u8 = if self.arg { positions.as_mut_ptr().cast() } else { values.as_mut_ptr().cast() };
@@ -59,7 +59,7 @@ impl Task {
 ///
 /// # Safety
 /// As `fused::run`.
-pub(crate) unsafe fn run(code: &Code, mut space: Space, given: Given<'_>, threads: &Threads) {
+pub(crate) unsafe fn run(code: &Code, mut space: Space, given: RunArgs<'_>, threads: &Threads) {
     let tasks: SmallVec<[Task; 2]> = code
         .ops
         .iter()
@@ -81,21 +81,21 @@ pub(crate) unsafe fn run(code: &Code, mut space: Space, given: Given<'_>, thread
     let priority: SmallVec<[u16; 8]> = loads.chain(code.position_column(given.views)).collect();
     space.sort(&priority, |a, b| ordered && a.reduced && b.reduced);
     let columns = space.dims.last().is_some_and(|dim| !dim.reduced) && space.dims.iter().any(|dim| dim.reduced);
-    let kept = space.partition(columns);
+    let output_dims = space.partition(columns);
     let plan = Plan { code, given, tasks: &tasks, threads };
     // SAFETY: the views are those of `fused::run`, which is the contract of both.
     unsafe {
         if columns {
-            plan.columns(space, kept);
+            plan.columns(space, output_dims);
         } else {
-            plan.rows(space, kept);
+            plan.rows(space, output_dims);
         }
     }
 }
 
 struct Plan<'a> {
     code: &'a Code,
-    given: Given<'a>,
+    given: RunArgs<'a>,
     tasks: &'a [Task],
     threads: &'a Threads,
 }
@@ -226,11 +226,11 @@ mod tests {
                     let mut program = program(&kinds, Class::F32);
                     program.reduced = reduced;
                     let mut data: Vec<f32> = (0..n).map(|i| x(i) as f32).collect();
-                    let kept = &shape[..shape.len() - reduced];
-                    let outs: usize = kept.iter().product();
+                    let output_dims = &shape[..shape.len() - reduced];
+                    let outs: usize = output_dims.iter().product();
                     let mut floats = vec![[0f32; 3]; outs];
                     let mut places = vec![[0i64; 2]; outs];
-                    let steps: Vec<isize> = contiguous_strides(kept).to_vec();
+                    let steps: Vec<isize> = contiguous_strides(output_dims).to_vec();
                     let thrice: Vec<isize> = steps.iter().map(|s| s * 3).collect();
                     let twice: Vec<isize> = steps.iter().map(|s| s * 2).collect();
                     let base = floats.as_mut_ptr().cast::<f32>();
@@ -241,7 +241,7 @@ mod tests {
                         RawView {
                             ptr,
                             dtype: DType::F32,
-                            shape: Shape::from_slice(kept),
+                            shape: Shape::from_slice(output_dims),
                             strides: Strides::from_slice(&thrice),
                         }
                     };
@@ -251,7 +251,7 @@ mod tests {
                         RawView {
                             ptr,
                             dtype: DType::I64,
-                            shape: Shape::from_slice(kept),
+                            shape: Shape::from_slice(output_dims),
                             strides: Strides::from_slice(&twice),
                         }
                     };

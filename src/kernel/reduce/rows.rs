@@ -10,25 +10,25 @@ use smallvec::{SmallVec, smallvec};
 const TILES: usize = 64;
 
 impl Plan<'_> {
-    /// `space`: `kept` dims, then reduced ones.
+    /// `space`: `output_dims` output dims, then reduced ones.
     ///
     /// # Safety
     /// As `run`.
-    pub(super) unsafe fn rows(&self, mut space: Space, kept: usize) {
-        let reduced_dims = space.dims.len() - kept;
-        let reduced: usize = space.dims[kept..].iter().map(|dim| dim.size).product();
-        let short = kept > 0 && reduced_dims <= 2 && reduced > 0 && reduced <= self.code.tile / 2;
+    pub(super) unsafe fn rows(&self, mut space: Space, output_dims: usize) {
+        let reduced_dims = space.dims.len() - output_dims;
+        let reduced: usize = space.dims[output_dims..].iter().map(|dim| dim.size).product();
+        let short = output_dims > 0 && reduced_dims <= 2 && reduced > 0 && reduced <= self.code.tile / 2;
         if short {
             // SAFETY: the views are those of `run` (this function's contract).
-            return unsafe { self.short(space, kept, reduced) };
+            return unsafe { self.short(space, output_dims, reduced) };
         }
-        let kept = space.pad_at(0, kept, 3, false);
-        let count = space.dims.len() - kept;
-        space.pad_at(kept, count, 3, true);
-        let units = Grid { space: &space, first: 0, count: kept, full: [1; 3] };
+        let output_dims = space.pad_at(0, output_dims, 3, false);
+        let count = space.dims.len() - output_dims;
+        space.pad_at(output_dims, count, 3, true);
+        let units = Grid { space: &space, first: 0, count: output_dims, full: [1; 3] };
         let last = space.dims.len() - 1;
         let full = fit([0, 1, 2].map(|i| space.dims[last - 2 + i].size), self.code.tile);
-        let inner = Grid { space: &space, first: kept, count: space.dims.len() - kept, full };
+        let inner = Grid { space: &space, first: output_dims, count: space.dims.len() - output_dims, full };
         let (unit_count, boxes) = (units.boxes(), inner.boxes());
         let parts = part_count(unit_count, boxes);
         let tasks = self.tasks.len();
@@ -180,15 +180,15 @@ impl Plan<'_> {
     ///
     /// # Safety
     /// As `run`.
-    unsafe fn short(&self, mut space: Space, kept: usize, reduced: usize) {
-        let reduced_dims = space.dims.len() - kept;
+    unsafe fn short(&self, mut space: Space, output_dims: usize, reduced: usize) {
+        let reduced_dims = space.dims.len() - output_dims;
         if reduced_dims == 0 {
-            space.pad_at(kept, 0, 1, true);
+            space.pad_at(output_dims, 0, 1, true);
         }
-        space.pad_at(0, kept, 3 - (space.dims.len() - kept).min(2), false);
+        space.pad_at(0, output_dims, 3 - (space.dims.len() - output_dims).min(2), false);
         let last = space.dims.len() - 1;
         let two = space.dims[last - 1].reduced;
-        // Box: rows along the innermost kept dim; a kept dim beyond it only when there is one reduced dim.
+        // Box: rows along the innermost output dim; a output dim beyond it only when there is one reduced dim.
         let rows_dim = if two { last - 2 } else { last - 1 };
         let rows = (self.code.tile / reduced).clamp(1, space.dims[rows_dim].size.max(1));
         let c = space.dims[last].size;

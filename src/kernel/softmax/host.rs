@@ -1,7 +1,7 @@
 //! Softmax and log-softmax along one dim: rows in one pass each; along other dims many columns at a time.
 
 use crate::kernel::abi::{Call, Threads};
-use crate::kernel::copy::host::stream_end;
+use crate::kernel::copy::host::non_temporal_fence;
 use crate::kernel::host::attributes;
 use crate::kernel::host::real::{real, widths};
 use crate::kernel::host::rows;
@@ -123,7 +123,7 @@ widths! {
                 }
             }
         }
-        stream_end();
+        non_temporal_fence();
     }
 }
 

@@ -35,14 +35,14 @@ const FUNCTIONS: &[&str] = &[
 /// What to do where cuBLASLt is missing, in one line.
 pub const REMEDY: &str = "pip install nvidia-cublas, or install NVIDIA's CUDA toolkit 13";
 
-/// Scratch memory that a stream should have for its products. Bound: what NVIDIA recommends for Hopper.
+/// Workspace of a stream for its products. Bound: NVIDIA's recommendation for Hopper.
 pub const WORKSPACE_BYTES: usize = 32 << 20;
 
-/// Plans that are kept. Bound: a program that makes more shapes than this pays 10 to 100 µs for a new choice now and
-/// then, which is little beside what such a program does.
+/// Plans in the cache. Bound: a program with more shapes pays 10 to 100 µs for a new plan from time to time, which is
+/// little compared to its other work.
 const PLANS_MAX: usize = 4096;
 
-/// What the elements of a matrix are.
+/// The dtype of a matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Element {
     F16,
@@ -65,18 +65,18 @@ impl Element {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Precision {
     Full,
-    /// Factors are rounded to 10 bits behind the point, for the tensor cores.
+    /// Factors are rounded to TF32 (10 bits of mantissa), for the tensor cores.
     Tf32,
 }
 
-/// Whether a factor lies in memory as it is named, or transposed.
+/// Whether a factor is stored as it is named, or transposed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Stored {
     Plain,
     Transposed,
 }
 
-/// A factor.
+/// A factor of a product.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Factor {
     pub address: u64,
@@ -88,11 +88,11 @@ pub struct Factor {
 }
 
 impl Factor {
-    /// The factor with these strides from row to row, column to column and matrix to matrix, if the library can
-    /// read it: without gaps in one of both directions, and no row over another.
+    /// The factor with these strides of rows, columns and batch, if the library can read it: one of rows and columns is
+    /// contiguous, and rows do not overlap.
     pub fn of_strides(address: u64, (rows, columns): (u64, u64), [row, column, batch]: [i64; 3]) -> Option<Factor> {
         let batch_stride = u64::try_from(batch).ok()?;
-        // The stride along a dimension of one element says nothing.
+        // The stride of a dim of size 1 is irrelevant.
         let with = |stored, down: u64, across: u64, stride: i64, step: i64| {
             let row_stride = if down == 1 { across } else { u64::try_from(stride).ok()? };
             let dense = across == 1 || step == 1;
@@ -102,7 +102,7 @@ impl Factor {
     }
 }
 
-/// A matrix that is written, or read beside the product; never transposed.
+/// The result C; never transposed.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Target {
     pub address: u64,
@@ -127,7 +127,7 @@ pub struct Product {
     pub alpha: f64,
     /// With 0, C is not read.
     pub beta: f64,
-    /// A vector (n) of the result's dtype, added to each row; 0 where there is none.
+    /// Address of a vector (n) of the result's dtype, added to each row; 0 if there is none.
     pub bias: u64,
 }
 
@@ -138,15 +138,15 @@ pub struct Workspace {
     pub bytes: usize,
 }
 
-/// What became of a product.
+/// The outcome of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Queued,
-    /// The library has no way for it; nothing was done.
+    /// The library does not support it; nothing was queued.
     Unsupported,
 }
 
-/// cuBLASLt on one device, with the choices it made so far.
+/// cuBLASLt on one device, with a cache of plans.
 pub struct Blas {
     context: &'static Context,
     handle: sys::cublasLtHandle_t,
@@ -156,7 +156,7 @@ pub struct Blas {
 // SAFETY: the handle may be used from any thread, and `&mut` keeps the descriptors to one at a time.
 unsafe impl Send for Blas {}
 
-/// All that a choice depends on: everything but addresses and factors.
+/// All that a plan depends on: everything but addresses, alpha and beta.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
     sizes: [u64; 4],
@@ -164,7 +164,7 @@ struct Key {
     stored: (Stored, Stored),
     strides: [u64; 6],
     has_bias: bool,
-    /// Powers of two that divide the addresses of A, B, C.
+    /// Alignments of the addresses of A, B, C.
     alignments: [u32; 3],
     workspace: usize,
 }
@@ -211,7 +211,7 @@ impl Blas {
         }
     }
 
-    /// Shapes that were met so far.
+    /// Number of shapes planned so far.
     pub fn plans(&self) -> usize {
         self.plans.len()
     }
@@ -228,14 +228,14 @@ impl Drop for Blas {
 }
 
 impl Product {
-    /// Whether sizes and strides make sense to the library, and the result will be as exact as the dtype.
+    /// Whether the library accepts sizes and strides, and the result is as precise as its dtype.
     fn is_describable(&self) -> bool {
         let fits = |factor: &Factor, rows: u64, columns: u64| {
             let across = if factor.stored == Stored::Plain { columns } else { rows };
             factor.row_stride >= across
         };
         let sizes = [self.m, self.n, self.k, u64::from(self.batch)];
-        // The library counts batches in 32 bits with a sign.
+        // The library's batch count is a signed 32-bit integer.
         sizes.iter().all(|&size| size > 0 && size <= i32::MAX as u64)
             && fits(&self.a, self.m, self.k)
             && fits(&self.b, self.k, self.n)

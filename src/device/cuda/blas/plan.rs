@@ -1,5 +1,5 @@
-//! cuBLASLt's descriptors of one product, and the algorithm that its heuristic chose. In the library's order: A here is B
-//! there. Knows no other shapes.
+//! cuBLASLt's descriptors of one product, and the algorithm that its heuristic chose. In the library's column-major
+//! order: A here is B in `mod.rs`. Knows no other shapes.
 
 use super::super::error::{DriverError, constant};
 use super::super::stream::Stream;
@@ -7,7 +7,7 @@ use super::{Element, Factor, Key, Precision, Product, Stored, Workspace};
 use cudarc::cublaslt::sys::{self, cublasLtMatmulDescAttributes_t as Of, cublasLtMatrixLayoutAttribute_t as Shape};
 use std::ffi::c_void;
 
-/// A description of a product, and how the library will compute it. Everything in the library's order.
+/// The descriptors of a product, and the chosen algorithm, in the library's order.
 pub(super) struct Plan {
     product: Description,
     factors: [Layout; 2],
@@ -25,7 +25,7 @@ impl Element {
         }
     }
 
-    /// How products of such elements are summed, and the dtype of alpha and beta.
+    /// The compute type for this dtype, and the dtype of alpha and beta.
     fn compute(self, precision: Precision) -> (sys::cublasComputeType_t, sys::cudaDataType) {
         use sys::cublasComputeType_t as Compute;
         match (self, precision) {
@@ -37,7 +37,7 @@ impl Element {
 }
 
 impl Plan {
-    /// Asks the library for its best way; `None` if it has none.
+    /// Asks the heuristic for the best algorithm; `None` if it has none.
     pub(super) fn choose(
         handle: sys::cublasLtHandle_t,
         product: &Product,
@@ -120,28 +120,31 @@ impl Plan {
     }
 }
 
-/// The library's description of an operation.
+/// `cublasLtMatmulDesc_t`.
 struct Description(sys::cublasLtMatmulDesc_t);
 
 impl Description {
     fn new(product: &Product) -> Result<Description, DriverError> {
         let (compute, scale) = product.element.compute(product.precision);
-        let mut made = Description(std::ptr::null_mut());
+        let mut description = Description(std::ptr::null_mut());
         // SAFETY: the call writes one pointer, to `made.0`, and reads nothing of ours.
-        check("cublasLtMatmulDescCreate", unsafe { sys::cublasLtMatmulDescCreate(&mut made.0, compute, scale) })?;
+        check("cublasLtMatmulDescCreate", unsafe {
+            sys::cublasLtMatmulDescCreate(&mut description.0, compute, scale)
+        })?;
         // `cublasOperation_t`, which cudarc has with the older library only: CUBLAS_OP_N and CUBLAS_OP_T.
         let operation = |stored| match stored {
             Stored::Plain => 0i32,
             Stored::Transposed => 1,
         };
-        made.set(Of::CUBLASLT_MATMUL_DESC_TRANSA, operation(product.b.stored))?;
-        made.set(Of::CUBLASLT_MATMUL_DESC_TRANSB, operation(product.a.stored))?;
+        description.set(Of::CUBLASLT_MATMUL_DESC_TRANSA, operation(product.b.stored))?;
+        description.set(Of::CUBLASLT_MATMUL_DESC_TRANSB, operation(product.a.stored))?;
         if product.bias != 0 {
-            made.set(Of::CUBLASLT_MATMUL_DESC_EPILOGUE, sys::cublasLtEpilogue_t::CUBLASLT_EPILOGUE_BIAS as u32)?;
-            made.set(Of::CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, product.result.value() as i32)?;
+            description
+                .set(Of::CUBLASLT_MATMUL_DESC_EPILOGUE, sys::cublasLtEpilogue_t::CUBLASLT_EPILOGUE_BIAS as u32)?;
+            description.set(Of::CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, product.result.value() as i32)?;
         }
-        made.set_addresses(product)?;
-        Ok(made)
+        description.set_addresses(product)?;
+        Ok(description)
     }
 
     fn set_addresses(&self, product: &Product) -> Result<(), DriverError> {
@@ -166,11 +169,11 @@ impl Drop for Description {
     }
 }
 
-/// The library's description of a matrix.
+/// `cublasLtMatrixLayout_t`.
 struct Layout(sys::cublasLtMatrixLayout_t);
 
 impl Layout {
-    /// A row-major matrix as it lies in memory, which the library reads as its transpose.
+    /// Describes a row-major matrix, which the library reads as its transpose.
     fn new(
         element: Element,
         rows: u64,
@@ -179,17 +182,17 @@ impl Layout {
         batch: u32,
         batch_stride: u64,
     ) -> Result<Layout, DriverError> {
-        let mut made = Layout(std::ptr::null_mut());
+        let mut description = Layout(std::ptr::null_mut());
         let stride = row_stride as i64;
         // SAFETY: the call writes one pointer, to `made.0`, and reads nothing of ours.
         check("cublasLtMatrixLayoutCreate", unsafe {
-            sys::cublasLtMatrixLayoutCreate(&mut made.0, element.value(), columns, rows, stride)
+            sys::cublasLtMatrixLayoutCreate(&mut description.0, element.value(), columns, rows, stride)
         })?;
         if batch > 1 {
-            made.set(Shape::CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, batch as i32)?;
-            made.set(Shape::CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, batch_stride as i64)?;
+            description.set(Shape::CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, batch as i32)?;
+            description.set(Shape::CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, batch_stride as i64)?;
         }
-        Ok(made)
+        Ok(description)
     }
 
     fn set<T: Copy>(&self, attribute: Shape, value: T) -> Result<(), DriverError> {
@@ -207,22 +210,22 @@ impl Drop for Layout {
     }
 }
 
-/// What a way of computing may need.
+/// `cublasLtMatmulPreference_t`.
 struct Preference(sys::cublasLtMatmulPreference_t);
 
 impl Preference {
     fn new(key: &Key) -> Result<Preference, DriverError> {
         use sys::cublasLtMatmulPreferenceAttributes_t as Prefer;
-        let mut made = Preference(std::ptr::null_mut());
+        let mut description = Preference(std::ptr::null_mut());
         // SAFETY: the call writes one pointer, to `made.0`, and reads nothing of ours.
-        check("cublasLtMatmulPreferenceCreate", unsafe { sys::cublasLtMatmulPreferenceCreate(&mut made.0) })?;
+        check("cublasLtMatmulPreferenceCreate", unsafe { sys::cublasLtMatmulPreferenceCreate(&mut description.0) })?;
         let [a, b, c] = key.alignments;
-        made.set(Prefer::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, key.workspace)?;
-        made.set(Prefer::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, b)?;
-        made.set(Prefer::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, a)?;
-        made.set(Prefer::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, c)?;
-        made.set(Prefer::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, c)?;
-        Ok(made)
+        description.set(Prefer::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, key.workspace)?;
+        description.set(Prefer::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, b)?;
+        description.set(Prefer::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, a)?;
+        description.set(Prefer::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, c)?;
+        description.set(Prefer::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, c)?;
+        Ok(description)
     }
 
     fn set<T: Copy>(&self, attribute: sys::cublasLtMatmulPreferenceAttributes_t, value: T) -> Result<(), DriverError> {

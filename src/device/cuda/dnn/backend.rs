@@ -80,7 +80,7 @@ pub struct HeuristicMode(pub i32);
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(transparent)]
 pub struct Note(pub i32);
-/// A descriptor of the library, a handle, an address of the device.
+/// A pointer: a descriptor of the library, a handle or a device address.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub struct Raw(pub *mut c_void);
@@ -132,13 +132,13 @@ unsafe impl Value for f64 {
     const TYPE: i32 = 5;
 }
 
-/// Whether the library has no way to do what was asked (`CUDNN_STATUS_NOT_SUPPORTED` and its shades).
+/// Whether the library does not support what was asked (`CUDNN_STATUS_NOT_SUPPORTED` and its subcodes).
 pub fn is_unsupported(error: &DriverError) -> bool {
     error.name.starts_with("CUDNN_STATUS") && (3000..4000).contains(&error.code)
 }
 
 type Status = u32;
-type Descriptor = *mut c_void;
+type RawDescriptor = *mut c_void;
 
 macro_rules! functions {
     ($($field:ident = $name:literal: fn($($argument:ty),*) -> $result:ty;)*) => {
@@ -167,16 +167,16 @@ functions! {
     destroy = "cudnnDestroy": fn(*mut c_void) -> Status;
     set_stream = "cudnnSetStream": fn(*mut c_void, *mut c_void) -> Status;
     error_string = "cudnnGetErrorString": fn(Status) -> *const c_char;
-    create_descriptor = "cudnnBackendCreateDescriptor": fn(i32, *mut Descriptor) -> Status;
-    destroy_descriptor = "cudnnBackendDestroyDescriptor": fn(Descriptor) -> Status;
-    set_attribute = "cudnnBackendSetAttribute": fn(Descriptor, i32, i32, i64, *const c_void) -> Status;
-    get_attribute = "cudnnBackendGetAttribute": fn(Descriptor, i32, i32, i64, *mut i64, *mut c_void) -> Status;
-    finalize = "cudnnBackendFinalize": fn(Descriptor) -> Status;
-    execute = "cudnnBackendExecute": fn(*mut c_void, Descriptor, Descriptor) -> Status;
+    create_descriptor = "cudnnBackendCreateDescriptor": fn(i32, *mut RawDescriptor) -> Status;
+    destroy_descriptor = "cudnnBackendDestroyDescriptor": fn(RawDescriptor) -> Status;
+    set_attribute = "cudnnBackendSetAttribute": fn(RawDescriptor, i32, i32, i64, *const c_void) -> Status;
+    get_attribute = "cudnnBackendGetAttribute": fn(RawDescriptor, i32, i32, i64, *mut i64, *mut c_void) -> Status;
+    finalize = "cudnnBackendFinalize": fn(RawDescriptor) -> Status;
+    execute = "cudnnBackendExecute": fn(*mut c_void, RawDescriptor, RawDescriptor) -> Status;
 }
 
 impl Functions {
-    /// The library's functions; `None`: it is not found, or has not all of them.
+    /// The library's functions; `None`: it is not found, or lacks one of them.
     pub fn load() -> Option<&'static Functions> {
         static FUNCTIONS: OnceLock<Option<Functions>> = OnceLock::new();
         FUNCTIONS.get_or_init(Functions::look_up).as_ref()
@@ -191,7 +191,7 @@ impl Functions {
         Err(DriverError { call, code: status, name, text: "cuDNN refused" })
     }
 
-    /// A handle for the context that is current.
+    /// A handle for the current context.
     pub fn handle(&self) -> Result<Handle, DriverError> {
         let mut handle = std::ptr::null_mut();
         // SAFETY: the call writes one pointer, to `handle`, and reads nothing of ours.
@@ -199,49 +199,46 @@ impl Functions {
         Ok(Handle(handle))
     }
 
-    /// # Safety
-    /// The handle is alive, and nobody uses it after this.
+    /// # Safety The handle is valid, and nobody uses it after this.
     pub unsafe fn destroy(&self, handle: Handle) {
         // SAFETY: the handle is alive and nobody uses it afterwards, as this function asks of its caller.
         let _ = unsafe { (self.destroy)(handle.0) };
     }
 
-    /// # Safety
-    /// Handle and stream are alive, and of one context.
+    /// # Safety Handle and stream are valid, and of the same context.
     pub unsafe fn set_stream(&self, handle: Handle, stream: *mut c_void) -> Result<(), DriverError> {
         // SAFETY: handle and stream are alive and of one context, as this function asks of its caller.
         self.check("cudnnSetStream", unsafe { (self.set_stream)(handle.0, stream) })
     }
 
-    /// # Safety
-    /// The handle is alive; both descriptors are finished, and what they refer to is alive.
-    pub unsafe fn execute(&self, handle: Handle, plan: &Made, pack: &Made) -> Result<(), DriverError> {
+    /// # Safety The handle is valid; both descriptors are finalized, and what they refer to is valid.
+    pub unsafe fn execute(&self, handle: Handle, plan: &Descriptor, pack: &Descriptor) -> Result<(), DriverError> {
         // SAFETY: the handle is alive, and the finished descriptors refer to what is alive, as this function asks of
         // its caller.
         self.check("cudnnBackendExecute", unsafe { (self.execute)(handle.0, plan.raw, pack.raw) })
     }
 }
 
-/// A descriptor that is ours. Those that it refers to must live as long.
-pub struct Made {
+/// An owned descriptor. Those that it refers to must live as long.
+pub struct Descriptor {
     functions: &'static Functions,
-    raw: Descriptor,
+    raw: RawDescriptor,
 }
 
-impl Made {
-    pub fn new(functions: &'static Functions, kind: Kind) -> Result<Made, DriverError> {
+impl Descriptor {
+    pub fn new(functions: &'static Functions, kind: Kind) -> Result<Descriptor, DriverError> {
         let mut raw = std::ptr::null_mut();
         // SAFETY: the call writes one pointer, to `raw`, and reads nothing of ours.
         let status = unsafe { (functions.create_descriptor)(kind as i32, &mut raw) };
         functions.check("cudnnBackendCreateDescriptor", status)?;
-        Ok(Made { functions, raw })
+        Ok(Descriptor { functions, raw })
     }
 
     pub fn raw(&self) -> Raw {
         Raw(self.raw)
     }
 
-    /// Sets an attribute; `Err` if the library does not want it, or not so many values, or not of this type.
+    /// Sets an attribute; `Err` if the library rejects it, the number of values, or their type.
     pub fn set<T: Value>(&self, attribute: i32, values: &[T]) -> Result<(), DriverError> {
         let (count, at) = (values.len() as i64, values.as_ptr().cast());
         // SAFETY: the descriptor is alive; the library reads `count` values of the stated type.
@@ -261,8 +258,8 @@ impl Made {
         Ok(count.max(0) as usize)
     }
 
-    /// No attribute is set after this.
-    pub fn finish(self) -> Result<Made, DriverError> {
+    /// Finalizes the descriptor: no attribute can be set after this.
+    pub fn finish(self) -> Result<Descriptor, DriverError> {
         // SAFETY: the descriptor is alive, and so is what it refers to.
         let status = unsafe { (self.functions.finalize)(self.raw) };
         self.functions.check("cudnnBackendFinalize", status)?;
@@ -270,7 +267,7 @@ impl Made {
     }
 }
 
-impl Drop for Made {
+impl Drop for Descriptor {
     fn drop(&mut self) {
         // SAFETY: the descriptor is alive, and nobody can use it after this.
         let _ = unsafe { (self.functions.destroy_descriptor)(self.raw) };

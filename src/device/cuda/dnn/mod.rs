@@ -1,14 +1,16 @@
-//! Convolutions by cuDNN, if it is found: forward, dgrad and wgrad. The library is loaded for the first one. Knows no
-//! tensors: images are addresses, sizes and strides.
+//! Convolutions by cuDNN, if it is installed: forward, dgrad and wgrad. The library is loaded for the first one. Knows
+//! no tensors: images are addresses, sizes and strides.
 //!
-//! Only deterministic engines are used that round no more than the caller allows. Which one is chosen by the library's
-//! heuristic for the sizes; nothing is timed, so a script uses the same engine in every run.
+//! Only deterministic engines whose precision the caller allows are used. The library's heuristic chooses one by the
+//! sizes; nothing is timed, so a script uses the same engine in every run.
 
 use super::blas::{Element, Outcome, Precision, Workspace};
 use super::context::Context;
 use super::error::DriverError;
 use super::stream::Stream;
-use backend::{Address, DataType, Functions, Handle, HeuristicMode, Kind, Made, Mode, Note, Raw, Value, attribute};
+use backend::{
+    Address, DataType, Descriptor, Functions, Handle, HeuristicMode, Kind, Mode, Note, Raw, Value, attribute,
+};
 use std::collections::HashMap;
 use std::ffi::c_void;
 
@@ -18,12 +20,12 @@ mod backend;
 pub const REMEDY: &str =
     "pip install nvidia-cudnn-cu13, or NVIDIA's packages for your system; without it, slower kernels of our own run";
 
-/// Plans that are kept. Bound: as for matrix products; a plan costs 1 to 100 ms, since some are compiled.
+/// Plans in the cache. Bound: as for matrix products; a plan costs 1 to 100 ms, since some are compiled.
 const PLANS_MAX: usize = 1024;
-/// Ways that are looked at. Bound: the library knows some hundred; those for tensor cores come first.
+/// Engine configurations that are examined. Bound: the library has some hundred; those for tensor cores come first.
 const CONFIGS_MAX: usize = 1024;
-/// Scratch memory that a way may want, beside twice that of the images. Bound: copies in another layout need as much
-/// as the images; ways that want more unfold them, and are slow.
+/// Scratch memory that an engine may use, beside twice the bytes of the images. Bound: copies in another layout need as
+/// much as the images; engines that need more use im2col, and are slow.
 const SCRATCH_BYTES: usize = 256 << 20;
 
 /// Which of the three images is computed from the other two.
@@ -45,7 +47,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// Row-major, without holes.
+    /// Row-major and contiguous.
     pub fn dense(sizes: [i64; 5], dims: usize) -> Image {
         let mut strides = [1; 5];
         for at in (0..dims + 1).rev() {
@@ -54,7 +56,7 @@ impl Image {
         Image { sizes, strides }
     }
 
-    /// Without holes, the second dim innermost.
+    /// Contiguous with the second dim innermost.
     pub fn channels_last(sizes: [i64; 5], dims: usize) -> Image {
         let mut strides = [1; 5];
         let mut inside = sizes[1];
@@ -66,7 +68,8 @@ impl Image {
     }
 }
 
-/// A convolution as neural networks mean it: a cross-correlation. Groups are channels of `x` over those of `w`.
+/// A cross-correlation, which neural networks call convolution. Its number of groups is the channels of `x` divided by
+/// those of `w`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Convolution {
     pub direction: Direction,
@@ -83,14 +86,14 @@ pub struct Convolution {
 }
 
 impl Convolution {
-    /// The bytes of x and y, the large ones.
+    /// The bytes of x and y.
     pub fn image_bytes(&self) -> usize {
         let elements = |image: &Image| image.sizes[..self.dims + 2].iter().map(|&n| n as usize).product::<usize>();
         (elements(&self.x) + elements(&self.y)) * self.element.bytes()
     }
 }
 
-/// Where the images are.
+/// Device addresses of the images.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Addresses {
     pub x: u64,
@@ -107,10 +110,10 @@ pub struct Run {
     pub workspace: Workspace,
 }
 
-/// cuDNN on one device, with the ways it chose so far.
+/// cuDNN on one device, with a cache of plans.
 ///
-/// One handle serves all streams: it is told the stream before each call, and whatever memory a way uses is the
-/// caller's, so that convolutions of two streams share nothing.
+/// One handle serves all streams: the stream is set before each call, and the caller provides the workspace, so that
+/// convolutions of two streams share nothing.
 pub struct Dnn {
     context: &'static Context,
     functions: &'static Functions,
@@ -122,19 +125,19 @@ pub struct Dnn {
 // SAFETY: the handle may be used from any thread, by one at a time, which `&mut` gives.
 unsafe impl Send for Dnn {}
 
-/// A convolution and the powers of two that divide its addresses.
+/// A convolution and the alignments of its addresses.
 type Key = (Convolution, [i64; 3]);
 
-/// A way to compute one convolution.
+/// An execution plan of one convolution.
 struct Plan {
-    plan: Made,
-    /// Scratch memory that it wants.
+    plan: Descriptor,
+    /// Scratch memory that it needs.
     bytes: usize,
-    /// What the plan refers to.
-    _config: Made,
+    /// The plan refers to it.
+    _config: Descriptor,
 }
 
-/// The names of x, w and y in a plan.
+/// The unique ids of x, w and y in a plan.
 const IDS: [i64; 3] = [1, 2, 3];
 
 fn key(convolution: &Convolution, at: &Addresses) -> Key {
@@ -151,8 +154,8 @@ impl Dnn {
         Ok(Some(Dnn { context, functions, handle, stream: std::ptr::null_mut(), plans: HashMap::new() }))
     }
 
-    /// Bytes of scratch memory that a convolution wants. `None`: the library has no way for it.
-    /// Cost: 1 to 100 ms for a new shape, a look-up for a known one.
+    /// Bytes of scratch memory that a convolution needs. `None`: the library has no suitable engine. Cost: 1 to 100 ms
+    /// for a new shape, a look-up for a known one.
     pub fn scratch(&mut self, convolution: &Convolution, at: &Addresses) -> Result<Option<usize>, DriverError> {
         if !(2..=3).contains(&convolution.dims) {
             return Ok(None);
@@ -169,8 +172,8 @@ impl Dnn {
         Ok(self.plans.entry(key).or_insert(plan).as_ref().map(|plan| plan.bytes))
     }
 
-    /// Queues a convolution on a stream of this device.
-    /// Cost: that of `scratch`, and some microseconds beside the launch.
+    /// Queues a convolution on a stream of this device. Cost: that of `scratch`, and some microseconds in addition to
+    /// the launch.
     pub fn convolve(&mut self, run: &Run, stream: &Stream) -> Result<Outcome, DriverError> {
         let Run { convolution, at, workspace } = run;
         let key = key(convolution, at);
@@ -187,7 +190,7 @@ impl Dnn {
             unsafe { self.functions.set_stream(self.handle, stream.raw()) }?;
             self.stream = stream.raw();
         }
-        let pack = Made::new(self.functions, Kind::VariantPack)?;
+        let pack = Descriptor::new(self.functions, Kind::VariantPack)?;
         pack.set(attribute::PACK_IDS, &IDS)?;
         pack.set(attribute::PACK_POINTERS, &[at.x, at.w, at.y].map(Address))?;
         pack.set(attribute::PACK_WORKSPACE, &[Address(workspace.address)])?;
@@ -203,7 +206,7 @@ impl Dnn {
         }
     }
 
-    /// Shapes that were met so far.
+    /// Number of shapes planned so far.
     pub fn plans(&self) -> usize {
         self.plans.len()
     }
@@ -220,8 +223,8 @@ impl Drop for Dnn {
 }
 
 impl Plan {
-    /// The library's best way that is exact enough, gives the same bits every time, and wants no more memory than it may.
-    /// What the library cannot describe or plan, it does not support.
+    /// The library's first choice among engines that are precise enough, deterministic, and within the limit of scratch
+    /// memory. `None` also if the library cannot describe or plan the convolution.
     fn choose(functions: &'static Functions, handle: Handle, key: &Key) -> Option<Plan> {
         let convolution = &key.0;
         let graph = Graph::new(functions, handle, key).ok()?;
@@ -242,8 +245,12 @@ impl Plan {
     }
 }
 
-fn plan(functions: &'static Functions, handle: Handle, config: &Made) -> Result<(Made, usize), DriverError> {
-    let plan = Made::new(functions, Kind::Plan)?;
+fn plan(
+    functions: &'static Functions,
+    handle: Handle,
+    config: &Descriptor,
+) -> Result<(Descriptor, usize), DriverError> {
+    let plan = Descriptor::new(functions, Kind::Plan)?;
     plan.set(attribute::PLAN_HANDLE, &[handle])?;
     plan.set(attribute::PLAN_CONFIG, &[config.raw()])?;
     let plan = plan.finish()?;
@@ -252,18 +259,18 @@ fn plan(functions: &'static Functions, handle: Handle, config: &Made) -> Result<
     Ok((plan, bytes[0].max(0) as usize))
 }
 
-/// Whether a way rounds no more than it may, by the notes that the library gives on it.
-fn is_exact(functions: &'static Functions, config: &Made, convolution: &Convolution) -> bool {
+/// Whether an engine is as precise as required, by the numerical notes that the library gives on it.
+fn is_exact(functions: &'static Functions, config: &Descriptor, convolution: &Convolution) -> bool {
     const TENSOR_CORE: Note = Note(0);
     const DOWN_CONVERT_INPUTS: Note = Note(1);
     const REDUCED_PRECISION_REDUCTION: Note = Note(2);
-    // Errors of one element reach all of its image.
+    // An FFT spreads the rounding error of one element over the whole image.
     const FFT: Note = Note(3);
     const NONDETERMINISTIC: Note = Note(4);
     const WINOGRAD: Note = Note(5);
     const WINOGRAD_TILE_13X13: Note = Note(8);
     let notes = || {
-        let engine = Made::new(functions, Kind::Engine)?;
+        let engine = Descriptor::new(functions, Kind::Engine)?;
         config.get(attribute::CONFIG_ENGINE, &mut [engine.raw()])?;
         let mut notes = [Note(-1); 32];
         let count = engine.get(attribute::ENGINE_NUMERICAL_NOTE, &mut notes)?;
@@ -271,17 +278,17 @@ fn is_exact(functions: &'static Functions, config: &Made, convolution: &Convolut
     };
     let Ok(notes) = notes() else { return false };
     let never = [DOWN_CONVERT_INPUTS, REDUCED_PRECISION_REDUCTION, FFT, NONDETERMINISTIC, WINOGRAD_TILE_13X13];
-    // Sums of inputs would be rounded to 16 bits.
+    // Winograd's transformed inputs would be rounded to 16 bits.
     let short = matches!(convolution.element, Element::F16 | Element::Bf16);
     let whole = convolution.element == Element::F32 && convolution.precision == Precision::Full;
     let forbidden = |note: &Note| never.contains(note) || short && *note == WINOGRAD || whole && *note == TENSOR_CORE;
     !notes.iter().any(forbidden)
 }
 
-/// A convolution as the library describes it, and the parts of the description.
+/// The library's operation graph of a convolution, and the descriptors that it refers to.
 struct Graph {
-    graph: Made,
-    _parts: Vec<Made>,
+    graph: Descriptor,
+    _parts: Vec<Descriptor>,
 }
 
 impl Graph {
@@ -298,23 +305,23 @@ impl Graph {
             Element::F64 => operation(functions, convolution.direction, described, [w, x, y], 1.0f64, 0.0)?,
             _ => operation(functions, convolution.direction, described, [w, x, y], 1.0f32, 0.0)?,
         };
-        let graph = Made::new(functions, Kind::Graph)?;
+        let graph = Descriptor::new(functions, Kind::Graph)?;
         graph.set(attribute::GRAPH_HANDLE, &[handle])?;
         graph.set(attribute::GRAPH_OPERATIONS, &[operation.raw()])?;
         parts.push(operation);
         Ok(Graph { graph: graph.finish()?, _parts: parts })
     }
 
-    /// The ways that the library knows, best first.
-    fn configs(&self, functions: &'static Functions, mode: HeuristicMode) -> Result<Vec<Made>, DriverError> {
-        let heuristic = Made::new(functions, Kind::Heuristic)?;
+    /// The library's engine configurations, best first.
+    fn configs(&self, functions: &'static Functions, mode: HeuristicMode) -> Result<Vec<Descriptor>, DriverError> {
+        let heuristic = Descriptor::new(functions, Kind::Heuristic)?;
         heuristic.set(attribute::HEURISTIC_GRAPH, &[self.graph.raw()])?;
         heuristic.set(attribute::HEURISTIC_MODE, &[mode])?;
         let heuristic = heuristic.finish()?;
         let count = heuristic.get::<Raw>(attribute::HEURISTIC_RESULTS, &mut [])?.min(CONFIGS_MAX);
-        let made = (0..count).map(|_| Made::new(functions, Kind::EngineConfig));
-        let mut configs = made.collect::<Result<Vec<_>, _>>()?;
-        let mut raw: Vec<Raw> = configs.iter().map(Made::raw).collect();
+        let descriptor = (0..count).map(|_| Descriptor::new(functions, Kind::EngineConfig));
+        let mut configs = descriptor.collect::<Result<Vec<_>, _>>()?;
+        let mut raw: Vec<Raw> = configs.iter().map(Descriptor::raw).collect();
         let count = heuristic.get(attribute::HEURISTIC_RESULTS, &mut raw)?;
         configs.truncate(count);
         Ok(configs)
@@ -336,9 +343,9 @@ fn tensor(
     image: &Image,
     id: i64,
     alignment: i64,
-) -> Result<Made, DriverError> {
+) -> Result<Descriptor, DriverError> {
     let dims = convolution.dims + 2;
-    let tensor = Made::new(functions, Kind::Tensor)?;
+    let tensor = Descriptor::new(functions, Kind::Tensor)?;
     tensor.set(attribute::TENSOR_DATA_TYPE, &[data_type(convolution.element)])?;
     tensor.set(attribute::TENSOR_DIMENSIONS, &image.sizes[..dims])?;
     tensor.set(attribute::TENSOR_STRIDES, &image.strides[..dims])?;
@@ -347,11 +354,11 @@ fn tensor(
     tensor.finish()
 }
 
-fn description(functions: &'static Functions, convolution: &Convolution) -> Result<Made, DriverError> {
+fn description(functions: &'static Functions, convolution: &Convolution) -> Result<Descriptor, DriverError> {
     const CROSS_CORRELATION: Mode = Mode(1);
     let dims = convolution.dims;
     let sums = if convolution.element == Element::F64 { Element::F64 } else { Element::F32 };
-    let described = Made::new(functions, Kind::Convolution)?;
+    let described = Descriptor::new(functions, Kind::Convolution)?;
     described.set(attribute::CONVOLUTION_COMP_TYPE, &[data_type(sums)])?;
     described.set(attribute::CONVOLUTION_CONV_MODE, &[CROSS_CORRELATION])?;
     described.set(attribute::CONVOLUTION_SPATIAL_DIMS, &[dims as i64])?;
@@ -370,13 +377,13 @@ fn operation<T: Value>(
     wxy: [Raw; 3],
     alpha: T,
     beta: T,
-) -> Result<Made, DriverError> {
+) -> Result<Descriptor, DriverError> {
     let (kind, names) = match direction {
         Direction::Forward => (Kind::Forward, attribute::FORWARD),
         Direction::InputGradient => (Kind::BackwardData, attribute::BACKWARD_DATA),
         Direction::WeightGradient => (Kind::BackwardFilter, attribute::BACKWARD_FILTER),
     };
-    let operation = Made::new(functions, kind)?;
+    let operation = Descriptor::new(functions, kind)?;
     operation.set(names[0], &[alpha])?;
     operation.set(names[1], &[beta])?;
     operation.set(names[2], &[described])?;
@@ -394,7 +401,7 @@ mod tests {
         Image::dense([n, c, h, w, 1], 2)
     }
 
-    /// Descriptions need no GPU, only the library: it checks every attribute, and that the sizes fit each other.
+    /// Descriptors need only the library, no GPU: it checks every attribute, and that the sizes match.
     #[test]
     fn the_library_takes_our_descriptions() {
         let Some(functions) = Functions::load() else { return eprintln!("cuDNN is not installed: nothing was tested") };
@@ -412,13 +419,14 @@ mod tests {
         };
         for direction in [Direction::Forward, Direction::InputGradient, Direction::WeightGradient] {
             let images = [&convolution.w, &convolution.x, &convolution.y].into_iter().zip([2, 1, 3]);
-            let made = images.map(|(image, id)| tensor(functions, &convolution, image, id, 16).expect("a tensor"));
-            let made: Vec<Made> = made.collect();
+            let descriptor =
+                images.map(|(image, id)| tensor(functions, &convolution, image, id, 16).expect("a tensor"));
+            let descriptor: Vec<Descriptor> = descriptor.collect();
             let described = description(functions, &convolution).expect("a convolution");
-            let wxy = [made[0].raw(), made[1].raw(), made[2].raw()];
+            let wxy = [descriptor[0].raw(), descriptor[1].raw(), descriptor[2].raw()];
             operation(functions, direction, described.raw(), wxy, 1.0f32, 0.0).expect("an operation");
             if direction == Direction::Forward {
-                let wrong = [made[0].raw(), made[1].raw(), made[0].raw()];
+                let wrong = [descriptor[0].raw(), descriptor[1].raw(), descriptor[0].raw()];
                 let refused = operation(functions, direction, described.raw(), wrong, 1.0f32, 0.0);
                 assert!(refused.is_err_and(|error| error.name.starts_with("CUDNN_STATUS")));
             }

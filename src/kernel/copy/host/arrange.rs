@@ -7,8 +7,8 @@ use crate::kernel::abi::{Call, RawView};
 use crate::kernel::host::element::by_size;
 use crate::kernel::host::walk::{Ptr, StridedIter, dim, int, ints, narrow, reversed, shifted};
 
-/// Puts tensors one after the other. Inputs: n tensors whose sizes agree except in `dim` (an input of shape `[0]` is
-/// skipped, as in PyTorch); outputs `[y]`, to whose dtype each is converted. Attrs `[dim]`.
+/// Concatenates tensors. Inputs: n tensors whose sizes agree except in `dim` (an input of shape `[0]` is skipped, as in
+/// PyTorch); outputs `[y]`, to whose dtype each is converted. Attrs `[dim]`.
 ///
 /// # Safety
 /// As [`crate::kernel::abi::HostFn`].
@@ -80,9 +80,8 @@ pub unsafe fn flip(call: &Call<'_>) {
     }
 }
 
-/// Moves elements along dims, around the end. Inputs `[x]`, outputs `[y]` of the same shape and dtype.
-/// Attrs `[shifts, dims]`, equally long, dims named at most once. A roll without dims is that of the flattened
-/// tensor: give views of one dim.
+/// Moves elements along dims, around the end. Inputs `[x]`, outputs `[y]` of the same shape and dtype. Attrs `[shifts,
+/// dims]`, equally long, dims named at most once. `roll` without dims is called with the flattened tensor.
 ///
 /// # Safety
 /// As [`crate::kernel::abi::HostFn`].
@@ -98,10 +97,10 @@ pub unsafe fn roll(call: &Call<'_>) {
         let shift = shift.rem_euclid(size as i64) as usize;
         if shift > 0 {
             let halves = |(x, y): (RawView, RawView)| {
-                let kept = size - shift;
+                let head = size - shift;
                 [
-                    (narrow(&x, d, 0, kept), narrow(&y, d, shift, kept)),
-                    (narrow(&x, d, kept, shift), narrow(&y, d, 0, shift)),
+                    (narrow(&x, d, 0, head), narrow(&y, d, shift, head)),
+                    (narrow(&x, d, head, shift), narrow(&y, d, 0, shift)),
                 ]
             };
             pairs = pairs.into_iter().flat_map(halves).collect();
@@ -133,10 +132,10 @@ pub unsafe fn triu(call: &Call<'_>) {
     unsafe { triangle(call, |row, diagonal, cols| ((row + diagonal).clamp(0, cols), cols)) }
 }
 
-/// `kept(row, diagonal, columns)` is the half-open range of columns that stay.
-unsafe fn triangle(call: &Call<'_>, kept: impl Fn(i64, i64, i64) -> (i64, i64) + Sync) {
+/// `column_range(row, diagonal, columns)` is the half-open range of columns that are copied.
+unsafe fn triangle(call: &Call<'_>, column_range: impl Fn(i64, i64, i64) -> (i64, i64) + Sync) {
     let (x, y) = (&call.inputs[0], &call.outputs[0]);
-    // A diagonal beyond the matrix is as good as one at its edge; this keeps the sums from overflowing.
+    // A diagonal outside of the matrix gives the same as one at its edge; the clamp prevents overflow of the sums.
     let diagonal = int(call, 0).clamp(i32::MIN as i64, i32::MAX as i64);
     let Some(last) = y.shape.len().checked_sub(1).filter(|_| y.numel() > 0) else { return };
     let cols = y.shape[last];
@@ -148,7 +147,7 @@ unsafe fn triangle(call: &Call<'_>, kept: impl Fn(i64, i64, i64) -> (i64, i64) +
         call.threads.split(outer.numel, (16 * 1024 / cols).max(1), |range| {
             for line in range {
                 let [t, f] = outer.offsets(line);
-                let (start, end) = kept((line % rows) as i64, diagonal, cols as i64);
+                let (start, end) = column_range((line % rows) as i64, diagonal, cols as i64);
                 // SAFETY: one line of the output, of which no other thread has a part.
                 unsafe {
                     if (step_to, step_from) == (1, 1) {

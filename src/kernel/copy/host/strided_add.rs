@@ -6,9 +6,9 @@ use crate::kernel::abi::{Call, RawView};
 use crate::kernel::host::element::{Element, by_dtype};
 use crate::kernel::host::walk::{Ptr, StridedIter, int, ints, shifted};
 
-/// `y = 0; y.as_strided(g.shape, strides, offset) += g`. Inputs `[g]`; outputs `[y]`, contiguous, same dtype.
-/// Attrs `[strides, offset]`: the layout of the view inside `y`, in elements; one stride for each dim of `g`.
-/// Places that overlap (`unfold`, `as_strided`, `expand`) are summed in row-major order of `g`.
+/// `y = 0; y.as_strided(g.shape, strides, offset) += g`. Inputs `[g]`; outputs `[y]`, contiguous, same dtype. Attrs
+/// `[strides, offset]`: the layout of the view inside `y`, in elements; one stride for each dim of `g`. Positions that
+/// overlap (`unfold`, `as_strided`, `expand`) are summed in row-major order of `g`.
 ///
 /// # Safety
 /// As [`crate::kernel::abi::HostFn`]; the layout lies inside `y`.
@@ -41,8 +41,8 @@ unsafe fn add_run<T: Element>(from: *const u8, from_stride: isize, to: *mut u8, 
     }
 }
 
-/// Dims along which different indices touch different elements, whatever the other dims say: those whose stride
-/// passes all smaller ones. The rest may overlap and stays with one thread.
+/// Dims along which different indices address different elements, for any indices of the other dims: those whose stride
+/// exceeds the extent of all dims with smaller strides. Other dims may overlap, so one thread processes them.
 fn separable(to: &RawView) -> Vec<bool> {
     let mut order: Vec<usize> = (0..to.shape.len()).collect();
     order.sort_by_key(|&d| to.strides[d]);
@@ -72,7 +72,7 @@ unsafe fn add(run: Run, g: &RawView, to: &RawView, call: &Call<'_>) {
         let ([step_to, step_from], [run_to, run_from]) = (outer.inner(), inner.inner());
         outer.pieces(range, |_, [t, f], n| {
             inner.pieces(0..inner.numel, |_, [u, h], m| {
-                // The longer run goes innermost. SAFETY: threads have different indices of separable dims, hence
+                // The longer dim is the inner loop. SAFETY: threads have different indices of separable dims, hence
                 // different elements.
                 unsafe {
                     if m == 1 {

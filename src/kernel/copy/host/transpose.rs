@@ -1,7 +1,7 @@
 //! Transposes: copies whose input is contiguous along another dim than the output.
 //!
-//! Tiles keep the pages in use within the TLB, whatever the strides. Within a tile, blocks of one cache line by one cache
-//! line are transposed, so that no line is fetched or written in parts.
+//! Tiles limit the pages in use to what the TLB holds, for any strides. Within a tile, blocks of one cache line by one
+//! cache line are transposed, so that each line is read and written as a whole.
 
 use crate::kernel::abi::Threads;
 use crate::kernel::host::walk::{Ptr, StridedIter};
@@ -11,8 +11,8 @@ use crate::kernel::host::walk::{Ptr, StridedIter};
 const COLS: usize = 64;
 const ROWS: usize = 256;
 
-/// Copies when some outer dim of the input has stride 1 and both dims are long enough; false when not.
-/// `walk` has the output's strides first; the output's inner stride is 1.
+/// Copies if some outer dim of the input has stride 1 and both dims are long enough; returns false otherwise. `walk`
+/// has the output's strides first; the output's inner stride is 1.
 ///
 /// # Safety
 /// The walk's elements exist, those of the output are distinct and nobody else touches them.
@@ -20,7 +20,7 @@ pub unsafe fn transpose<T: Copy + Send + Sync + 'static>(
     from: Ptr<T>,
     to: Ptr<T>,
     walk: &StridedIter<2>,
-    streams: bool,
+    non_temporal: bool,
     threads: &Threads,
 ) -> bool {
     let last = walk.shape.len() - 1;
@@ -41,7 +41,7 @@ pub unsafe fn transpose<T: Copy + Send + Sync + 'static>(
         && [to_stride].iter().chain(&outer.strides[0]).all(|&s| (s * size_of::<T>() as isize) % 32 == 0);
     threads.split(tiles, 1, |range| {
         for tile in range {
-            // Tiles run along the output's rows first, so that neighbors write neighboring lines.
+            // Tiles are numbered along the output's rows, so that consecutive tiles write adjacent lines.
             let (i0, rest) = (tile % col_tiles * COLS, tile / col_tiles);
             let (j0, which) = (rest % row_tiles * ROWS, rest / row_tiles);
             let [t, f] = outer.offsets(which);
@@ -55,10 +55,10 @@ pub unsafe fn transpose<T: Copy + Send + Sync + 'static>(
                 rows: nj,
             };
             // SAFETY: tiles are disjoint and lie inside the walk.
-            unsafe { block.copy(streams && aligned) };
+            unsafe { block.copy(non_temporal && aligned) };
         }
         #[cfg(target_arch = "x86_64")]
-        if streams && aligned {
+        if non_temporal && aligned {
             // SAFETY: SSE is part of x86-64. Streamed stores become visible before other threads go on.
             unsafe { std::arch::x86_64::_mm_sfence() };
         }
@@ -83,7 +83,7 @@ impl<T: Copy> Block<T> {
         Block { from, to, cols, rows, ..*self }
     }
 
-    unsafe fn copy(&self, streams: bool) {
+    unsafe fn copy(&self, non_temporal: bool) {
         #[cfg(target_arch = "x86_64")]
         if size_of::<T>() == 4 && std::arch::is_x86_feature_detected!("avx2") {
             // SAFETY: the feature is there; a block of u32 has the size of a block of T.
@@ -96,11 +96,11 @@ impl<T: Copy> Block<T> {
                     cols: self.cols,
                     rows: self.rows,
                 };
-                words.copy_avx2(streams);
+                words.copy_avx2(non_temporal);
             }
             return;
         }
-        let _ = streams;
+        let _ = non_temporal;
         let (cols, rows) = (self.cols / 8 * 8, self.rows / 8 * 8);
         for i in (0..cols).step_by(8) {
             for j in (0..rows).step_by(8) {
@@ -127,7 +127,7 @@ impl<T: Copy> Block<T> {
         }
     }
 
-    /// What lies beyond the first `cols` columns and `rows` rows.
+    /// The remainder beyond the first `cols` columns and `rows` rows.
     #[inline(always)]
     unsafe fn rest(&self, cols: usize, rows: usize) {
         for j in 0..self.rows {
@@ -147,12 +147,12 @@ impl<T: Copy> Block<T> {
 impl Block<u32> {
     /// Blocks of 16 by 16: whole cache lines on both sides.
     #[target_feature(enable = "avx2")]
-    unsafe fn copy_avx2(&self, streams: bool) {
+    unsafe fn copy_avx2(&self, non_temporal: bool) {
         let (cols, rows) = (self.cols / 16 * 16, self.rows / 16 * 16);
         for j in (0..rows).step_by(16) {
             for i in (0..cols).step_by(16) {
                 // SAFETY: the sixteen rows and columns from (i, j) on lie inside the block, by the loops' bounds.
-                unsafe { self.part(i, j, 16, 16).sixteen(streams) };
+                unsafe { self.part(i, j, 16, 16).sixteen(non_temporal) };
             }
         }
         // SAFETY: `cols` and `rows` are at most the block's.
@@ -160,7 +160,7 @@ impl Block<u32> {
     }
 
     #[target_feature(enable = "avx2")]
-    unsafe fn sixteen(&self, streams: bool) {
+    unsafe fn sixteen(&self, non_temporal: bool) {
         use std::arch::x86_64::*;
         // SAFETY: the block has sixteen rows and columns; the caller of `transpose` checked the alignment.
         unsafe {
@@ -176,7 +176,7 @@ impl Block<u32> {
             }
             for (j, line) in lines.into_iter().enumerate() {
                 let to = self.to.offset(j as isize * self.to_stride).cast::<__m256i>();
-                if streams {
+                if non_temporal {
                     _mm256_stream_si256(to, line[0]);
                     _mm256_stream_si256(to.add(1), line[1]);
                 } else {
@@ -188,7 +188,7 @@ impl Block<u32> {
     }
 }
 
-/// The usual three rounds of unpacking.
+/// The three rounds of unpack instructions that transpose 8 by 8 words.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 #[inline]

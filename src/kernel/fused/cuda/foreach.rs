@@ -14,17 +14,18 @@ const UNROLL: u64 = 1;
 /// The tensors: for each its size in elements and the address of each column.
 #[derive(Clone, Copy, Debug)]
 pub struct Table<'a> {
-    /// By slot of the program: its column.
+    /// The column of each slot of the program.
     pub columns: &'a [usize],
-    /// How many columns there are.
+    /// Number of columns.
     pub width: usize,
-    /// Tensor after tensor, `width` each.
+    /// The addresses of one tensor after the other, `width` each.
     pub addresses: &'a [u64],
     pub sizes: &'a [u64],
 }
 
 impl Table<'_> {
-    /// Whether all lines begin where vectors may; a number that stands beside a line is read by itself, wherever it lies.
+    /// Whether the addresses of all tensors are aligned for vectors. Operands of one element need no alignment: they
+    /// are loaded as scalars.
     fn is_aligned(&self, views: &[RawView]) -> bool {
         let mut lines = 0u64;
         for (&column, view) in self.columns.iter().zip(views) {
@@ -37,7 +38,7 @@ impl Table<'_> {
     }
 }
 
-/// How a slot moves along a tensor.
+/// The step of a slot along a tensor.
 fn step_of(view: &RawView) -> Step {
     if view.strides.iter().all(|&stride| stride == 0) { Step::Zero } else { Step::Unit }
 }
@@ -46,7 +47,7 @@ fn step_of(view: &RawView) -> Step {
 /// the same in each run.
 #[derive(Default)]
 pub struct Each {
-    /// For addresses that are multiples of 16, and for others.
+    /// The plans for addresses that are multiples of 16, and for others.
     aligned: Option<Plan>,
     others: Option<Plan>,
 }
@@ -59,8 +60,8 @@ struct Plan {
 }
 
 impl Each {
-    /// Queues the step. `views` are those of the largest tensor, by slot: dense, or scalars with stride 0. Those of a tensor
-    /// of one element may say either.
+    /// Queues the step. `views` are those of the largest tensor, by slot: contiguous, or scalars with stride 0. For a
+    /// tensor of one element both are allowed.
     pub fn run(
         &mut self,
         program: &Program,
@@ -92,7 +93,7 @@ impl Plan {
         scalars: usize,
         aligned: bool,
     ) -> Result<Plan, GpuError> {
-        if let Some(unknown) = text::unknown(program) {
+        if let Some(unknown) = text::undefined_function(program) {
             return Err(GpuError::Unsupported(unknown));
         }
         let parts = text::parts(program, views, scalars);

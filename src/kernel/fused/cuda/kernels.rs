@@ -11,17 +11,17 @@ pub(super) const EACH_HEAD: usize = 4;
 /// Threads of a block.
 pub(super) const BLOCK: u64 = 256;
 
-/// What the text of a map or reduction depends on besides the program.
+/// Parameters of the text of a map or reduction, beside the program.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Form {
     /// Elements of a vector along the innermost dim.
     pub vector: u64,
-    /// Vectors in flight.
+    /// Vectors that a thread loads before it computes.
     pub unroll: u64,
-    /// How each column moves along the innermost dim that threads iterate over; the position last.
+    /// The step of each column along the innermost dim that threads iterate over; that of the position last.
     pub steps: Vec<Step>,
-    /// Numbers of dims.
-    pub kept: usize,
+    /// Number of dims that remain, and of reduced dims.
+    pub output_dims: usize,
     pub reduced: usize,
     /// Whether indices need 64 bits.
     pub wide: bool,
@@ -38,7 +38,7 @@ pub(super) fn args(parts: &Parts, views: usize, form: &Form) -> String {
         or_one(views),
         or_one(parts.scalars.len()),
         or_one(parts.fallible),
-        k = or_one(form.kept),
+        k = or_one(form.output_dims),
         r = or_one(form.reduced),
     )
 }
@@ -80,8 +80,8 @@ fn pointer(slot: usize, views: &[RawView]) -> String {
     format!("(({}*)g.p[{slot}])", memory_type(views[slot].dtype))
 }
 
-/// Loads what a vector needs from offsets `o{slot}` into `x{slot}` (a `ts_vec`), according to its step. `inner` is
-/// the step of one element along the innermost dim.
+/// Loads the vector of a slot from offset `o{slot}` into `x{slot}` (a `ts_vec`), according to its step. `inner` is the
+/// step of one element along the innermost dim.
 fn load(slot: usize, views: &[RawView], form: &Form, target: &str, inner: &str) -> String {
     let (at, memory) = (pointer(slot, views), memory_type(views[slot].dtype));
     let v = form.vector;
@@ -164,10 +164,10 @@ fn compute(
     text
 }
 
-/// `ts_map`: each thread processes `unroll` vectors, a block apart. Elements past the last whole vector (`g.tail`, only with
-/// one dim) are processed one by one.
+/// `ts_map`: each thread processes `unroll` vectors, at a distance of one block. Elements past the last whole vector
+/// (`g.tail`, only with one dim) are processed one by one.
 pub(super) fn map(parts: &Parts, views: &[RawView], form: &Form) -> String {
-    let (u, v, k) = (form.unroll, form.vector, form.kept);
+    let (u, v, k) = (form.unroll, form.vector, form.output_dims);
     let cols = columns(parts, views, false);
     let inner = |column: usize| if k == 0 { "0".to_string() } else { format!("g.kstep[{column}][{}]", k - 1) };
     let mut text = String::new();
@@ -217,7 +217,7 @@ pub(super) fn map(parts: &Parts, views: &[RawView], form: &Form) -> String {
     text
 }
 
-/// `ts_map_tiled`: loads that are dense along dim `kept - 2`, while the others are dense along the last, go through tiles in
+/// `ts_map_tiled`: loads that are dense along dim `output_dims - 2`, while the others are dense along the last, go through tiles in
 /// shared memory, of `across` elements of the last dim by `down` of that one.
 pub(super) fn tiles(
     parts: &Parts,
@@ -227,7 +227,7 @@ pub(super) fn tiles(
     [across, down]: [u64; 2],
 ) -> String {
     let cols = columns(parts, views, false);
-    let (x, y) = (form.kept - 1, form.kept - 2);
+    let (x, y) = (form.output_dims - 1, form.output_dims - 2);
     let rounds = across * down / BLOCK;
     let mut text = String::new();
     let _ = writeln!(
@@ -289,7 +289,7 @@ pub(super) fn tiles(
     text
 }
 
-/// Writes an accumulator's results to the views, at kept offsets `o{slot}` plus `plus(slot)`.
+/// Writes an accumulator's results to the views, at offsets `o{slot}` plus `plus(slot)`.
 fn results(parts: &Parts, views: &[RawView], acc: &str, plus: &dyn Fn(usize) -> String, indent: &str) -> String {
     let mut text = String::new();
     for (n, task) in parts.tasks.iter().enumerate() {
@@ -322,7 +322,7 @@ pub(super) fn rows(parts: &Parts, views: &[RawView], form: &Form) -> String {
     let _ = writeln!(text, "    const ts_u64 lane = threadIdx.x % g.lanes;");
     text.push_str(&declare(&cols, "    "));
     let _ = writeln!(text, "    if (row < g.m) {{\n        const ts_u64 i = row;");
-    text.push_str(&offsets('k', form.kept, &cols, form.wide, 1, "        "));
+    text.push_str(&offsets('k', form.output_dims, &cols, form.wide, 1, "        "));
     text.push_str("    }\n");
     let _ = writeln!(
         text,
@@ -418,7 +418,7 @@ pub(super) fn each(parts: &Parts, views: &[RawView], shape: &EachShape, columns:
     text
 }
 
-/// What the text of a step over many tensors depends on besides the program.
+/// Parameters of the text of a step over many tensors, beside the program.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct EachShape {
     /// Elements of a vector.
@@ -445,7 +445,7 @@ impl EachShape {
     }
 }
 
-/// How far apart a thread's vectors are in `ts_reduce_rows`.
+/// Distance between the vectors of a thread in `ts_reduce_rows`.
 const LANES: &str = "g.lanes";
 
 /// The loop over `unroll` vectors of the reduced space: loads first, then values.
@@ -460,7 +460,7 @@ fn walk_reduced(
 ) {
     let u = form.unroll;
     let index = format!("from + u * {stride}");
-    // Along a row the vector's lanes are positions; across it they are other rows.
+    // Along a row the elements of a vector are positions of one row; across rows they belong to different rows.
     let row = stride == LANES;
     let along = if row { form.vector } else { 1 };
     let saved: String = walked.iter().map(|c| format!(", o{c} = b{c}")).collect();
@@ -487,9 +487,9 @@ fn walk_reduced(
     text.push_str(&enter(&compute(parts, views, form, inner, &at, "acc[v]")));
 }
 
-/// `ts_reduce_columns`: 32 by 8 threads; each takes a vector of kept elements and every eighth reduced index of its part.
+/// `ts_reduce_columns`: 32 by 8 threads; each has a vector of columns and every eighth row of its part.
 pub(super) fn columns_kernel(parts: &Parts, views: &[RawView], form: &Form) -> String {
-    let (u, v, k) = (form.unroll, form.vector, form.kept);
+    let (u, v, k) = (form.unroll, form.vector, form.output_dims);
     let cols = columns(parts, views, true);
     let walked = columns(parts, views, false);
     let inner = |column: usize| if k == 0 { "0".to_string() } else { format!("g.kstep[{column}][{}]", k - 1) };
@@ -532,9 +532,9 @@ pub(super) fn columns_kernel(parts: &Parts, views: &[RawView], form: &Form) -> S
     closed(text, &close_columns(parts, views, form))
 }
 
-/// The text of a reduction in parts: of the blocks with one `blockIdx.x`, the last to finish merges the partials, if
-/// `g.count` has a counter for them; else `ts_reduce_finish` does, as a launch of its own. The order of merges is the same in
-/// either case.
+/// The text of a reduction in parts. Of the blocks with the same `blockIdx.x`, the last to finish merges the partials,
+/// if `g.count` has a counter for them; else the separate launch `ts_reduce_finish` does. The order of merges is the
+/// same in both cases.
 fn closed(text: String, close: &str) -> String {
     let finish = format!(
         "TS_KERNEL void __launch_bounds__({BLOCK}) ts_reduce_finish(const __grid_constant__ Args g) {{\n    \
@@ -547,7 +547,7 @@ fn closed(text: String, close: &str) -> String {
     format!("{close}{text}{last}{finish}")
 }
 
-/// `ts_merge_partials`: the lanes of a row merge its partials, which lie `g.m` apart.
+/// `ts_merge_partials`: the lanes of a row merge its partials, which have a stride of `g.m`.
 fn close_rows(parts: &Parts, views: &[RawView], form: &Form) -> String {
     let slots: Vec<usize> = parts.tasks.iter().map(|task| task.slot).collect();
     let mut text = "TS_FN void ts_merge_partials(const Args& g, ts_u64 parts) {\n".to_string();
@@ -562,16 +562,16 @@ fn close_rows(parts: &Parts, views: &[RawView], form: &Form) -> String {
     let _ = writeln!(text, "    ts_group_reduce(acc, (int)g.lanes, shared);");
     let _ = writeln!(text, "    if (lane == 0 && row < g.m) {{\n        const ts_u64 i = row;");
     text.push_str(&declare(&slots, "        "));
-    text.push_str(&offsets('k', form.kept, &slots, form.wide, 1, "        "));
+    text.push_str(&offsets('k', form.output_dims, &slots, form.wide, 1, "        "));
     text.push_str(&results(parts, views, "acc", &|_| String::new(), "        "));
     text.push_str("    }\n}\n");
     text
 }
 
-/// `ts_merge_partials`: a thread merges the partials of a column, which lie `g.m` vectors apart.
+/// `ts_merge_partials`: a thread merges the partials of a column, which have a stride of `g.m` vectors.
 fn close_columns(parts: &Parts, views: &[RawView], form: &Form) -> String {
     let slots: Vec<usize> = parts.tasks.iter().map(|task| task.slot).collect();
-    let (v, k) = (form.vector, form.kept);
+    let (v, k) = (form.vector, form.output_dims);
     let mut text = "TS_FN void ts_merge_partials(const Args& g, ts_u64 parts) {\n".to_string();
     let _ = writeln!(text, "    for (ts_u64 r = threadIdx.x; r < {}; r += {BLOCK}) {{", 32 * v);
     let _ = writeln!(text, "        const ts_u64 i = (ts_u64)blockIdx.x * 32 + r / {v};\n        if (i >= g.m) break;");

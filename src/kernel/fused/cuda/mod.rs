@@ -32,12 +32,12 @@ const SHARED: usize = 48 << 10;
 
 /// A step for given shapes and strides.
 pub struct Ready {
-    /// For addresses that are multiples of 16, and for others.
+    /// The plans for addresses that are multiples of 16, and for others.
     aligned: Option<Plan>,
     others: Option<Plan>,
 }
 
-/// Launches, complete but for addresses and scalars.
+/// Launches, complete except for addresses and scalars.
 struct Plan {
     source: Source,
     kind: Kind,
@@ -50,7 +50,7 @@ struct Plan {
 
 #[derive(Clone, Copy)]
 enum Kind {
-    /// Nothing to do.
+    /// There are no elements.
     Empty,
     Map {
         entry: &'static str,
@@ -60,7 +60,7 @@ enum Kind {
         entry: &'static str,
         blocks: u64,
         parts: u64,
-        /// Results, and the largest accumulator in bytes.
+        /// Number of results, and the size of the largest accumulator in bytes.
         results: u64,
         accumulator: usize,
     },
@@ -98,7 +98,7 @@ impl Ready {
         table: &[u64],
         gpu: &mut dyn Gpu,
     ) -> Result<(), GpuError> {
-        // One element that is read for all of them is no vector, wherever it lies.
+        // A view of one element that is broadcast is loaded as a scalar and needs no alignment.
         let moves = |view: &&RawView| view.strides.iter().any(|&stride| stride != 0);
         let aligned = views.iter().filter(moves).all(|view| (view.ptr as usize).is_multiple_of(16));
         let slot = if aligned { &mut self.aligned } else { &mut self.others };
@@ -118,7 +118,8 @@ impl Plan {
         for (word, view) in self.words[HEAD..].iter_mut().zip(views) {
             *word = view.ptr as u64;
         }
-        // A step of one block is the only kernel of this launch: it may decide for those that follow.
+        // A step of one block is the only kernel of this launch: it may decide whether later launches of the step are
+        // skipped.
         let blocks = if let Kind::Map { blocks, .. } = self.kind { blocks } else { u64::MAX };
         self.words[HOLD..HEAD].copy_from_slice(&gpu.hold(blocks)?.words());
         let scalars = HEAD + self.views.max(1);
@@ -138,7 +139,7 @@ impl Plan {
                 (self.words[SCRATCH], self.words[COUNT]) = (0, 0);
                 if parts > 1 {
                     self.words[SCRATCH] = gpu.scratch((results * parts) as usize * accumulator)? as u64;
-                    // Blocks that are held back by a fault would not count.
+                    // Blocks that are skipped would not increment the counter.
                     let counts = self.words[HOLD] == 0;
                     self.words[COUNT] = if counts { gpu.counters(blocks as usize) as u64 } else { 0 };
                 }
@@ -168,18 +169,25 @@ impl Plan {
 }
 
 /// The argument words, with addresses and scalars still zero.
-fn words(parts: &Parts, views: usize, form: &Form, kept: &[Dim], reduced: &[Dim], head: [u64; COUNT]) -> Vec<u64> {
+fn words(
+    parts: &Parts,
+    views: usize,
+    form: &Form,
+    output_dims: &[Dim],
+    reduced: &[Dim],
+    head: [u64; COUNT],
+) -> Vec<u64> {
     let mut words = head.to_vec();
     words.resize(HEAD + views.max(1) + parts.scalars.len().max(1) + parts.fallible.max(1), 0);
-    let (k, r) = (form.kept.max(1), form.reduced.max(1));
+    let (k, r) = (form.output_dims.max(1), form.reduced.max(1));
     let sizes = |dims: &[Dim], count: usize, words: &mut Vec<u64>| {
         let size = |d: usize| dims.get(d).map_or(1, |dim| dim.size);
         words.extend((0..count).map(size));
         words.extend((0..count).map(|d| if size(d) < 1 << 31 { division(size(d)) } else { 0 }));
     };
-    sizes(kept, k, &mut words);
+    sizes(output_dims, k, &mut words);
     sizes(reduced, r, &mut words);
-    for (dims, count) in [(kept, k), (reduced, r)] {
+    for (dims, count) in [(output_dims, k), (reduced, r)] {
         for column in 0..=views {
             words.extend((0..count).map(|d| dims.get(d).map_or(0, |dim| dim.strides[column] as u64)));
         }
@@ -195,7 +203,7 @@ fn plan(
     aligned: bool,
     multiprocessors: u64,
 ) -> Result<Plan, GpuError> {
-    if let Some(unknown) = text::unknown(program) {
+    if let Some(unknown) = text::undefined_function(program) {
         return Err(GpuError::Unsupported(unknown));
     }
     let parts = text::parts(program, views, scalars);
@@ -233,10 +241,10 @@ struct Make<'a> {
     applies: usize,
 }
 
-type Made = (Form, Kind, Vec<u64>, String);
+type Prepared = (Form, Kind, Vec<u64>, String);
 
 impl Make<'_> {
-    /// Columns whose vectors are loaded and stored as a whole.
+    /// Columns whose vectors are loaded and stored with one instruction.
     fn units(&self, steps: &[Step]) -> Vec<usize> {
         let all = self.parts.loads.iter().chain(&self.parts.stores).copied();
         all.filter(|&column| steps[column] == Step::Unit).collect()
@@ -265,11 +273,17 @@ impl Make<'_> {
         (0..=self.views.len()).map(|column| step(dims, column)).collect()
     }
 
-    fn map(&self, space: Space) -> Made {
-        let mut dims = space.kept;
+    fn map(&self, space: Space) -> Prepared {
+        let mut dims = space.output_dims;
         let n: u64 = dims.iter().map(|dim| dim.size).product();
-        let mut form =
-            Form { vector: 1, unroll: 1, steps: self.steps(&dims), kept: dims.len(), reduced: 0, wide: n >= 1 << 31 };
+        let mut form = Form {
+            vector: 1,
+            unroll: 1,
+            steps: self.steps(&dims),
+            output_dims: dims.len(),
+            reduced: 0,
+            wide: n >= 1 << 31,
+        };
         let empty = n == 0;
         if !empty && let Some((crossing, tile)) = self.crossing(&mut dims) {
             let last = dims.len() - 1;
@@ -299,8 +313,8 @@ impl Make<'_> {
         (form, kind, words, text)
     }
 
-    /// Loads that are dense along another dim than the stores, and their tiles in shared memory: elements along the last dim,
-    /// and along that other dim, which is moved to the last but one.
+    /// Loads that are contiguous along another dim than the stores (a transpose), and the size of their tiles in shared
+    /// memory: elements along the last dim, and along that other dim, which is moved to the last but one.
     fn crossing(&self, dims: &mut [Dim]) -> Option<(Vec<usize>, [u64; 2])> {
         let last = dims.len().checked_sub(1)?;
         let stores_dense = self.parts.stores.iter().all(|&slot| dims[last].strides[slot] == 1);
@@ -315,7 +329,7 @@ impl Make<'_> {
         let bytes = |[across, down]: [u64; 2]| -> u64 {
             slots.iter().map(|&slot| self.views[slot].dtype.size_bytes() as u64 * down * (across + 1)).sum()
         };
-        // Of 4 bytes: 3.71 TB/s, and 3.55 in squares of 64 (H200).
+        // Elements of 4 bytes: 3.71 TB/s with these tiles, 3.55 with tiles of 64 by 64 (H200).
         let small = slots.iter().all(|&slot| self.views[slot].dtype.size_bytes() < 4);
         let tile = if small { [64, 64] } else { [32, 64] };
         let tile = [tile, [32, 32]].into_iter().find(|&tile| bytes(tile) <= SHARED as u64)?;
@@ -323,42 +337,42 @@ impl Make<'_> {
         Some((slots, tile))
     }
 
-    fn reduce(&self, space: Space) -> Made {
-        let (kept, reduced) = (space.kept.clone(), space.reduced.clone());
+    fn reduce(&self, space: Space) -> Prepared {
+        let (output_dims, reduced) = (space.output_dims.clone(), space.reduced.clone());
         let (m, n) = (space.kept_count(), space.reduced_count());
         let accumulator: usize = self.parts.tasks.iter().map(|task| task.size_bytes.next_multiple_of(8)).sum();
         let across = self.parts.loads.iter().copied().find(|&slot| {
             let moves = |dims: &[Dim]| dims.iter().any(|dim| dim.strides[slot] != 0);
-            moves(&kept) && moves(&reduced)
+            moves(&output_dims) && moves(&reduced)
         });
         let columns = across.is_some_and(|slot| {
-            step(&kept, slot) == Step::Unit && step(&reduced, slot) != Step::Unit && accumulator * 256 <= SHARED
+            step(&output_dims, slot) == Step::Unit && step(&reduced, slot) != Step::Unit && accumulator * 256 <= SHARED
         });
-        let inner = if columns { &kept } else { &reduced };
-        let outer = if columns { &reduced } else { &kept };
+        let inner = if columns { &output_dims } else { &reduced };
+        let outer = if columns { &reduced } else { &output_dims };
         let steps = self.steps(inner);
         let v = vector(inner, outer, &self.units(&steps), self.limit(&steps));
         let form = Form {
             vector: v,
             unroll: if v == 1 { self.unroll(1, 8) } else { self.unroll(v, 8).max(2) },
             steps,
-            kept: kept.len(),
+            output_dims: output_dims.len(),
             reduced: reduced.len(),
             wide: m >= 1 << 31 || n >= 1 << 31,
         };
-        let (mut kept, mut reduced) = (kept, reduced);
-        let inner = if columns { &mut kept } else { &mut reduced };
+        let (mut output_dims, mut reduced) = (output_dims, reduced);
+        let inner = if columns { &mut output_dims } else { &mut reduced };
         if let Some(last) = inner.last_mut() {
             last.size /= v;
         }
         if columns {
-            self.columns(form, m, n, &kept, &reduced, accumulator)
+            self.columns(form, m, n, &output_dims, &reduced, accumulator)
         } else {
-            self.rows(form, m, n, &kept, &reduced, accumulator)
+            self.rows(form, m, n, &output_dims, &reduced, accumulator)
         }
     }
 
-    fn rows(&self, form: Form, m: u64, n: u64, kept: &[Dim], reduced: &[Dim], accumulator: usize) -> Made {
+    fn rows(&self, form: Form, m: u64, n: u64, output_dims: &[Dim], reduced: &[Dim], accumulator: usize) -> Prepared {
         let vectors = n / form.vector;
         let mut lanes = vectors.div_ceil(4).next_power_of_two().clamp(1, BLOCK);
         while lanes < BLOCK && lanes < vectors && m * lanes < self.multiprocessors * 512 {
@@ -367,17 +381,25 @@ impl Make<'_> {
         let blocks = m.div_ceil(BLOCK / lanes).max(1);
         let (parts, chunk) = self.split(blocks, vectors, lanes * form.unroll);
         let kind = self.kind("ts_reduce_rows", m, blocks, parts, m, accumulator);
-        let words = words(self.parts, self.views.len(), &form, kept, reduced, [vectors, m, lanes, chunk, 0, 0]);
+        let words = words(self.parts, self.views.len(), &form, output_dims, reduced, [vectors, m, lanes, chunk, 0, 0]);
         let text = kernels::rows(self.parts, self.views, &form);
         (form, kind, words, text)
     }
 
-    fn columns(&self, form: Form, m: u64, n: u64, kept: &[Dim], reduced: &[Dim], accumulator: usize) -> Made {
+    fn columns(
+        &self,
+        form: Form,
+        m: u64,
+        n: u64,
+        output_dims: &[Dim],
+        reduced: &[Dim],
+        accumulator: usize,
+    ) -> Prepared {
         let vectors = m / form.vector;
         let blocks = vectors.div_ceil(32).max(1);
         let (parts, chunk) = self.split(blocks, n, 8 * form.unroll);
         let kind = self.kind("ts_reduce_columns", m, blocks, parts, m, accumulator);
-        let words = words(self.parts, self.views.len(), &form, kept, reduced, [n, vectors, 0, chunk, 0, 0]);
+        let words = words(self.parts, self.views.len(), &form, output_dims, reduced, [n, vectors, 0, chunk, 0, 0]);
         let text = kernels::columns_kernel(self.parts, self.views, &form);
         (form, kind, words, text)
     }

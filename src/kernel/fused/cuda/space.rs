@@ -10,24 +10,24 @@ pub struct Dim {
     pub strides: Vec<i64>,
 }
 
-/// Dims outermost first, kept ones apart from reduced ones. The last column is the position.
+/// Dims, outermost first; those that remain and those that are reduced in two lists. The last column is the position.
 #[derive(Clone, Debug)]
 pub struct Space {
-    pub kept: Vec<Dim>,
+    pub output_dims: Vec<Dim>,
     pub reduced: Vec<Dim>,
 }
 
-/// What may be done with the order of reduced dims.
+/// Whether reduced dims may be reordered.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Order {
     Free,
-    /// Positions within a row are results.
+    /// Not: positions within a row are results.
     Fixed,
 }
 
 impl Space {
-    /// `lead`: columns whose strides decide the order of dims, the most important first.
-    /// `positions`: how far positions are apart along each dim.
+    /// `lead`: columns whose strides decide the order of dims, the most important first. `positions`: distance between
+    /// positions along each dim.
     pub fn new(
         shape: &[usize],
         reduced: usize,
@@ -52,11 +52,11 @@ impl Space {
             }
             merge(dims)
         };
-        Space { kept: tidy(dims, true), reduced: tidy(reduced, order == Order::Free) }
+        Space { output_dims: tidy(dims, true), reduced: tidy(reduced, order == Order::Free) }
     }
 
     pub fn kept_count(&self) -> u64 {
-        self.kept.iter().map(|dim| dim.size).product()
+        self.output_dims.iter().map(|dim| dim.size).product()
     }
 
     pub fn reduced_count(&self) -> u64 {
@@ -64,7 +64,7 @@ impl Space {
     }
 }
 
-/// By falling strides; the first leading column that tells two dims apart decides.
+/// By falling strides of the first leading column in which the two dims differ.
 fn sort(dims: &mut [Dim], lead: &[usize]) {
     for start in 1..dims.len() {
         for at in (1..=start).rev() {
@@ -80,7 +80,7 @@ fn sort(dims: &mut [Dim], lead: &[usize]) {
     }
 }
 
-/// Neighbors that every column steps through evenly become one dim.
+/// Merges adjacent dims that are one contiguous dim in every column.
 fn merge(dims: Vec<Dim>) -> Vec<Dim> {
     let mut merged: Vec<Dim> = Vec::new();
     for dim in dims {
@@ -96,7 +96,7 @@ fn merge(dims: Vec<Dim>) -> Vec<Dim> {
     merged
 }
 
-/// How a column moves along the innermost dim.
+/// The stride of a column along the innermost dim.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Step {
     Zero,
@@ -163,11 +163,11 @@ mod tests {
             strides: crate::base::layout::Strides::from_slice(strides),
         };
         let space = Space::new(&[2, 3, 4], 0, &positions, &[view(&[12, 4, 1])], &[0], Order::Free);
-        assert_eq!(space.kept, [Dim { size: 24, strides: vec![1, 1] }]);
+        assert_eq!(space.output_dims, [Dim { size: 24, strides: vec![1, 1] }]);
         let space = Space::new(&[2, 3, 4], 0, &positions, &[view(&[1, 2, 6])], &[0], Order::Free);
-        assert_eq!(space.kept.iter().map(|dim| dim.size).collect::<Vec<_>>(), [4, 3, 2]);
+        assert_eq!(space.output_dims.iter().map(|dim| dim.size).collect::<Vec<_>>(), [4, 3, 2]);
         let space = Space::new(&[2, 3, 4], 1, &positions, &[view(&[12, 4, 1])], &[0], Order::Free);
         assert_eq!((space.kept_count(), space.reduced_count()), (6, 4));
-        assert_eq!(vector(&space.reduced, &space.kept, &[0], 8), 4);
+        assert_eq!(vector(&space.reduced, &space.output_dims, &[0], 8), 4);
     }
 }

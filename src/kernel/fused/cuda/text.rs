@@ -34,7 +34,7 @@ fn class_type(class: Class) -> &'static str {
 }
 
 /// The name of a function of `program` that the headers do not define.
-pub(super) fn unknown(program: &Program) -> Option<&'static str> {
+pub(super) fn undefined_function(program: &Program) -> Option<&'static str> {
     program.instrs.iter().find_map(|instr| match instr {
         Instr::Apply { function, .. } if !is_known(function.cuda) => Some(function.name),
         _ => None,
@@ -45,7 +45,7 @@ pub(super) fn is_known(cuda: &str) -> bool {
     headers().iter().any(|(_, text)| defines(text, cuda))
 }
 
-/// Does a header define the function that an expression calls, if it calls one?
+/// Whether the header defines the function that an expression calls, if it calls one.
 fn defines(header: &str, cuda: &str) -> bool {
     let Some(start) = cuda.find("ts_") else { return true };
     let name: String = cuda[start..].chars().take_while(|&c| c.is_alphanumeric() || c == '_').collect();
@@ -70,7 +70,7 @@ pub(super) struct Parts {
     pub loads: Vec<usize>,
     pub stores: Vec<usize>,
     pub tasks: Vec<Task>,
-    /// For each scalar table entry the class that it is passed as; `None` for raw words.
+    /// For each entry of the scalar table the class as which it is passed; `None` for raw words.
     pub scalars: Vec<Option<Class>>,
     pub fallible: usize,
     pub positions: bool,
@@ -106,7 +106,7 @@ pub(super) fn parts(program: &Program, views: &[RawView], scalar_count: usize) -
 
 struct Writer<'a> {
     views: &'a [RawView],
-    /// The name of the value that each register holds now.
+    /// The name of the value that each register has at this point.
     now: Vec<String>,
     code: String,
     next: usize,
@@ -115,7 +115,8 @@ struct Writer<'a> {
     random: bool,
 }
 
-/// Is the function of an expression in `math/special.cuh`? The others are cheap to compile along.
+/// Whether the function of an expression is in `math/special.cuh`, which is included only then because it takes long to
+/// compile.
 fn is_special(cuda: &str) -> bool {
     !headers().iter().any(|(name, text)| *name == "math/math.cuh" && defines(text, cuda))
 }
@@ -217,7 +218,7 @@ impl Writer<'_> {
         let have = program.regs[reg as usize];
         let class = if arg { have } else { class };
         let value = self.read(reg);
-        // A bool accumulates as an integer, except where it is asked for truth.
+        // A bool accumulates as an integer, except in `any` and `all`.
         let truth = matches!(kind, ReduceKind::Any | ReduceKind::All);
         let wide = if class == Class::Bool { Class::I64 } else { class };
         let (accumulator, size_bytes) = match kind {
@@ -278,10 +279,10 @@ impl Writer<'_> {
     }
 }
 
-/// The expression of a function over values: its letters `a` to `d` become them.
+/// The expression of a function with `values` in place of its letters `a` to `d`.
 fn apply(cuda: &str, classes: &[Class], values: &[String]) -> String {
     let integer = classes.contains(&Class::I64);
-    // Plain arithmetic of integers wraps, which C++ promises for unsigned ones only.
+    // Plain arithmetic of integers wraps, which C++ defines only for unsigned ones.
     let wraps = integer && cuda.chars().all(|c| "abcd +-*()".contains(c));
     let mut text = String::new();
     let chars: Vec<char> = cuda.chars().collect();

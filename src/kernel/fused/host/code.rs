@@ -1,5 +1,5 @@
-//! A program made ready for the CPU: registers renamed to values that are written once, places in the
-//! scratch memory, machine level chosen. Knows nothing of shapes or memory.
+//! A program prepared for the CPU: registers are renamed to values that are written once (SSA form), values have places
+//! in the scratch memory, and the vector level is chosen. Knows nothing of shapes or views.
 
 use super::convert;
 use crate::base::dtype::DType;
@@ -27,7 +27,7 @@ impl std::fmt::Debug for Prepared {
 /// Index of a value.
 pub(crate) type Id = u16;
 
-/// A register's content between one definition and the next.
+/// The content of a register between one definition and the next.
 #[derive(Clone, Copy)]
 pub(crate) struct Value {
     pub class: Class,
@@ -63,7 +63,7 @@ pub(crate) enum Op {
         arg: Id,
         node: u16,
     },
-    /// `from`: index of the op that makes the value, when that op may write into the output's memory itself.
+    /// `from`: index of the op that computes the value, if that op may write directly into the output's memory.
     Store {
         arg: Id,
         slot: u16,
@@ -90,9 +90,10 @@ pub(crate) struct Code {
     pub reduces: usize,
 }
 
-/// Bound: bytes of values in use at once, so that a tile's registers stay in the first-level cache.
+/// Bound: bytes of values in use at once, so that the registers of a tile stay in the L1 cache.
 const CACHE_BYTES: usize = 28 << 10;
-/// Bound: elements of the shortest full tile; shorter ones would pay more for calls than they gain.
+/// Bound: elements of the shortest full tile; with shorter ones the function calls would cost more than the cache
+/// saves.
 const SHORTEST: usize = 256;
 
 impl Code {
@@ -154,7 +155,7 @@ impl Code {
         }
         let mut reduces = 0;
         for at in 0..maker.ops.len() {
-            // Reductions combine when all ops of a tile are done: what they read lives until then.
+            // Reductions read their operands after all ops of a tile: these values live until then.
             if let Op::Reduce { arg, .. } = maker.ops[at] {
                 maker.values[arg as usize].last = maker.ops.len();
                 reduces += 1;
@@ -172,15 +173,15 @@ impl Code {
         self.positions.then_some(views.len() as u16)
     }
 
-    /// The two views of a program that only moves elements from one to the other.
+    /// The two views of a program that only copies elements from one to the other.
     pub fn copies<'v>(&self, views: &'v [RawView]) -> Option<(&'v RawView, &'v RawView)> {
         let [Op::Load { slot, out }, Op::Store { arg, slot: to, .. }] = self.ops[..] else { return None };
         let (from, to) = (&views[slot as usize], &views[to as usize]);
         (arg == out && from.dtype == to.dtype && from.shape == to.shape && from.ptr != to.ptr).then_some((from, to))
     }
 
-    /// A store may be done by the op that makes the value if nothing is loaded in between and the value is
-    /// computed; only the first store of a value.
+    /// Lets the op that computes a value store it directly, if nothing is loaded in between; only for the first store
+    /// of a value.
     fn find_direct_stores(&mut self) {
         for store in 0..self.ops.len() {
             let Op::Store { arg, .. } = self.ops[store] else { continue };
@@ -197,12 +198,13 @@ impl Code {
         }
     }
 
-    /// Values from memory and scalars keep a place of their own, since they outlive a tile; others share.
+    /// Values from memory and scalars have their own place in scratch memory, since they outlive a tile; others share
+    /// places.
     fn place_values(&mut self) {
         let mut places: Vec<(usize, usize, usize)> = Vec::new(); // (size, start, free from op)
         let mut end = 0;
         let mut take = |size: usize, places: &mut Vec<(usize, usize, usize)>, from: usize, until: usize| -> usize {
-            // What outlives a tile would be overwritten by an earlier op of the next one: it takes nobody's place.
+            // A value that outlives a tile cannot use a shared place: an op of the next tile would overwrite it.
             let shared = until != usize::MAX;
             if let Some(place) = places.iter_mut().find(|place| shared && place.0 == size && place.2 < from) {
                 place.2 = until;
@@ -244,7 +246,7 @@ fn representative(class: Class) -> DType {
 }
 
 struct Maker {
-    /// The value that each register holds now.
+    /// The value that each register has at this point.
     now: Vec<Option<Id>>,
     values: Vec<Value>,
     ops: Vec<Op>,
@@ -268,7 +270,7 @@ impl Maker {
         id
     }
 
-    /// The value converted to `to`; itself when that changes nothing.
+    /// The value converted to `to`; itself if that changes nothing.
     fn cast(&mut self, value: Id, from: Class, to: DType) -> Id {
         match convert::cast(from, to) {
             None => value,

@@ -48,8 +48,8 @@ pub fn f32_to_f16(x: f32) -> u16 {
     (value | sign) as u16
 }
 
-/// A float without its fraction; NaN and what is out of range give the lowest integer, as the instruction of x86
-/// that PyTorch uses does (and `as` does not).
+/// A float truncated to an integer. NaN and values out of range give the lowest integer, as the x86 instruction that
+/// PyTorch uses (Rust's `as` saturates).
 macro_rules! to_i64 {
     ($a:ident) => {
         if $a < 9_223_372_036_854_775_808.0 { $a as i64 } else { i64::MIN }
@@ -108,8 +108,8 @@ pub(crate) fn cast(from: Class, to: DType) -> Option<&'static [TileFn; 3]> {
     }
 }
 
-/// Copies a box of `count[0] * count[1] * count[2]` elements, converting; strides in bytes on the memory's
-/// side, dense in the register. Arguments: memory, strides, counts, register.
+/// Copies and converts a box of `count[0] * count[1] * count[2]` elements; strides of the memory are in bytes, the
+/// register is contiguous. Arguments: memory, strides, counts, register.
 pub(crate) type BoxFn = unsafe fn(*mut u8, [isize; 3], [usize; 3], *mut u8);
 
 /// `boxes!(to: memory type => register type, |x| expression)`, or `from:` for the other way.
@@ -189,7 +189,7 @@ macro_rules! boxes {
     }};
 }
 
-/// The function that brings elements of `dtype` into a register.
+/// The function that loads elements of `dtype` into a register.
 pub(crate) fn load(dtype: DType) -> BoxFn {
     let all: &[BoxFn; 3] = match dtype {
         DType::Bool => boxes!(load u8 => u8, |x| (x != 0) as u8),
@@ -206,7 +206,7 @@ pub(crate) fn load(dtype: DType) -> BoxFn {
     all[simd::level()]
 }
 
-/// The function that brings a register into memory of `dtype`; the values fit already.
+/// The function that stores a register to memory of `dtype`; its values are already rounded to it.
 pub(crate) fn store(dtype: DType) -> BoxFn {
     let all: &[BoxFn; 3] = match dtype {
         DType::Bool => boxes!(store u8 => u8, |x| x),

@@ -1,19 +1,18 @@
-//! A map over so few dense elements that one tile holds them all: its memory is its registers, and nothing has to be
-//! cut, ordered or remembered. Operands of one element stand beside them all. Most steps of small models are of this
-//! kind.
+//! A map over so few contiguous elements that they are one tile: views are used as registers, and no boxes are planned.
+//! Operands of one element are broadcast. Most steps of small models are of this kind.
 //!
-//! Cost: about 200 instructions besides the arithmetic; 3000 for the way through boxes.
+//! Cost: about 200 instructions in addition to the arithmetic; the general path through boxes has 3000.
 
-use super::Given;
+use super::RunArgs;
 use super::code::{Code, Op};
-use super::tiles::{broken, fill, holds, is_register, with_scratch};
+use super::tiles::{fill, is_register, satisfies, violation, with_scratch};
 use crate::kernel::abi::RawView;
 use crate::kernel::program::Class;
 use smallvec::SmallVec;
 
-/// Whether a program over `n` elements can go this way: they fit into a tile, every view is row-major without holes, or
-/// one element that is read, its elements are what registers hold, and no op needs more than them.
-pub(super) fn fits(code: &Code, n: usize, given: Given<'_>) -> bool {
+/// Whether a program over `n` elements can be run here: they fit into a tile, every view is row-major and contiguous
+/// or, for loads, one element, has the register's representation, and no op needs positions or reduces.
+pub(super) fn fits(code: &Code, n: usize, given: RunArgs<'_>) -> bool {
     let dense = |slot: u16| given.views[slot as usize].is_contiguous();
     n <= code.tile
         && code.reduces == 0
@@ -26,7 +25,7 @@ pub(super) fn fits(code: &Code, n: usize, given: Given<'_>) -> bool {
         })
 }
 
-/// Whether a view shows one element everywhere.
+/// Whether a view is one broadcast element.
 fn is_one(view: &RawView) -> bool {
     view.strides.iter().all(|&stride| stride == 0)
 }
@@ -51,7 +50,7 @@ unsafe fn one(view: &RawView) -> u64 {
 ///
 /// # Safety
 /// As `fused::run`; `fits` was true.
-pub(super) unsafe fn run(code: &Code, n: usize, given: Given<'_>) {
+pub(super) unsafe fn run(code: &Code, n: usize, given: RunArgs<'_>) {
     with_scratch(code.scratch * code.tile, |base| {
         // SAFETY: places lie within `code.scratch` bytes per element of a tile.
         let mut values: SmallVec<[*mut u8; 16]> =
@@ -60,7 +59,8 @@ pub(super) unsafe fn run(code: &Code, n: usize, given: Given<'_>) {
             // SAFETY: a scalar's place has room for a tile.
             unsafe { fill(values[id as usize], code.values[id as usize].class, given.scalars[index as usize], n) };
         }
-        // A value is made where it is stored, when nothing forbids it.
+        // A value is computed directly into the view that it is stored to, if no other op accesses that memory in
+        // between.
         for op in &code.ops {
             if let Op::Store { arg, slot, from: Some(_) } = *op {
                 values[arg as usize] = given.views[slot as usize].ptr;
@@ -83,10 +83,10 @@ pub(super) unsafe fn run(code: &Code, n: usize, given: Given<'_>) {
                     }
                     Op::Check { check, class, arg, node } => {
                         let value = values[arg as usize].cast_const();
-                        if !holds(check, class, value, 0..n)
-                            && let Some(first) = (0..n).find(|&k| !holds(check, class, value, k..k + 1))
+                        if !satisfies(check, class, value, 0..n)
+                            && let Some(first) = (0..n).find(|&k| !satisfies(check, class, value, k..k + 1))
                         {
-                            given.faults[node as usize].report(broken(check, first as u64));
+                            given.faults[node as usize].report(violation(check, first as u64));
                         }
                     }
                     Op::Store { .. } | Op::Position { .. } | Op::Random { .. } | Op::Reduce { .. } => {}
@@ -96,11 +96,11 @@ pub(super) unsafe fn run(code: &Code, n: usize, given: Given<'_>) {
     });
 }
 
-/// Memory is the register, unless it is written between this op and the one that reads the value last.
+/// The view's memory is the register, unless it is written between this op and the last one that reads the value.
 ///
 /// # Safety
 /// As `run`.
-unsafe fn load(code: &Code, given: Given<'_>, at: usize, n: usize, values: &mut SmallVec<[*mut u8; 16]>) {
+unsafe fn load(code: &Code, given: RunArgs<'_>, at: usize, n: usize, values: &mut SmallVec<[*mut u8; 16]>) {
     let Op::Load { slot, out } = code.ops[at] else { return };
     let view = &given.views[slot as usize];
     if !view.is_contiguous() {
@@ -108,7 +108,7 @@ unsafe fn load(code: &Code, given: Given<'_>, at: usize, n: usize, values: &mut 
         return unsafe { fill(values[out as usize], code.values[out as usize].class, one(view), n) };
     }
     let last = code.values[out as usize].last;
-    // The op that reads it last may write it itself: each element is read before it is written.
+    // The last op that reads it may write it: each element is read before it is written.
     let overwritten = code.ops.get(at + 1..last).unwrap_or_default().iter().any(|op| match *op {
         Op::Apply { out, .. } => values[out as usize] == view.ptr,
         Op::Store { slot: other, from: None, .. } => given.views[other as usize].ptr == view.ptr,

@@ -1,8 +1,8 @@
-//! Runs a tile program on the host: every core, tiles in the first-level cache, memory used as registers
-//! wherever its layout allows.
+//! Runs a tile program on the host: on every core, with tiles in the L1 cache, and with views used as registers where
+//! their layout allows.
 //!
-//! Knows nothing of operations, buffers or streams. Neither the order of tiles nor the number of threads
-//! changes a result.
+//! Knows nothing of operations, buffers or streams. Results depend neither on the order of tiles nor on the number of
+//! threads.
 
 mod code;
 mod convert;
@@ -26,19 +26,19 @@ use space::Dim;
 pub(crate) use space::{Grid, Place, Space, fit};
 pub(crate) use tiles::{Tiles, is_register};
 
-/// Bound: elements worth handing to another thread; fewer cost less than waking one.
+/// Bound: minimal number of elements for a further thread; fewer cost less than waking one.
 const GRAIN: usize = 32 << 10;
 
-/// What a run is given, besides the program.
+/// The arguments of a run, beside the program.
 #[derive(Clone, Copy)]
-pub(crate) struct Given<'a> {
+pub(crate) struct RunArgs<'a> {
     pub views: &'a [RawView],
     pub scalars: &'a [u64],
     pub faults: &'a [Faults],
 }
 
 /// Runs `program` over `shape`. `views` are addressed by slot: those of `Load` and `Store` have the iteration
-/// shape (stride 0 where broadcast), those of `Reduce` the kept dims. `scalars` holds raw bits of f64, i64 or
+/// shape (stride 0 where broadcast), those of `Reduce` the output dims. `scalars` holds raw bits of f64, i64 or
 /// 0/1. Node `i` of `Check` reports to `faults[i]`.
 ///
 /// # Safety
@@ -53,7 +53,7 @@ pub unsafe fn run(
     faults: &[Faults],
 ) {
     let code = program.prepared.get(program);
-    let given = Given { views, scalars, faults };
+    let given = RunArgs { views, scalars, faults };
     let n = shape.iter().product();
     if n > 0 && flat::fits(code, n, given) {
         // SAFETY: views are valid and not shared (this function's contract, which `flat::run` has as well).
@@ -101,13 +101,13 @@ pub unsafe fn run(
 fn make_space(code: &Code, shape: &[usize], program: &Program, views: &[RawView]) -> Space {
     let columns = views.len() + code.positions as usize;
     let mut space = Space { dims: SmallVec::new(), strides: SmallVec::new(), columns };
-    let kept = shape.len() - program.reduced;
+    let output_dims = shape.len() - program.reduced;
     let positions = if code.positions { program.position_strides(shape) } else { Strides::new() };
     for (dim, &size) in shape.iter().enumerate() {
         if size == 1 {
             continue;
         }
-        space.dims.push(Dim { size, reduced: dim >= kept });
+        space.dims.push(Dim { size, reduced: dim >= output_dims });
         for view in views {
             let stride = view.strides.get(dim).map_or(0, |&stride| stride * view.dtype.size_bytes() as isize);
             space.strides.push(stride);
@@ -122,7 +122,8 @@ fn make_space(code: &Code, shape: &[usize], program: &Program, views: &[RawView]
 /// Orders and merges the dims of a map and chooses its boxes.
 fn plan_map(code: &Code, space: &mut Space, views: &[RawView]) -> [usize; 3] {
     if space.dims.len() > 1 {
-        // Stores first: a short write costs more than a short read. Random values come in blocks, by position.
+        // Stores decide before loads: writing short runs costs more than reading them. Random values are generated in
+        // blocks, by position.
         let slot = |store: bool| {
             code.ops.iter().filter_map(move |op| match *op {
                 Op::Store { slot, .. } if store => Some(slot),
@@ -136,7 +137,7 @@ fn plan_map(code: &Code, space: &mut Space, views: &[RawView]) -> [usize; 3] {
     }
     space.pad(3);
     let last = space.dims.len() - 1;
-    // A view that is dense along another dim is read in square boxes, so that each cache line is used whole.
+    // A view that is contiguous along another dim is read in square boxes, so that all bytes of a cache line are used.
     let crossing = (0..last).rev().find(|&dim| {
         views.iter().enumerate().any(|(column, view)| {
             let size = view.dtype.size_bytes() as isize;
@@ -198,7 +199,7 @@ mod tests {
         (x * a + a).max(0.0) * 0.5 + x
     }
 
-    /// Every layout gives what the definition gives.
+    /// Every layout gives the result of the definition.
     #[test]
     fn layouts() {
         let threads = Threads::new(2);
@@ -277,7 +278,7 @@ mod tests {
         }
     }
 
-    /// An operand of one element stands beside all, of whatever class, in few elements and in many.
+    /// An operand of one element is broadcast, for every class and for few and many elements.
     #[test]
     fn one_element_beside_many() {
         let program = Program::new(
@@ -322,7 +323,7 @@ mod tests {
         }
     }
 
-    /// Positions and random values count in the dims as the script sees them, in whatever order a step goes.
+    /// Positions and random values are numbered by the dims of the script's tensor, in whatever order a step iterates.
     #[test]
     fn positions_in_the_order_of_the_script() {
         let (rows, columns) = (50, 30);

@@ -1,5 +1,5 @@
-//! The iteration space of a step: dims in the order of memory, merged where every view allows it, cut into
-//! boxes of a tile's size. Knows strides and nothing of what is computed.
+//! The iteration space of a step: dims in the order of memory, merged where every view allows it, cut into boxes of a
+//! tile's size. Knows strides and not what is computed.
 
 use smallvec::{SmallVec, smallvec};
 
@@ -20,7 +20,7 @@ pub(crate) struct Space {
 }
 
 impl Clone for Space {
-    /// Not: derived. A small vector's own `clone` goes element by element.
+    /// Not: derived. The `clone` of `SmallVec` copies element by element.
     fn clone(&self) -> Space {
         let (dims, strides) = (SmallVec::from_slice(&self.dims), SmallVec::from_slice(&self.strides));
         Space { dims, strides, columns: self.columns }
@@ -53,8 +53,8 @@ impl Space {
         }
     }
 
-    /// Sorts dims by falling strides; the first column of `priority` that tells two dims apart decides.
-    /// `fixed(i, j)` forbids the exchange of two neighbors.
+    /// Sorts dims by falling strides of the first column of `priority` in which two dims differ. `fixed(i, j)` forbids
+    /// the exchange of two adjacent dims.
     pub fn sort(&mut self, priority: &[u16], fixed: impl Fn(Dim, Dim) -> bool) {
         for start in 1..self.dims.len() {
             let mut at = start;
@@ -65,7 +65,7 @@ impl Space {
         }
     }
 
-    /// Whether dim `i` is nearer in memory than dim `j`.
+    /// Whether dim `i` has smaller strides than dim `j`, so that it should be further inside.
     fn inner_first(&self, i: usize, j: usize, priority: &[u16]) -> bool {
         for &column in priority {
             let (a, b) = (self.stride(i, column as usize).abs(), self.stride(j, column as usize).abs());
@@ -76,7 +76,7 @@ impl Space {
         false
     }
 
-    /// Merges neighbors that every column steps through evenly.
+    /// Merges adjacent dims that are one contiguous dim in every column.
     pub fn merge(&mut self) {
         let mut last = 0;
         for dim in 1..self.dims.len() {
@@ -113,15 +113,15 @@ impl Space {
         have.max(count)
     }
 
-    /// Puts kept dims before reduced ones (but leaves a last kept dim last when `inner_kept`), merges, and
-    /// gives the number of leading kept dims.
-    pub fn partition(&mut self, inner_kept: bool) -> usize {
-        let end = self.dims.len() - inner_kept as usize;
-        let mut kept = 0;
+    /// Moves dims that remain before reduced ones (except that the last dim stays last if it remains and `output_is_inner`),
+    /// merges, and returns the number of leading dims that remain.
+    pub fn partition(&mut self, output_is_inner: bool) -> usize {
+        let end = self.dims.len() - output_is_inner as usize;
+        let mut output_dims = 0;
         for dim in 0..end {
             if !self.dims[dim].reduced {
-                self.move_dim(dim, kept);
-                kept += 1;
+                self.move_dim(dim, output_dims);
+                output_dims += 1;
             }
         }
         self.merge();
@@ -129,7 +129,7 @@ impl Space {
     }
 }
 
-/// A run of dims of a space, cut into boxes over its last three.
+/// Consecutive dims of a space, cut into boxes over the last three of them.
 pub(crate) struct Grid<'a> {
     pub space: &'a Space,
     /// First dim and number of dims.
@@ -139,7 +139,7 @@ pub(crate) struct Grid<'a> {
     pub full: [usize; 3],
 }
 
-/// Where a walk stands.
+/// A position of an iteration over boxes.
 #[derive(Clone)]
 pub(crate) struct Place {
     /// Index in boxes (last three dims) or elements (others) of each dim.
@@ -191,7 +191,7 @@ impl Grid<'_> {
         })
     }
 
-    /// Goes on to the next box.
+    /// Advances to the next box.
     pub fn advance(&self, place: &mut Place) {
         for dim in (0..self.count).rev() {
             let (size, boxes) = (self.box_size(dim) as isize, self.boxes_along(dim));
@@ -221,7 +221,7 @@ impl Grid<'_> {
         [0, 1, 2].map(|i| self.space.stride(last + i, column))
     }
 
-    /// Whether every box of a column with elements of `size` bytes is one dense run.
+    /// Whether every box of a column with elements of `size` bytes is contiguous.
     pub fn is_dense(&self, column: usize, size: usize) -> bool {
         let strides = self.box_strides(column);
         let last = self.first + self.count - 3;
@@ -236,7 +236,7 @@ impl Grid<'_> {
 /// A box of at most `tile` elements over three dims of the given sizes.
 pub(crate) fn fit(sizes: [usize; 3], tile: usize) -> [usize; 3] {
     let [q, r, c] = sizes.map(|size| size.max(1));
-    // A row that is not much longer than half a tile is cut evenly rather than into a full and a short one.
+    // A row longer than a tile is cut into equal parts, not into full ones and a short one.
     if c > tile {
         return [1, 1, c.div_ceil(c.div_ceil(tile)).next_multiple_of(64).min(tile)];
     }

@@ -1,13 +1,13 @@
-//! Executes the ops of a program on one box after another: which values are memory, which are scratch, and
-//! which need not be loaded again.
+//! Executes the ops of a program on one box after the other. Decides which values are in a view's memory, which in
+//! scratch memory, and which need not be loaded again.
 
 use super::code::{Code, Op};
 use super::convert::{self, BoxFn};
 use super::space::{Grid, Place};
-use super::{Given, random};
+use super::{RunArgs, random};
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Fault, RawView};
-use crate::kernel::copy::host::{STREAM_BYTES, stream, stream_end};
+use crate::kernel::copy::host::{NON_TEMPORAL_BYTES, copy_non_temporal, non_temporal_fence};
 use crate::kernel::host::rows::prefetch;
 use crate::kernel::program::{Check, Class};
 use smallvec::SmallVec;
@@ -19,11 +19,11 @@ use std::ops::Range;
 struct Line(#[allow(dead_code)] [u8; 64]);
 
 thread_local! {
-    /// Scratch memory of the programs that ran on this thread; one is taken out while it is in use.
+    /// Cached scratch memory of this thread; an entry is removed while it is in use.
     static SCRATCH: RefCell<Vec<Line>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Calls `work` with scratch memory of so many bytes at least.
+/// Calls `work` with scratch memory of at least this many bytes.
 pub(super) fn with_scratch(bytes: usize, work: impl FnOnce(*mut u8)) {
     let lines = bytes.div_ceil(64);
     let mut scratch = SCRATCH.with(|cell| cell.take());
@@ -34,39 +34,39 @@ pub(super) fn with_scratch(bytes: usize, work: impl FnOnce(*mut u8)) {
     let _ = SCRATCH.try_with(|cell| cell.replace(scratch));
 }
 
-/// How a load or store reaches its view.
+/// How a load or store accesses its view.
 #[derive(Clone, Copy)]
 enum Access {
-    /// The memory is the register.
+    /// The register is the view's memory: no copy.
     Direct,
-    /// Copied by this function with these strides; a load remembers what it last brought (offset, counts).
+    /// Copied by this function with these strides; `last`: offset and counts of the box that a load copied last.
     Copied { copy: BoxFn, strides: [isize; 3], last: (isize, [usize; 3]) },
-    /// A store of dense elements around the cache.
-    Streamed { size: usize },
-    /// Not a load or store, or one that the making op has done.
+    /// A contiguous store with non-temporal instructions.
+    NonTemporal { size: usize },
+    /// Not a load or store, or a store that the op that computes the value has done.
     None,
 }
 
 /// A worker's registers.
 pub(crate) struct Tiles<'a> {
     code: &'a Code,
-    given: Given<'a>,
+    given: RunArgs<'a>,
     columns: usize,
     position_strides: [isize; 3],
     access: SmallVec<[Access; 12]>,
     /// Address of each value.
     values: SmallVec<[*mut u8; 16]>,
-    /// Places of values that are written straight into a view: (value, slot).
-    straight: SmallVec<[(u16, u16); 4]>,
+    /// Values that are written directly into a view: (value, slot).
+    direct: SmallVec<[(u16, u16); 4]>,
     scratch: Vec<Line>,
-    /// Whether a store is streamed.
-    streams: bool,
+    /// Whether a store is non-temporal.
+    has_non_temporal: bool,
 }
 
 impl Drop for Tiles<'_> {
     fn drop(&mut self) {
-        if self.streams {
-            stream_end();
+        if self.has_non_temporal {
+            non_temporal_fence();
         }
         let scratch = std::mem::take(&mut self.scratch);
         // A thread that is ending has no place for it any more.
@@ -77,7 +77,7 @@ impl Drop for Tiles<'_> {
 impl<'a> Tiles<'a> {
     /// # Safety
     /// The views are valid over the grid's space.
-    pub unsafe fn new(code: &'a Code, grid: &Grid<'_>, given: Given<'a>) -> Tiles<'a> {
+    pub unsafe fn new(code: &'a Code, grid: &Grid<'_>, given: RunArgs<'a>) -> Tiles<'a> {
         let lines = (code.scratch * code.tile).div_ceil(64);
         let mut scratch = SCRATCH.with(|cell| cell.take());
         if scratch.len() < lines {
@@ -94,9 +94,9 @@ impl<'a> Tiles<'a> {
             position_strides,
             access: SmallVec::new(),
             values,
-            straight: SmallVec::new(),
+            direct: SmallVec::new(),
             scratch,
-            streams: false,
+            has_non_temporal: false,
         };
         tiles.choose_access(grid);
         let elements = grid.full.iter().product::<usize>();
@@ -110,14 +110,14 @@ impl<'a> Tiles<'a> {
 
     fn choose_access(&mut self, grid: &Grid<'_>) {
         let views = self.given.views;
-        // Op that writes each stored view: the store, or the op that makes the value.
+        // The op that writes each stored view: the store, or the op that computes the value.
         let mut writes: SmallVec<[(u16, usize); 4]> = SmallVec::new();
         for (index, op) in self.code.ops.iter().enumerate() {
             let Op::Store { arg, slot, from } = *op else { continue };
-            let straight = from.is_some() && self.is_register_run(grid, slot) && !streams(&views[slot as usize]);
+            let direct = from.is_some() && self.is_register_run(grid, slot) && !is_non_temporal(&views[slot as usize]);
             match from {
-                Some(maker) if straight => {
-                    self.straight.push((arg, slot));
+                Some(maker) if direct => {
+                    self.direct.push((arg, slot));
                     writes.push((slot, maker));
                 }
                 _ => writes.push((slot, index)),
@@ -137,11 +137,11 @@ impl<'a> Tiles<'a> {
                         Access::Copied { copy: convert::load(view.dtype), strides, last: (isize::MIN, [0; 3]) }
                     }
                 }
-                Op::Store { arg, slot, .. } if !self.straight.contains(&(arg, slot)) => {
+                Op::Store { arg, slot, .. } if !self.direct.contains(&(arg, slot)) => {
                     let view = &views[slot as usize];
-                    if streams(view) && self.is_register_run(grid, slot) {
-                        self.streams = true;
-                        Access::Streamed { size: view.dtype.size_bytes() }
+                    if is_non_temporal(view) && self.is_register_run(grid, slot) {
+                        self.has_non_temporal = true;
+                        Access::NonTemporal { size: view.dtype.size_bytes() }
                     } else {
                         let (copy, strides) = (convert::store(view.dtype), grid.box_strides(slot as usize));
                         Access::Copied { copy, strides, last: (isize::MIN, [0; 3]) }
@@ -153,7 +153,7 @@ impl<'a> Tiles<'a> {
         }
     }
 
-    /// Whether each box of a view is one run of elements as registers hold them.
+    /// Whether each box of a view is contiguous and has the register's representation.
     fn is_register_run(&self, grid: &Grid<'_>, slot: u16) -> bool {
         let dtype = self.given.views[slot as usize].dtype;
         is_register(dtype) && grid.is_dense(slot as usize, dtype.size_bytes())
@@ -179,14 +179,14 @@ impl<'a> Tiles<'a> {
         let views = self.given.views;
         // SAFETY: offsets of a place of the grid stay inside the views; registers have room for a tile.
         unsafe {
-            for &(id, slot) in &self.straight {
+            for &(id, slot) in &self.direct {
                 self.values[id as usize] = views[slot as usize].ptr.offset(place.offsets[slot as usize]);
             }
-            // A short program is at the memory's speed anyway.
-            let (long, mut ahead) = (self.code.ops.len() > 4, Ahead::default());
+            // A short program is limited by memory bandwidth anyway.
+            let (long, mut prefetcher) = (self.code.ops.len() > 4, Prefetch::default());
             for (op, access) in self.code.ops.iter().zip(&mut self.access) {
                 if long {
-                    ahead.go_on();
+                    prefetcher.step();
                 }
                 match *op {
                     Op::Load { slot, out } => {
@@ -200,7 +200,7 @@ impl<'a> Tiles<'a> {
                             Access::Direct => {
                                 self.values[out as usize] = memory;
                                 if long {
-                                    ahead.add(memory, n * self.code.values[out as usize].class.size_bytes());
+                                    prefetcher.add(memory, n * self.code.values[out as usize].class.size_bytes());
                                 }
                             }
                             _ => {}
@@ -215,7 +215,7 @@ impl<'a> Tiles<'a> {
                         let memory = views[slot as usize].ptr.wrapping_offset(place.offsets[slot as usize]);
                         match access {
                             Access::Copied { copy, strides, .. } => copy(memory, *strides, counts, value),
-                            Access::Streamed { size } => stream(value, memory, n * *size),
+                            Access::NonTemporal { size } => copy_non_temporal(value, memory, n * *size),
                             _ => {}
                         }
                     }
@@ -237,12 +237,12 @@ impl<'a> Tiles<'a> {
                     }
                     Op::Check { check, class, arg, node } => {
                         let value = self.values[arg as usize].cast_const();
-                        if !holds(check, class, value, 0..n) {
+                        if !satisfies(check, class, value, 0..n) {
                             let faults = &self.given.faults[node as usize];
                             each_run(self.position_strides, counts, |at, start, step, length| {
-                                for k in (0..length).filter(|k| !holds(check, class, value, at + k..at + k + 1)) {
+                                for k in (0..length).filter(|k| !satisfies(check, class, value, at + k..at + k + 1)) {
                                     let position = place.offsets[self.columns] + start + k as isize * step;
-                                    faults.report(broken(check, position as u64));
+                                    faults.report(violation(check, position as u64));
                                 }
                             });
                         }
@@ -254,23 +254,23 @@ impl<'a> Tiles<'a> {
     }
 }
 
-/// Memory that the next box will probably read, asked for while this one is computed.
-/// Cost: without it a thread waits for memory at each box's first operation, a third of the time of a long chain.
+/// Prefetches memory that the next box will probably read while this one is computed. Cost: without it a thread waits
+/// for memory at each box's first operation, a third of the time of a long chain.
 #[derive(Default)]
-struct Ahead {
+struct Prefetch {
     runs: SmallVec<[(*const u8, usize); 4]>,
 }
 
-impl Ahead {
-    /// The box reads `bytes` at `memory`: the next one reads what follows.
+impl Prefetch {
+    /// Called for a box that reads `bytes` at `memory`: the next one will read the bytes after it.
     fn add(&mut self, memory: *const u8, bytes: usize) {
         self.runs.push((memory.wrapping_add(bytes), bytes));
     }
 
-    /// Asks for the next lines.
+    /// Prefetches the next lines.
     #[inline]
-    fn go_on(&mut self) {
-        /// Lines asked for at a time: as many as the first-level cache waits for at once.
+    fn step(&mut self) {
+        /// Lines that are prefetched at a time: as many as the L1 cache can have outstanding.
         const LINES: usize = 16;
         for (memory, bytes) in &mut self.runs {
             for _ in 0..bytes.div_ceil(64).min(LINES) {
@@ -282,12 +282,12 @@ impl Ahead {
     }
 }
 
-/// Whether a view is so large that writing it would only empty the cache.
-fn streams(view: &RawView) -> bool {
-    view.numel() * view.dtype.size_bytes() >= STREAM_BYTES
+/// Whether a view is so large that writing it through the cache would evict everything else.
+fn is_non_temporal(view: &RawView) -> bool {
+    view.numel() * view.dtype.size_bytes() >= NON_TEMPORAL_BYTES
 }
 
-/// Whether elements of `dtype` in memory are what a register holds. Bytes of a bool are always 0 or 1.
+/// Whether the representation of `dtype` in memory is that of its register class. Bytes of a bool are always 0 or 1.
 pub(crate) fn is_register(dtype: DType) -> bool {
     matches!(dtype, DType::Bool | DType::I64 | DType::F32 | DType::F64)
 }
@@ -304,11 +304,11 @@ fn each_run(strides: [isize; 3], counts: [usize; 3], mut run: impl FnMut(usize, 
     }
 }
 
-/// Whether some values are all what they must be.
+/// Whether all values satisfy the check.
 ///
 /// # Safety
 /// `values` holds elements of `class` in that range.
-pub(super) unsafe fn holds(check: Check, class: Class, values: *const u8, range: Range<usize>) -> bool {
+pub(super) unsafe fn satisfies(check: Check, class: Class, values: *const u8, range: Range<usize>) -> bool {
     /// # Safety
     /// As above.
     unsafe fn all<T: Copy>(values: *const u8, range: Range<usize>, fits: impl Fn(T) -> bool) -> bool {
@@ -331,8 +331,8 @@ pub(super) unsafe fn holds(check: Check, class: Class, values: *const u8, range:
     }
 }
 
-/// The fault of a value that is not what it must be.
-pub(super) fn broken(check: Check, position: u64) -> Fault {
+/// The fault of a value that violates the check.
+pub(super) fn violation(check: Check, position: u64) -> Fault {
     let (kind, bound) = check.fault();
     Fault { kind, position, value: 0, bound }
 }

@@ -4,7 +4,7 @@
 
 use super::sum_in_parts;
 use crate::kernel::abi::{Call, RawView, Threads};
-use crate::kernel::copy::host::stream_end;
+use crate::kernel::copy::host::non_temporal_fence;
 use crate::kernel::host::attributes;
 use crate::kernel::host::real::{Real, real, widths};
 use crate::kernel::host::rows;
@@ -143,7 +143,7 @@ unsafe fn forward(call: &Call<'_>, r: Rows, eps: f64, center: Center) {
                     }
                     *rstd_out.at(row) = s;
                 }
-                stream_end();
+                non_temporal_fence();
             });
             y.finish(call.threads);
             rstd.finish(call.threads);

@@ -81,7 +81,7 @@ impl CudaDevice {
 
     /// Queues what is held back: memory under it may go. What fails now fails again at the window's end.
     pub fn let_go(&self) {
-        let _ = self.tell(|replay, products| replay.step_aside(products));
+        let _ = self.tell(|replay, products| replay.stop_replay(products));
     }
 
     /// What a further graph for a stream is made with; none where there are enough, or no stream can be had.

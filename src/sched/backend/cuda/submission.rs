@@ -124,7 +124,7 @@ impl<'a> Launching<'a> {
         let slots: Vec<Faults> = call.owners.iter().map(|_| Faults::default()).collect();
         let (stop, room) = (self.window.stop, self.window.room);
         let ward = Ward::new(stop, room, stop.run(), call.may_end);
-        let aside = self.device.tell(|replay, products| replay.step_aside(products));
+        let aside = self.device.tell(|replay, products| replay.stop_replay(products));
         let done = aside.and_then(|()| through_host::run(&OnStream(stream), &call.command, &slots, &ward));
         report.take(&slots, call.owners);
         report.end = done.map_err(|error| GpuError::Device(Box::new(error)))?.err();
