@@ -452,7 +452,7 @@ fn count_code(given: usize, counts: &[usize]) -> crate::base::code::Code {
 
 /// What a function gives, whatever it is given: as its signature says, or one of the interpreter's own.
 fn result_of(name: &str) -> Value {
-    match signed_native(name).and_then(|(_, signature)| signature.result) {
+    match manual::native(name).and_then(Native::signature).and_then(|signature| signature.result) {
         Some(Gives::Int) => Value::Int(None),
         Some(Gives::Float) => Value::Float(None),
         Some(Gives::Number) => Value::Number,
@@ -478,12 +478,6 @@ fn result_of(name: &str) -> Value {
     }
 }
 
-/// The native function of a name, with its signature. Not: `manual::native`, since `device` is a property too.
-fn signed_native(name: &str) -> Option<(&'static Native, &'static Signature)> {
-    let of_name = manual::natives().filter(|native| native.name == name);
-    of_name.filter_map(|native| Some((native, native.signature()?))).next()
-}
-
 /// The dtype that a value names: itself, or in a map of keywords.
 fn dtype_of(value: &Value) -> Option<DType> {
     match value {
@@ -496,7 +490,8 @@ fn dtype_of(value: &Value) -> Option<DType> {
 
 /// Texts that name a dtype or device, among the values of a native function.
 fn texts(name: &str, values: &[Value]) -> Result<()> {
-    let Some((native, signature)) = signed_native(name) else { return Ok(()) };
+    let Some(native) = manual::native(name) else { return Ok(()) };
+    let Some(signature) = native.signature() else { return Ok(()) };
     let receiver = native.form.receivers();
     values.iter().skip(receiver).zip(&signature.params).try_for_each(|(value, param)| named_by(param, value))
 }

@@ -42,7 +42,8 @@ pub fn page(name: &str) -> Option<Page> {
     if let Some(found) = native(name) {
         let mut page = found.page();
         // Other types may have a method of that name.
-        page.calls.extend(natives().filter(|other| other.name == name).skip(1).flat_map(|other| other.page().calls));
+        let others = natives().filter(|other| other.name == name && !::std::ptr::eq(*other, found));
+        page.calls.extend(others.flat_map(|other| other.page().calls));
         return Some(page);
     }
     if let Some((module, function)) = name.split_once("::") {
@@ -139,6 +140,8 @@ mod tests {
         assert!(!sum.examples.is_empty() && !sum.summary.is_empty());
         assert!(page("add_").expect("a form").calls.iter().any(|call| call.starts_with("x.add_(")));
         assert!(page("T").is_some() && page("x.nope").is_none());
+        // A function comes before a property of its name.
+        assert_eq!(page("device").expect("both").calls, ["device(device, index?) -> device", "x.device"]);
         assert_eq!(
             page("load").expect("a native").calls,
             ["load(path, device: (), *, dtype: (), columns: false, map_location: ())"]

@@ -118,9 +118,11 @@ static SIGNATURES: LazyLock<BTreeMap<(&'static str, &'static str), Signature>> =
     natives().filter_map(signature).collect()
 });
 
-/// The first of a name: `synchronize` is a function before it is a method.
+/// The first of a name that can be called, or the first: `synchronize` is a function before it is a method, `device` a
+/// function before it is a property.
 pub fn native(name: &str) -> Option<&'static Native> {
-    natives().find(|native| native.name == name)
+    let named = || natives().filter(|native| native.name == name);
+    named().find(|native| native.signature().is_some()).or_else(|| named().next())
 }
 
 /// Methods and properties of another type than tensors; a method's with its parenthesis.
