@@ -4,6 +4,7 @@
 use super::page::{Page, pages};
 use crate::scripts::{none, root};
 use std::collections::BTreeSet;
+use std::path::Path;
 
 /// A page without its fenced blocks.
 fn prose(page: &Page) -> String {
@@ -125,6 +126,49 @@ fn files_that_contributors_are_sent_to_exist() {
         }
     }
     assert!(count > 150, "only {count} paths were found");
+    none(problems);
+}
+
+/// The filters of the tests that a command runs, with the folder of their modules.
+fn filters(command: &str) -> Vec<(&'static str, String)> {
+    let Some((_, words)) = command.split_once("cargo test ") else { return Vec::new() };
+    let folder = match words {
+        _ if words.contains("--lib") => "src",
+        _ if words.contains("--test it") => "tests/it",
+        _ if words.contains("--test embed") => "tests/embed",
+        _ => return Vec::new(),
+    };
+    words.split_whitespace().filter(|word| word.contains("::")).map(|word| (folder, word.to_string())).collect()
+}
+
+/// Whether there is such a file, or one below such a folder, with a test.
+fn has_tests(path: &Path) -> bool {
+    if path.is_dir() {
+        let mut entries = std::fs::read_dir(path).expect("a folder");
+        return entries.any(|entry| has_tests(&entry.expect("an entry").path()));
+    }
+    let is_source = path.extension().is_some_and(|extension| extension == "rs");
+    is_source && std::fs::read_to_string(path).is_ok_and(|text| text.contains("#[test]"))
+}
+
+/// A command that runs no test passes, too.
+#[test]
+fn commands_that_contributors_are_given_run_tests() {
+    let (mut problems, mut count) = (Vec::new(), 0);
+    for name in ["CONTRIBUTING.md", "docs/testing.md"] {
+        let page = Page::read(&root().join(name));
+        for block in page.blocks.iter().filter(|block| block.language == "sh") {
+            let commands = block.text.lines().flat_map(|line| line.split('#').next().unwrap_or("").split("&&"));
+            for (folder, filter) in commands.flat_map(filters) {
+                count += 1;
+                let module = root().join(folder).join(filter.trim_end_matches("::").replace("::", "/"));
+                if !has_tests(&module.with_extension("rs")) && !has_tests(&module) {
+                    problems.push(format!("{name}: `{filter}` has no tests in {folder}"));
+                }
+            }
+        }
+    }
+    assert!(count > 40, "only {count} filters were found");
     none(problems);
 }
 
