@@ -3,6 +3,7 @@
 
 mod blocks;
 mod links;
+mod lists;
 mod page;
 mod reference;
 mod tables;
