@@ -29,7 +29,7 @@ pub enum Value {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Named {
     pub arrays: Vec<(String, Array)>,
-    /// Free text beside the arrays; only `.safetensors` has a place for it.
+    /// Free text besides the arrays; only `.safetensors` supports it.
     pub metadata: Vec<(String, String)>,
 }
 

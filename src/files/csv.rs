@@ -93,7 +93,8 @@ fn is_number(text: &str) -> bool {
     text.parse::<f32>().is_ok()
 }
 
-/// Hands every cell of the body to `cell` with its column, row by row; it returns false for what is no number.
+/// Passes every cell of the body to `cell` with its column, row by row; it returns false for a cell that is not a
+/// number.
 fn scan(source: &mut dyn Source, mut cell: impl FnMut(usize, &str) -> bool) -> Result<Table> {
     let mut reader = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(source);
     let mut record = ByteRecord::new();

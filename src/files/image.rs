@@ -19,8 +19,8 @@ use zune_jpeg::zune_core::bytestream::ZCursor;
 use zune_jpeg::zune_core::colorspace::ColorSpace;
 use zune_jpeg::zune_core::options::DecoderOptions;
 
-/// Bound: pixels' bytes for a byte of JPEG. A block of 64 samples takes at least one bit, and with the
-/// coarsest subsampling one stored sample stands for 2.7 of the result.
+/// Bound: pixel bytes for a byte of JPEG. A block of 64 samples takes at least one bit, and with the coarsest
+/// subsampling one stored sample becomes 2.7 of the result.
 const JPEG_RATIO: u64 = 2048;
 /// Bound: what a header may claim in any case.
 const SLACK: u64 = 1 << 16;
@@ -72,7 +72,7 @@ pub fn read_jpeg(input: &mut Input) -> Result<Array> {
     };
     let size = [height, width, channels];
     let mut pixels = room(size, 1, most)?;
-    // Anew: options of a decoder that has read its headers would come too late.
+    // A new decoder: options are not applied after the headers were read.
     JpegDecoder::new_with_options(ZCursor::new(&bytes), options.jpeg_set_out_colorspace(color))
         .decode_into(&mut pixels)
         .map_err(damaged_jpeg)?;

@@ -1,4 +1,4 @@
-//! Bytes that are read in order and never trusted further than they reach.
+//! Reads bytes in order; lengths that a file claims are not trusted.
 
 use crate::base::code::{FILE, FILE_FORMAT};
 use crate::base::diag::{Diag, Result};
@@ -9,7 +9,7 @@ use std::io::{BufRead, ErrorKind, Read, Seek};
 pub trait Source: BufRead + Seek {}
 impl<T: BufRead + Seek> Source for T {}
 
-/// Bound: how far deflate can expand a byte (258 bytes for two bits), so how much a claim can cost.
+/// Bound: how far deflate can expand a byte (258 bytes for two bits), and so the cost of a false claim.
 pub const DEFLATE_RATIO: u64 = 1032;
 
 /// Bound: what is reserved at once for bytes that are yet to be inflated.
@@ -29,7 +29,7 @@ impl<'a> Input<'a> {
         Input { reader, at: 0, len, reserve: usize::MAX }
     }
 
-    /// `len` bytes that are only claimed: memory grows with what really comes.
+    /// `len` bytes that are only claimed: memory grows with the bytes that are really read.
     pub fn claimed(reader: &'a mut dyn Read, len: u64) -> Input<'a> {
         Input { reader, at: 0, len, reserve: INFLATE_STEP }
     }
@@ -91,7 +91,7 @@ pub fn unreadable(error: &std::io::Error) -> Box<Diag> {
     }
 }
 
-/// The system's words, without the number that it adds.
+/// The system's message, without the error number.
 pub fn os_reason(error: &std::io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or_default().to_string()

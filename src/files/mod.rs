@@ -1,10 +1,10 @@
-//! Floor 1: file formats as bytes in, arrays out. Knows neither tensors nor devices.
+//! Floor 1: file formats: bytes in, arrays out. Independent of tensors and devices.
 //!
 //! Every error is a diagnostic with `E0601` (the system refused), `E0602` (the bytes are damaged or
 //! unsupported; the message tells at which byte, line or array) or `E0603` (no such format, or one that
 //! cannot hold the value).
 //!
-//! Invariant: nothing is allocated on the word of a header alone. A plain format takes at most the bytes
+//! Invariant: no allocation relies on a header alone. A plain format takes at most the bytes
 //! that are in the file; a compressed one at most what its bytes can expand to (`input::DEFLATE_RATIO`).
 
 pub mod array;
@@ -112,7 +112,7 @@ pub fn read_text(path: &Path) -> Result<String> {
     open(path, read)
 }
 
-/// Writes a file of text, whole or not at all.
+/// Writes a text file, whole or not at all.
 pub fn write_text(path: &Path, text: &str) -> Result<()> {
     let write = &mut |sink: &mut dyn Sink| sink.write_all(text.as_bytes()).map_err(|error| write::unwritable(&error));
     write::atomic(path, write).map_err(|diag| within(&format!("`{}`", path.display()), diag))
@@ -122,12 +122,12 @@ fn open<R>(path: &Path, read: impl Fn(&mut dyn Source, u64) -> Result<R>) -> Res
     let attempt = || {
         let mut how = std::fs::OpenOptions::new();
         how.read(true);
-        // A pipe without a writer would be waited for.
+        // A pipe without a writer would block.
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::custom_flags(&mut how, libc::O_NONBLOCK);
         let file = how.open(path).map_err(|error| input::unreadable(&error))?;
         let about = file.metadata().map_err(|error| input::unreadable(&error))?;
-        // The length of anything but a regular file is no bound for what it gives.
+        // The length of anything but a regular file does not limit what is read.
         if !about.is_file() {
             fail!(FILE, "{}", if about.is_dir() { "this is a folder" } else { "this is not a regular file" });
         }
@@ -188,7 +188,7 @@ fn write_to(kind: Kind, value: &Value, sink: &mut dyn Sink) -> Result<()> {
     }
 }
 
-/// Puts what the error is about in front of its message.
+/// Puts the subject of the error in front of its message.
 fn within(what: &str, mut diag: Box<Diag>) -> Box<Diag> {
     diag.message = format!("{what}: {}", diag.message);
     diag

@@ -40,7 +40,7 @@ struct Header {
     shape: Vec<usize>,
 }
 
-/// One array; what may follow it is the caller's business.
+/// Reads one array; the caller handles what follows it.
 pub fn read(input: &mut Input) -> Result<Array> {
     let start = input.at();
     if input.take(6.min(input.left()), "the magic number")? != MAGIC {

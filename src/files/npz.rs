@@ -21,7 +21,7 @@ pub fn read(source: &mut dyn Source, len: u64) -> Result<Named> {
     }
     let mut named = Named::default();
     let mut names = HashSet::new();
-    // Bound: entries that share bytes, so that a small file expands without end, claim more bytes than there are.
+    // Bound: overlapping entries, which let a small file expand without limit, claim more bytes than there are.
     let mut budget = len;
     for i in 0..archive.len() {
         let mut file = archive.by_index(i).map_err(damaged)?;
@@ -61,7 +61,7 @@ fn damaged(error: ZipError) -> Box<Diag> {
     }
 }
 
-/// Stored, as `numpy.savez` does: weights hardly compress, and a stored file is read at the disk's speed.
+/// Stored, as by `numpy.savez`: weights hardly compress, and a stored file is read at the disk's speed.
 pub fn write(named: &Named, sink: &mut dyn Sink) -> Result<()> {
     let mut names = HashSet::new();
     let mut archive = ZipWriter::new(sink);

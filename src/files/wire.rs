@@ -1,10 +1,10 @@
-//! Element types as files store them, and their way into ours.
+//! Element types as files store them, and their conversion to ours.
 
 use super::array::Array;
 use crate::base::diag::Result;
 use crate::base::dtype::DType;
 
-/// Ours, or an unsigned type that a wider one of ours holds without loss.
+/// Our dtypes, or an unsigned type that a wider one of ours holds without loss.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wire {
     Same(DType),

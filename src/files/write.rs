@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 pub trait Sink: Write + Seek {}
 impl<T: Write + Seek> Sink for T {}
 
-/// Writes `path` by `fill`. When anything fails, what was there before stays as it was. A link is followed,
-/// and the permissions of an existing file are kept.
+/// Writes `path` by `fill`. If anything fails, the previous content stays. A link is followed, and the permissions of
+/// an existing file are kept.
 pub fn atomic(path: &Path, fill: &mut dyn FnMut(&mut dyn Sink) -> Result<()>) -> Result<()> {
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     let old = fs::metadata(&target).ok();
@@ -22,7 +22,7 @@ pub fn atomic(path: &Path, fill: &mut dyn FnMut(&mut dyn Sink) -> Result<()>) ->
         if !old.is_file() {
             fail!(FILE, "{}", if old.is_dir() { "this is a folder" } else { "this is not a regular file" });
         }
-        // Renaming would get around the protection.
+        // Renaming would circumvent the protection.
         if old.permissions().readonly() {
             fail!(FILE, "cannot be written: the file is read-only");
         }
@@ -41,7 +41,7 @@ pub fn atomic(path: &Path, fill: &mut dyn FnMut(&mut dyn Sink) -> Result<()>) ->
     let flushed = buffered.flush();
     drop(buffered);
     flushed.and_then(|()| temporary.settle(old.as_ref(), &target)).map_err(|error| unwritable(&error))?;
-    // A file system that cannot flush a folder has renamed all the same.
+    // A file system that cannot flush a folder has still renamed the file.
     let _ = File::open(&folder).and_then(|folder| folder.sync_all());
     Ok(())
 }
@@ -50,8 +50,9 @@ pub fn atomic(path: &Path, fill: &mut dyn FnMut(&mut dyn Sink) -> Result<()>) ->
 const BEGIN: &str = ".tscript-";
 const END: &str = ".tmp";
 
-/// Removes what killed programs have left of other targets, once in a folder for each program. Nobody holds the lock of
-/// such a file; whoever opens one at this moment sees, when it has the lock, that the file is gone, and makes another.
+/// Removes temporary files that killed programs have left for other targets, once in a folder for each program. Such
+/// a file is not locked; a program that opens one at this moment sees, when it has the lock, that the file is gone,
+/// and creates another.
 fn clear(folder: &Path, own: &Path) {
     static CLEARED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
     {
@@ -71,7 +72,7 @@ fn clear(folder: &Path, own: &Path) {
             continue;
         }
         let Ok(file) = existing(&path) else { continue };
-        // A file system without locks cannot say whether somebody writes.
+        // A file system without locks cannot show whether the file is in use.
         if file.try_lock().is_ok() && is_at(&file, &path) {
             let _ = fs::remove_file(&path);
         }
@@ -96,9 +97,9 @@ impl Temporary {
         let path = folder.join(format!("{BEGIN}{hash:016x}{END}"));
         loop {
             let file = open(&path)?;
-            // Another one that writes the same target comes first. A file system without locks has to do without.
+            // Another writer of the same target is first. On a file system without locks this check is skipped.
             let _ = file.lock();
-            // Whoever had the lock has renamed the file, perhaps: it is the target then.
+            // The previous holder of the lock may have renamed the file: it is the target then.
             if is_at(&file, &path) {
                 let temporary = Temporary { file, path, is_settled: false };
                 temporary.file.set_len(0)?;
@@ -127,7 +128,7 @@ impl Drop for Temporary {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    // The reason alone: the temporary file's name tells the user nothing.
+    // Only the reason: the temporary file's name does not help the user.
     options().create(true).open(path).map_err(|error| io::Error::from(error.kind()))
 }
 
@@ -141,8 +142,8 @@ fn options() -> fs::OpenOptions {
     #[cfg(unix)]
     {
         use std::os::unix::fs::OpenOptionsExt;
-        // As any new file: the process's mask takes away what it takes away. A link that somebody put there is refused,
-        // and nobody waits for the other end of a pipe.
+        // As any new file: the process's umask applies. A link at this path is refused, and opening a pipe does not
+        // block.
         options.mode(0o666).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
     }
     options
@@ -181,7 +182,7 @@ mod tests {
         names
     }
 
-    /// What a program that was killed has left is taken over, whatever its length.
+    /// A file that a killed program has left is taken over, whatever its length.
     #[test]
     fn a_half_written_file_is_taken_over() {
         let folder = tempfile::tempdir().expect("a folder");
@@ -196,9 +197,9 @@ mod tests {
         assert_eq!((names(folder.path()).len(), fs::read_to_string(&path).expect("text").as_str()), (1, "short"));
     }
 
-    /// What was left of other targets goes; who writes keeps its file, and nothing else is touched.
+    /// Leftovers of other targets are removed; files in use and other files are kept.
     #[test]
-    fn what_killed_programs_left_of_other_targets_goes() {
+    fn leftovers_of_other_targets_are_removed() {
         let folder = tempfile::tempdir().expect("a folder");
         let at = |name: &str| folder.path().join(name);
         let kept = [".tscript-00000000000000zz.tmp", ".tscript-1.tmp", "x.tmp", ".tscript-0123456789abcdef.npy"];
@@ -209,10 +210,10 @@ mod tests {
         let live = Temporary::beside(folder.path(), &at("other.npy")).expect("a file");
         write(&at("x.txt"), "text").expect("written");
         let live_name = live.path.file_name().expect("a name").to_string_lossy().into_owned();
-        let mut wanted = kept.map(str::to_string).to_vec();
-        wanted.extend([live_name, ".tscript-aaaaaaaaaaaaaaaa.tmp".to_string(), "x.txt".to_string()]);
-        wanted.sort();
-        assert_eq!(names(folder.path()), wanted);
+        let mut expected = kept.map(str::to_string).to_vec();
+        expected.extend([live_name, ".tscript-aaaaaaaaaaaaaaaa.tmp".to_string(), "x.txt".to_string()]);
+        expected.sort();
+        assert_eq!(names(folder.path()), expected);
         drop(live);
     }
 

@@ -37,11 +37,11 @@ pub struct KernelCall {
     pub inputs: SmallVec<[Tensor; 4]>,
     pub attrs: Attrs,
     pub outputs: SmallVec<[OutSpec; 2]>,
-    /// How many random values it draws.
+    /// How many random values it needs.
     pub draws: u64,
-    /// Where it runs when it has no inputs.
+    /// The device if it has no inputs.
     pub device: Option<DeviceId>,
-    /// The one output may be the first input: the in-place form then touches only what changes.
+    /// The single output may alias the first input: the in-place form then writes only what changes.
     pub writes_input: bool,
 }
 
@@ -117,8 +117,8 @@ pub trait Emit {
     fn apply_inplace(&mut self, op: &'static Op, args: Args) -> Result<Tensor>;
     /// Queues one kernel. Not differentiated.
     fn kernel(&mut self, call: KernelCall) -> Result<Vec<Tensor>>;
-    /// Runs a formula for each member of lists of one length (or of one tensor that all members share, or empty, where
-    /// it does not look), in place. Not differentiated.
+    /// Runs a formula in place for each member of lists of equal length (a list may also have one tensor that all
+    /// members share, or be empty if it is not used). Not differentiated.
     fn each(&mut self, lists: &[&[Tensor]], formula: &mut dyn FnMut(&Formula)) -> Result<()>;
     /// A new tensor filled element-wise from a source.
     fn source(&mut self, source: Source, shape: &[usize], dtype: DType, device: DeviceId) -> Result<Tensor>;
@@ -130,21 +130,21 @@ pub trait Emit {
     fn alias(&mut self, tensor: &Tensor, layout: Layout) -> Tensor;
     /// The same tensor outside the gradient graph.
     fn detach(&mut self, tensor: &Tensor) -> Tensor;
-    /// Views that one operation made: none of them can be changed in place where gradients are recorded.
+    /// Views that one operation returned: none of them can be changed in place while gradients are recorded.
     fn made_together(&mut self, views: &[Tensor]);
-    /// Parts that pass for tensors of their own in the gradient graph: writing into one is none of the others' business.
+    /// Parts that count as independent tensors in the gradient graph: a write to one does not affect the others.
     fn made_apart(&mut self, views: &[Tensor]);
-    /// Gives `x` itself the layout, and the place in the gradient graph, of `y`, a view of it.
+    /// Gives `x` itself the layout of `y`, a view of it, and its place in the gradient graph.
     fn relayout(&mut self, x: &Tensor, y: &Tensor) -> Result<()>;
-    /// Fails if the host has no room for a list of so many bytes.
+    /// Fails if the host has no memory for a list of so many bytes.
     fn host_room(&self, bytes: usize) -> Result<()>;
     /// All elements, row-major. Waits.
     fn read(&mut self, tensor: &Tensor) -> Result<Vec<Scalar>>;
     fn default_float(&self) -> DType;
     fn default_device(&self) -> DeviceId;
-    /// Takes counters for `n` random values: seed and first counter.
+    /// Reserves counters for `n` random values: seed and first counter.
     fn draw(&mut self, n: u64) -> (u64, u64);
-    /// Are gradients being recorded?
+    /// Whether gradients are recorded.
     fn grad_enabled(&self) -> bool;
 }
 
@@ -200,7 +200,7 @@ impl dyn Emit + '_ {
             .map(|dim| dim as i64)
             .collect();
         if dims.len() == lead && !dims.is_empty() {
-            // Only dims in front go: nothing is left to reshape.
+            // Only leading dims are removed: no reshape is needed.
             return self.call(&crate::op::rows::reduction::reduce::SUM, args![x, dims.as_slice(), false]);
         }
         let summed = if dims.is_empty() {
@@ -220,30 +220,30 @@ impl dyn Emit + '_ {
     }
 }
 
-/// What a gradient rule is given.
+/// The input of a gradient rule.
 pub struct Backward<'a> {
     pub op: &'static Op,
-    /// One gradient for each result; none where none arrived.
+    /// One gradient for each result; none if none arrived.
     pub grads: &'a [Option<Tensor>],
     pub args: &'a Args,
     pub inputs: &'a [Option<Meta>],
     pub outputs: &'a [Meta],
     pub tensors: &'a [Option<Tensor>],
-    /// Is a gradient wanted for this slot?
+    /// Whether a gradient for this slot is needed.
     pub needs: &'a [bool],
 }
 
 impl Backward<'_> {
-    /// The gradient of the first result. The engine calls a rule only when some gradient arrived, and
-    /// fills in zeros for rows with one result.
+    /// The gradient of the first result. The engine calls a rule only if some gradient arrived, and passes zeros for
+    /// rows with one result.
     pub fn g(&self) -> &Tensor {
         self.grads[0].as_ref().expect("a row with one result has its gradient")
     }
 
     fn kept(&self, save: Save) -> &Tensor {
         let at = self.op.saves.iter().position(|s| match (*s, save) {
-            (Save::For(at, _), Save::In(wanted)) => at == wanted,
-            (have, wanted) => have == wanted,
+            (Save::For(at, _), Save::In(expected)) => at == expected,
+            (have, expected) => have == expected,
         });
         at.and_then(|at| self.tensors[at].as_ref()).expect("a rule reads only what its row saves")
     }
@@ -268,7 +268,7 @@ impl Backward<'_> {
         self.kept(Save::Out(n))
     }
 
-    /// The saved argument, or the number that stood in its place.
+    /// The saved argument, or the number that was passed instead.
     pub fn operand(&self, at: usize) -> Arg {
         match self.args.get(at) {
             Arg::Taken => Arg::Tensor(self.saved(at).clone()),
@@ -276,22 +276,22 @@ impl Backward<'_> {
         }
     }
 
-    /// The saved argument, if a tensor was given.
+    /// The saved argument, if a tensor was passed.
     pub fn opt_input(&self, at: usize) -> Option<&Tensor> {
         matches!(self.args.get(at), Arg::Taken).then(|| self.saved(at))
     }
 
-    /// The slot of an argument. Not: of what stands behind a list of tensors, which has a slot for each.
+    /// The slot of an argument. Not: of arguments after a list of tensors, which has a slot for each.
     fn slot(&self, at: usize) -> usize {
         self.op.params[..at].iter().filter(|param| param.kind.takes_tensor()).count()
     }
 
-    /// Is a gradient wanted for this argument?
+    /// Whether a gradient for this argument is needed.
     pub fn needs(&self, at: usize) -> bool {
         self.needs_slot(self.slot(at))
     }
 
-    /// Is a gradient wanted for this slot?
+    /// Whether a gradient for this slot is needed.
     pub fn needs_slot(&self, slot: usize) -> bool {
         self.needs.get(slot).copied().unwrap_or(false)
     }

@@ -1,8 +1,7 @@
 //! Expressions over tensors, as gradient rules and compositions write them: `-g * result * result`.
 //!
-//! Each operator applies a row at once. An expression is a number into the sheet of one calculation, so that it is
-//! copied and not borrowed; the first error is kept there, nothing is applied after it, and whoever takes the result
-//! gets it.
+//! Each operator applies a row at once. An expression is an index into the sheet of one calculation, so that it is
+//! `Copy`; the first error is kept in the sheet, nothing is applied after it, and reading the result returns it.
 
 use super::args::{Arg, Args};
 use super::emit::{Backward, Emit};
@@ -26,7 +25,7 @@ use crate::fail;
 use smallvec::{SmallVec, smallvec};
 use std::cell::RefCell;
 
-/// One calculation: what it has made so far.
+/// One calculation: its values so far.
 struct Sheet<'e> {
     emit: RefCell<&'e mut dyn Emit>,
     backward: Option<&'e Backward<'e>>,
@@ -49,7 +48,7 @@ enum Term {
     Made(usize),
     /// The gradient that arrived.
     Gradient,
-    /// A saved argument, or the number that stood in its place.
+    /// A saved argument, or the number that was passed instead.
     Argument(usize),
     /// A saved result.
     Result(usize),
@@ -110,7 +109,7 @@ impl<'e> Sheet<'e> {
         Sheet { emit: RefCell::new(emit), backward, made: RefCell::default(), failed: RefCell::default() }
     }
 
-    /// What was made, or what went wrong.
+    /// The value, or the error.
     fn enter(&self, made: Result<Tensor>) -> Term {
         match made {
             Ok(tensor) => self.keep(tensor),
@@ -140,7 +139,7 @@ pub struct Expr<'c> {
     term: Term,
 }
 
-/// The other side of an operator.
+/// The other operand of an operator.
 pub enum Operand<'c> {
     Expr(Expr<'c>),
     Arg(Arg),
@@ -186,12 +185,12 @@ impl<'c> Expr<'c> {
         Expr { term: self.sheet.apply(op, args), ..self }
     }
 
-    /// As a tensor, for what is no expression.
+    /// As a tensor, for code that does not use expressions.
     pub fn tensor(self) -> Result<Tensor> {
         as_tensor(self.arg())
     }
 
-    /// What a function of tensors makes of this one. It works on no expression meanwhile.
+    /// The result of a function of tensors. The function must not use expressions.
     pub fn then(self, work: impl FnOnce(&mut dyn Emit, &Tensor) -> Result<Tensor>) -> Expr<'c> {
         Expr { term: make(self.sheet, |e| work(e, &self.tensor()?)), ..self }
     }
@@ -211,24 +210,24 @@ impl<'c> Expr<'c> {
         self.apply(op, Args(smallvec![first.into().arg(), self.arg()]))
     }
 
-    /// A row with these arguments behind this one.
+    /// A row with this as its first argument and further ones.
     pub fn call(self, op: &'static Op, rest: Args) -> Expr<'c> {
         let mut args = Args(smallvec![self.arg()]);
         args.0.extend(rest.0);
         self.apply(op, args)
     }
 
-    /// This condition's choice of two values.
+    /// Selects one of two values by this condition.
     pub fn choose(self, yes: impl Into<Operand<'c>>, no: impl Into<Operand<'c>>) -> Expr<'c> {
         self.apply(&WHERE, Args(smallvec![self.arg(), yes.into().arg(), no.into().arg()]))
     }
 
-    /// 0 where a condition holds.
+    /// 0 where a condition is true.
     pub fn zero_where(self, condition: Expr<'c>) -> Expr<'c> {
         condition.choose(0, self)
     }
 
-    /// 0 where a condition does not hold.
+    /// 0 where a condition is false.
     pub fn zero_unless(self, condition: Expr<'c>) -> Expr<'c> {
         condition.choose(self, 0)
     }
@@ -277,17 +276,17 @@ impl<'c> Expr<'c> {
         self.call(&SUM, args![dim])
     }
 
-    /// The sum along a dimension, which stays, of size 1.
+    /// The sum along a dimension, which is kept with size 1.
     pub fn sum_keepdim(self, dim: i64) -> Expr<'c> {
         self.call(&SUM, args![dim, true])
     }
 
-    /// From an index of a dimension to before another.
+    /// A range of a dimension.
     pub fn slice(self, dim: i64, from: usize, to: usize) -> Expr<'c> {
         self.call(&SLICE, args![dim, from, to, 1])
     }
 
-    /// This and another, one behind the other along a dimension.
+    /// Concatenates this and another along a dimension.
     pub fn cat(self, other: Expr<'c>, dim: i64) -> Expr<'c> {
         self.then_with(other, |e, x, y| e.call(&CAT, args![vec![x.clone(), y.clone()], dim]))
     }
@@ -352,7 +351,7 @@ impl<'c> std::ops::Neg for Expr<'c> {
     }
 }
 
-/// Where a composition takes its operands from.
+/// The operands of a composition.
 #[derive(Clone, Copy)]
 pub struct Calc<'c>(&'c (dyn Calculate + 'c));
 
@@ -361,7 +360,7 @@ impl<'c> Calc<'c> {
         Expr { sheet: self.0, term: self.0.keep(tensor.clone()) }
     }
 
-    /// A row's one result.
+    /// The single result of a row.
     pub fn call(self, op: &'static Op, args: Args) -> Expr<'c> {
         Expr { sheet: self.0, term: self.0.apply(op, args) }
     }
@@ -388,7 +387,7 @@ pub fn compute_all<const N: usize>(
     }
 }
 
-/// What a gradient is written in. Arguments and results are read where they are used: a row saves these.
+/// The environment of a gradient expression. Reading an argument or result here requires that the row saves it.
 #[derive(Clone, Copy)]
 pub struct Terms<'c> {
     /// The gradient that arrived.
@@ -415,7 +414,7 @@ impl<'c> Terms<'c> {
         Expr { term: Term::Argument(at), ..self.g }
     }
 
-    /// The gradient of a result of several, where one arrived.
+    /// The gradient of one of several results, if one arrived.
     pub fn grad(self, n: usize) -> Option<Expr<'c>> {
         let arrived = self.backward.grads[n].as_ref();
         arrived.map(|g| Expr { term: self.sheet.keep(g.clone()), ..self.g })
@@ -426,7 +425,7 @@ impl<'c> Terms<'c> {
         Expr { term: Term::Result(n), ..self.g }
     }
 
-    /// What a function of tensors makes. It works on no expression meanwhile.
+    /// The result of a function of tensors. The function must not use expressions.
     pub fn make(self, work: impl FnOnce(&mut dyn Emit) -> Result<Tensor>) -> Expr<'c> {
         Expr { term: make(self.sheet, work), ..self.g }
     }
@@ -449,7 +448,7 @@ impl<'c> Terms<'c> {
         self.backward.args.flag(at)
     }
 
-    /// An operand, where a number was given.
+    /// An operand, if it is a number.
     pub fn number(self, at: usize) -> Option<f64> {
         match self.backward.args.get(at) {
             Arg::Taken => None,
@@ -457,12 +456,12 @@ impl<'c> Terms<'c> {
         }
     }
 
-    /// The gradient of an argument, where it is wanted.
-    pub fn wanted(self, at: usize, gradient: impl FnOnce() -> Expr<'c>) -> Option<Expr<'c>> {
+    /// The gradient of an argument, computed only if it is needed.
+    pub fn if_needed(self, at: usize, gradient: impl FnOnce() -> Expr<'c>) -> Option<Expr<'c>> {
         self.backward.needs(at).then(gradient)
     }
 
-    /// Where there is no gradient, for this reason.
+    /// There is no gradient, for this reason.
     pub fn stop(self, reason: &str) -> Expr<'c> {
         Expr { term: self.sheet.fail(Diag::error(code::GRAD_STOP, reason)), ..self.g }
     }
@@ -471,7 +470,7 @@ impl<'c> Terms<'c> {
 /// The gradient of one operand.
 pub type Derivative = for<'c> fn(Terms<'c>) -> Expr<'c>;
 
-/// One gradient for each slot, made only where it is wanted.
+/// One gradient for each slot, computed only if it is needed.
 pub fn derivatives(e: &mut dyn Emit, v: &Backward<'_>, all: &[Derivative]) -> Result<Vec<Option<Tensor>>> {
     let sheet = Sheet::new(e, Some(v));
     let terms = Terms::new(&sheet, v);
@@ -481,7 +480,7 @@ pub fn derivatives(e: &mut dyn Emit, v: &Backward<'_>, all: &[Derivative]) -> Re
     all.iter().enumerate().map(one).collect()
 }
 
-/// As `derivatives`, of a rule that shares work between them.
+/// As `derivatives`, for a rule that shares work between slots.
 pub fn derive<const N: usize>(
     e: &mut dyn Emit,
     v: &Backward<'_>,

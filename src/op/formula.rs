@@ -1,5 +1,5 @@
-//! Element-wise arithmetic over the members of several lists, written down as one program: what a step of an optimizer
-//! is, for all its parameters. Knows dtypes and no shapes; who runs it decides over which memory.
+//! Element-wise arithmetic over the members of several lists, recorded as one program: a step of an optimizer for all
+//! its parameters. Knows dtypes and no shapes; the caller chooses the memory.
 //!
 //! Written with operators: `f.set(0, f.get(0) - f.get(1) * rate)`. Arithmetic is that of the rows: operands are promoted
 //! to a common dtype, and 16-bit floats are rounded after each operation.
@@ -12,7 +12,7 @@ use std::cell::RefCell;
 /// The program of one element. Operand `i` is the member of list `i`.
 pub struct Formula(RefCell<Written>);
 
-/// What a formula has become so far. Slots of views are numbered as they are met.
+/// The program so far. Slots of views are numbered in the order of their use.
 #[derive(Debug)]
 pub struct Written {
     pub instrs: Vec<Instr>,
@@ -22,18 +22,18 @@ pub struct Written {
     /// By slot: the operand behind it, and whether it is stored.
     pub slots: Vec<(usize, bool)>,
     dtypes: Vec<DType>,
-    /// By operand: what it holds now.
+    /// By operand: its current value.
     now: Vec<Option<Held>>,
 }
 
-/// A register, and the dtype of what it holds.
+/// A register, and the dtype of its value.
 #[derive(Clone, Copy, Debug)]
 struct Held {
     reg: Reg,
     dtype: DType,
 }
 
-/// A value of the element that is computed.
+/// A value of the current element.
 #[derive(Clone, Copy)]
 pub struct Value<'f> {
     formula: &'f Formula,
@@ -41,7 +41,7 @@ pub struct Value<'f> {
 }
 
 impl Formula {
-    /// With the dtype of each operand; floats all.
+    /// By operand, its dtype; all are floats.
     pub fn new(dtypes: &[DType]) -> Formula {
         Formula(RefCell::new(Written {
             instrs: Vec::new(),
@@ -61,13 +61,13 @@ impl Formula {
         Value { formula: self, held }
     }
 
-    /// What an operand holds now.
+    /// The current value of an operand.
     pub fn get(&self, operand: usize) -> Value<'_> {
         self.value(self.0.borrow_mut().get(operand))
     }
 
-    /// Makes an operand hold a value, and gives what it holds then. Invariant: once for each operand, since a program
-    /// stores to a place once.
+    /// Assigns a value to an operand, and returns the operand's new value. Invariant: once for each operand, since a
+    /// program stores to a location once.
     pub fn set(&self, operand: usize, value: Value<'_>) -> Value<'_> {
         self.value(self.0.borrow_mut().set(operand, value.held))
     }
@@ -136,7 +136,7 @@ impl Written {
         Held { reg: out, dtype: beside }
     }
 
-    /// A number beside a value of some dtype.
+    /// A number combined with a value of some dtype.
     fn number(&mut self, number: f64, dtype: DType) -> Held {
         let class = Class::of(dtype);
         let index = self.scalars.len() as u16;
@@ -166,7 +166,7 @@ impl Written {
     }
 }
 
-/// The other side of an operator.
+/// The other operand of an operator.
 pub enum Side<'f> {
     Value(Value<'f>),
     Number(f64),
@@ -185,7 +185,7 @@ impl From<f64> for Side<'_> {
 }
 
 impl<'f> Value<'f> {
-    /// What an operand of no dimensions holds, as a number beside this value: not rounded to 16 bits.
+    /// The value of an operand of no dimensions, as a number combined with this value: not rounded to 16 bits.
     pub fn number(self, operand: usize) -> Value<'f> {
         let held = self.formula.0.borrow_mut().number_of(operand, self.held.dtype);
         self.formula.value(held)

@@ -1,4 +1,4 @@
-//! Shapes and dtypes of results, judged at the call. Messages never name the operation: the binder does.
+//! Shapes and dtypes of results, checked at the call. Messages do not name the operation: the binder does.
 
 use super::args::{Arg, Args};
 use super::row::{Promote, ReduceType};
@@ -33,7 +33,7 @@ impl<'a> Operand<'a> {
     }
 }
 
-/// What an element-wise node computes.
+/// The dtypes of an element-wise node.
 pub struct MapPlan {
     /// dtype each operand is cast to.
     pub args: SmallVec<[DType; 4]>,
@@ -115,7 +115,7 @@ pub fn map(promote: Promote, operands: &[Operand<'_>], default: DType) -> Result
             let dtype = common();
             let refused = dtype.is_float() || (promote == Promote::IntsOnly && dtype == DType::Bool);
             if refused {
-                let diag = Diag::error(code::DTYPE, format!("integers are wanted, not {dtype}"));
+                let diag = Diag::error(code::DTYPE, format!("integers are expected, not {dtype}"));
                 return Err(match promote {
                     Promote::Bits => diag.help(
                         "`&`, `|` and `^` bind tighter than comparisons, as in Python: `(x > 1) & (x < 4)`; a power is `x ** 2`",
@@ -133,7 +133,7 @@ pub fn map(promote: Promote, operands: &[Operand<'_>], default: DType) -> Result
             });
             let dtype = result_type(&tensors.collect::<SmallVec<[Operand<'_>; 4]>>(), default);
             if !dtype.is_float() {
-                return Err(Diag::error(code::DTYPE, format!("a floating-point tensor is wanted, not {dtype}"))
+                return Err(Diag::error(code::DTYPE, format!("a floating-point tensor is expected, not {dtype}"))
                     .help("convert first, for example with `.float()`"));
             }
             all(dtype, dtype)

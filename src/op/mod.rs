@@ -2,6 +2,7 @@
 
 pub mod args;
 pub mod chapter;
+pub mod dry_run;
 pub mod emit;
 pub mod expr;
 pub mod formula;
@@ -9,7 +10,6 @@ pub mod infer;
 pub mod params;
 pub mod row;
 pub mod rows;
-pub mod shapes;
 pub mod signature;
 pub mod table;
 pub mod tensor;

@@ -1,7 +1,7 @@
-//! How the values of a call find the parameters of a row: by position, by name, sizes and tensors one by one. The one
-//! table of that: calls of a running script ask it, and so does whoever only reads the script.
+//! Binds the arguments of a call to the parameters of a row: by position, by keyword, sizes and tensors passed one by
+//! one. Used by calls of a running script and by `tscript check`.
 //!
-//! Knows neither values nor the interpreter; what a value is, the caller says.
+//! Independent of values and the interpreter; the caller classifies values.
 
 use super::row::{Default, Kind, Op, Param};
 use crate::base::code;
@@ -12,7 +12,7 @@ use crate::base::signature::{self, Literal, Rule, Signature};
 use crate::base::span::Origin;
 use crate::base::suggest::{keyword, nearest};
 
-/// What binding looks at in a value.
+/// The kind of a value, as binding needs it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Look {
     Tensor,
@@ -20,42 +20,42 @@ pub enum Look {
     Other,
 }
 
-/// The parameter that a keyword means: the one of that name, or of the name for which PyTorch takes it.
+/// The parameter that a keyword names: by its own name, or by a PyTorch alias.
 pub fn place(op: &Op, keyword: &str) -> Option<usize> {
     let named = |name: &str| op.params.iter().position(|param| param.name == name);
     named(keyword).or_else(|| named(signature::other_name(keyword)?))
 }
 
-/// Whether a row that makes a tensor takes `pin_memory`, which is no parameter of it.
+/// Whether a row that creates a tensor accepts `pin_memory`, which is not one of its parameters.
 pub fn makes(op: &Op) -> bool {
     op.params.iter().any(|param| param.name == "requires_grad")
 }
 
-/// The parameter of a position.
+/// The parameter at a position.
 pub fn at(op: &'static Op, position: usize) -> Option<&'static Param> {
     op.params.get(position).filter(|param| param.kind != Kind::Ignored)
 }
 
-/// The parameters that are taken by position.
+/// The number of positional parameters.
 pub fn positional(op: &Op) -> usize {
     op.params.iter().filter(|param| param.kind != Kind::Ignored).count()
 }
 
-/// Where sizes are given as separate numbers: `x.view(2, 3)`, `zeros(2, 3)`.
+/// The position at which sizes are passed as separate numbers: `x.view(2, 3)`, `zeros(2, 3)`.
 pub fn spread(op: &Op, given: usize, look: impl Fn(usize) -> Look) -> Option<usize> {
     let at = op.params.iter().position(|param| param.kind == Kind::Sizes)?;
     let numbers = (at..given).all(|index| look(index) == Look::Int);
     (given > at && numbers).then_some(at)
 }
 
-/// Where tensors are given one by one: `block_diag(a, b)`, `einsum("ij,jk", a, b)`.
+/// The position at which tensors are passed one by one: `block_diag(a, b)`, `einsum("ij,jk", a, b)`.
 pub fn several(op: &Op, given: usize, look: impl Fn(usize) -> Look) -> Option<usize> {
     let at = op.params.iter().position(|param| param.kind == Kind::Tensors)?;
     let last = op.params[at + 1..].iter().all(|param| matches!(param.kind, Kind::Str(_) | Kind::Ignored));
     (last && given > at + 1 && (at..given).all(|index| look(index) == Look::Tensor)).then_some(at)
 }
 
-/// `sum(input, dim: (), keepdim: false)`: what a row takes, in the one notation. Parameters without effect are left out.
+/// `sum(input, dim: (), keepdim: false)`: the signature of a row. Parameters without effect are omitted.
 pub fn signature(op: &Op) -> Signature {
     let written = |param: &Param| {
         let rule = match param.default {
@@ -88,7 +88,7 @@ pub fn missing(op: &Op, param: &Param) -> Box<Diag> {
         .help(format!("call it as `{}`", signature(op).text))
 }
 
-/// What is wrong with a value, as an argument of its parameter.
+/// Help for a wrong value of a parameter.
 #[cold]
 pub fn of_parameter(mut diag: Box<Diag>, name: &str) -> Box<Diag> {
     // `x.mean(0, 1)` means two dims.
@@ -99,12 +99,12 @@ pub fn of_parameter(mut diag: Box<Diag>, name: &str) -> Box<Diag> {
     diag
 }
 
-/// What to write where a tensor is wanted and a value of another kind stands.
-pub fn made_a_tensor(wanted: &str, given: &str) -> Option<&'static str> {
-    if wanted.starts_with("a dimension") && given.starts_with("a tensor") {
+/// Help for a value of another kind in place of a tensor.
+pub fn made_a_tensor(expected: &str, given: &str) -> Option<&'static str> {
+    if expected.starts_with("a dimension") && given.starts_with("a tensor") {
         return Some("several tensors stand in an array: `cat([x, y])`, `stack([x, y])`");
     }
-    (wanted.starts_with("a tensor") && given == "an array").then_some("an array becomes one by `tensor(..)`")
+    (expected.starts_with("a tensor") && given == "an array").then_some("an array becomes one by `tensor(..)`")
 }
 
 #[cold]
@@ -129,7 +129,7 @@ pub fn unknown_keyword(op: &Op, name: &str) -> Box<Diag> {
     }
 }
 
-/// One of a parameter's words.
+/// One of a parameter's choices.
 pub fn word(text: &str, choices: &'static [&'static str]) -> Result<&'static str> {
     if let Some(&choice) = choices.iter().find(|choice| **choice == text) {
         return Ok(choice);
@@ -142,7 +142,7 @@ pub fn word(text: &str, choices: &'static [&'static str]) -> Result<&'static str
     })
 }
 
-/// The dtype that a text names.
+/// The dtype with this name.
 pub fn dtype(text: &str) -> Result<DType> {
     DType::parse(text).ok_or_else(|| {
         if matches!(text.split(':').next(), Some("mps" | "xpu" | "meta" | "gpu" | "tpu" | "xla" | "hip" | "rocm")) {
@@ -157,7 +157,7 @@ pub fn dtype(text: &str) -> Result<DType> {
     })
 }
 
-/// The device that a text names; whether there is one is not asked.
+/// The device with this name; does not check that it exists.
 pub fn device(text: &str) -> Result<DeviceSpec> {
     if let Some(spec) = DeviceSpec::parse(text) {
         return Ok(spec);
@@ -181,8 +181,8 @@ mod tests {
 
     #[test]
     fn keywords_have_pytorchs_other_names() {
-        for (keyword, wanted) in [("dim", Some("dim")), ("axis", Some("dim")), ("keepdims", Some("keepdim"))] {
-            assert_eq!(place(&reduce::SUM, keyword).map(|at| reduce::SUM.params[at].name), wanted);
+        for (keyword, expected) in [("dim", Some("dim")), ("axis", Some("dim")), ("keepdims", Some("keepdim"))] {
+            assert_eq!(place(&reduce::SUM, keyword).map(|at| reduce::SUM.params[at].name), expected);
         }
         assert_eq!(place(&reduce::SUM, "axes"), None);
         assert_eq!(place(&create::ZEROS, "axis"), None, "a row without the parameter has no other name for it");

@@ -25,26 +25,26 @@ pub struct Op {
     /// What `grad` may read.
     pub saves: &'static [Save],
     pub grad: Grad,
-    /// Piecewise linear: where the gradient is differentiated again, the operands' share is zero and known. Without it
-    /// a gradient that uses no operand has no gradient itself, which is an error to ask for (as in PyTorch, by row).
-    pub straight: bool,
+    /// Piecewise linear: in gradients of gradients the operands' share is zero. Without it a gradient that does not
+    /// use an operand has no gradient itself, and requesting it is an error (as in PyTorch, by row).
+    pub piecewise_linear: bool,
     /// Has a form `name_` that writes into its first operand.
     pub inplace: bool,
-    /// How the in-place form writes a tensor of which several elements share one place in memory (`expand`): of all
-    /// that is written to one place, anything or the last stays. Without it such a tensor is refused.
+    /// How the in-place form writes a tensor with several elements at one location in memory (`expand`): of the
+    /// values for one location any, or the last, remains. Without it such a tensor is refused.
     pub expanded: Option<ExpandedRule>,
-    /// An optimizer's step, or an update of running statistics: changes nothing while a fault before it is untold on its
+    /// An optimizer's step, or an update of running statistics: changes nothing while a fault before it is unreported on its
     /// device, or an operand is poisoned. Results of its own would be unset then: it has none.
     pub guarded: bool,
-    /// Its result holds whatever was in memory.
+    /// Its result is uninitialized memory.
     pub leaves_unset: bool,
     /// The operator that stands for it in scripts; unary when the row has one parameter.
     pub operator: &'static str,
     /// May be called as a function, as a method, or both.
     pub call: CallForm,
-    /// The parameter that stands before the dot where it is called as a method.
+    /// The parameter that is the receiver if it is called as a method.
     pub receiver: usize,
-    /// The script gets the one result, a `bool` of no dimensions, as a plain bool (which waits).
+    /// The script gets the single result, a `bool` of no dimensions, as a plain bool (which waits).
     pub truth: bool,
     /// What the script gets.
     pub results: Returns,
@@ -62,7 +62,7 @@ impl Op {
         lower: Lower::Unset,
         saves: &[],
         grad: Grad::Unset,
-        straight: false,
+        piecewise_linear: false,
         inplace: false,
         expanded: None,
         guarded: false,
@@ -85,25 +85,25 @@ impl std::fmt::Debug for Op {
     }
 }
 
-/// What the script gets of a call's results.
+/// How a call's results are returned to the script.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Returns {
     /// The tensor.
     One,
-    /// An array, even of one.
+    /// An array, even of one result.
     List,
-    /// An array when this flag is set, else the tensor.
+    /// An array if this flag is set, otherwise the tensor.
     ListIf(&'static str),
-    /// An array when this argument is missing, else the tensor.
+    /// An array if this argument is missing, otherwise the tensor.
     ListWithout(&'static str),
-    /// A map with these names; of one result, which some arguments ask for (`max(x)`), the tensor.
+    /// A map with these names; the tensor if there is one result, as for `max(x)`.
     Named(&'static [&'static str]),
-    /// A map with the first result by the first name, and an array of the others by the second.
+    /// A map with the first result under the first name, and an array of the others under the second.
     NamedRest(&'static str, &'static str),
 }
 
 impl Returns {
-    /// Whether there are several.
+    /// Whether there are several results.
     pub fn has_names(self) -> bool {
         matches!(self, Returns::Named(_) | Returns::NamedRest(..))
     }
@@ -118,7 +118,7 @@ pub enum CallForm {
     Method,
     /// Only `x.copy_(y)`.
     InPlace,
-    /// Only reached from other rows (gradient pieces).
+    /// Only called by other rows (parts of gradients).
     Internal,
 }
 
@@ -142,7 +142,7 @@ impl Param {
     }
 }
 
-/// What a parameter takes.
+/// The type of a parameter.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Kind {
     Tensor,
@@ -154,7 +154,7 @@ pub enum Kind {
     OptTensors,
     Int,
     Float,
-    /// A number that keeps its kind (int, float, bool).
+    /// A number that keeps its type (int, float, bool).
     Number,
     Bool,
     /// One dimension, possibly negative.
@@ -165,7 +165,7 @@ pub enum Kind {
     Sizes,
     /// An integer or an array of integers.
     Ints,
-    /// As `Ints`, but an integer stays one: the number of pieces, not a list of one place.
+    /// As `Ints`, but an integer stays one: the number of pieces, not a list with one position.
     IntOrInts,
     /// An integer, or two arrays of dims of one length, kept one after the other.
     Axes,
@@ -189,7 +189,7 @@ pub enum Kind {
     Text,
     DType,
     Device,
-    /// Keyword only: accepted for PyTorch's sake, with no meaning here.
+    /// Keyword only: accepted for compatibility with PyTorch, without effect.
     Ignored,
 }
 
@@ -251,15 +251,15 @@ pub enum Lower {
     },
     /// Another layout over the same buffer.
     View(fn(&Args) -> Result<Layout>),
-    /// One kernel; the rule checks, and says what it reads and makes.
+    /// One kernel; the rule checks the arguments, and gives its inputs and outputs.
     Kernel(fn(&mut dyn Emit, &Args) -> Result<KernelCall>),
-    /// Several nodes with one gradient rule of its own (nothing inside is differentiated).
+    /// Several nodes with one gradient rule (nothing inside is differentiated).
     Steps(fn(&mut dyn Emit, &Args) -> Result<Vec<Tensor>>),
     /// Written in terms of other rows; gradients come with it.
     Compose(fn(&mut dyn Emit, &Args) -> Result<Vec<Tensor>>),
 }
 
-/// dtypes of a `Map`: what operands are cast to, and what comes out.
+/// dtypes of a `Map`: what operands are cast to, and the result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Promote {
     /// PyTorch's result type, computed and returned (`add`); `bool` too.
@@ -270,8 +270,8 @@ pub enum Promote {
     Difference,
     /// As `Same`, but integers become the default float type (`exp`).
     Float,
-    /// As `Same`, `NoBool` and `Float`, for products and quotients: a wider 0-dimensional operand beside 16-bit floats
-    /// is not rounded to them, as numbers are not. `half / tensor(65536.0)` would divide by infinity.
+    /// As `Same`, `NoBool` and `Float`, for products and quotients: a wider 0-dimensional operand is not rounded to
+    /// the 16-bit float dtype of the others, as numbers are not. `half / tensor(65536.0)` would divide by infinity.
     Scaled,
     ScaledNoBool,
     ScaledFloat,
@@ -313,8 +313,8 @@ pub enum ReduceType {
 pub enum Save {
     In(usize),
     Out(usize),
-    /// The argument at the first position, kept only when the gradient of the second is wanted: `x * y` keeps `x` for
-    /// the sake of `y` alone.
+    /// The argument at the first position, saved only if the gradient of the second is needed: `x * y` saves `x` for
+    /// `y` only.
     For(usize, usize),
 }
 
@@ -328,20 +328,21 @@ impl Save {
 /// Writes into an expanded tensor, argument 0.
 pub type ExpandedRule = fn(&mut dyn Emit, &Args) -> Result<()>;
 
-/// One gradient for each parameter that takes a tensor or a number in its place (one for each element of a
-/// tensor list), in order; missing trailing ones are none. The engine sums over broadcast dims and casts.
+/// One gradient for each parameter that takes a tensor or a number in its place (one for each element of a tensor
+/// list), in order; trailing ones may be missing. The engine sums over broadcast dims and casts.
 pub type GradRule = fn(&mut dyn Emit, &Backward<'_>) -> Result<Vec<Option<Tensor>>>;
 
 pub enum Grad {
     /// One expression for each slot: `|t| -t.g * t.result * t.result`.
     Of(&'static [Derivative]),
     Rule(GradRule),
-    /// Of a view that shows each element of its tensor at most once: zeros with the gradient at the view's place. The
-    /// layout that the view of a layout has. What arrives for other views of the tensor is added where it belongs.
+    /// For a view that shows each element of its tensor at most once: zeros with the gradient at the view's position.
+    /// The function maps the tensor's layout to the view's. Gradients of other views of the tensor are added in the
+    /// same buffer.
     Window(fn(&Layout, &Args) -> Result<Layout>),
-    /// Comes with the composition.
+    /// Follows from the composition.
     Composed,
-    /// Stops here, for this reason, which the user is told only when a gradient is asked for.
+    /// There is no gradient, for this reason, which is reported when a gradient is requested.
     Stop(&'static str),
     Unset,
 }

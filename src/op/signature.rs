@@ -1,5 +1,5 @@
-//! Lists of parameters, written as signatures: the one place that says their order, names, kinds and defaults. Rules
-//! read arguments by these names, and a name that the list has not does not compile.
+//! Lists of parameters, written as signatures: the only place that defines their order, names, kinds and defaults.
+//! Rules read arguments by these names; an unknown name does not compile.
 
 use super::row::{Default, Param};
 
@@ -34,7 +34,7 @@ macro_rules! signature {
     (@default $kind:ident $value:tt) => { Default::Int($value) };
 }
 
-/// Where a list has a name. Fails to compile when it has not.
+/// The position of a name in a list. Fails to compile if it is missing.
 pub const fn position(params: &[Param], name: &str) -> usize {
     let mut at = 0;
     while at < params.len() {
@@ -89,7 +89,7 @@ mod tests {
         assert_eq!((sample::input, sample::eps, sample::out), (0, 3, 7));
         assert_eq!(sample::PARAMS[sample::mode].kind, Kind::Str(&["sum", "mean"]));
         let defaults: Vec<Default> = sample::PARAMS.iter().map(|param| param.default).collect();
-        let wanted = [
+        let expected = [
             Default::Required,
             Default::Int(-1),
             Default::Str("mean"),
@@ -99,6 +99,6 @@ mod tests {
             Default::Bool(true),
             Default::None,
         ];
-        assert_eq!(defaults, wanted);
+        assert_eq!(defaults, expected);
     }
 }

@@ -11,13 +11,13 @@ pub fn all() -> impl Iterator<Item = &'static Op> {
     rows::FAMILIES.iter().flat_map(|(_, family)| family.iter().copied())
 }
 
-/// What a script writes for the form of a row that changes its first operand: `add_`.
+/// The name of a row's in-place form in scripts: `add_`.
 pub fn inplace_name(op: &'static Op) -> &'static str {
     static NAMES: OnceLock<ByNumber<usize, &'static str>> = OnceLock::new();
-    // Rows are statics: their addresses tell them apart, and cost less to look up than their names.
+    // Rows are statics: their addresses identify them, and are faster to look up than their names.
     let number = |op: &'static Op| std::ptr::from_ref(op).addr();
     let names = NAMES.get_or_init(|| {
-        // Bound: leaked once a row that has such a form, for the whole process.
+        // Bound: leaked once for each row that has such a form, for the whole process.
         all()
             .filter(|op| op.inplace)
             .map(|op| (number(op), &*Box::leak(format!("{}_", op.name).into_boxed_str())))
@@ -26,8 +26,8 @@ pub fn inplace_name(op: &'static Op) -> &'static str {
     names.get(&number(op)).copied().unwrap_or(op.name)
 }
 
-/// The row that a call by `name` or of the method `name` means, and whether it is the form `name_` that writes in place.
-/// Two rows may share a name, one of them for that form alone.
+/// The row that a call by `name` or of the method `name` means, and whether it is the in-place form `name_`. Two rows
+/// may share a name, one of them for that form only.
 pub fn called(name: &str) -> Option<(&'static Op, bool)> {
     type Index = HashMap<&'static str, &'static Op>;
     static INDEX: OnceLock<(Index, Index)> = OnceLock::new();
@@ -49,7 +49,7 @@ pub fn called(name: &str) -> Option<(&'static Op, bool)> {
     plain.get(name).map(|&op| (op, false)).or_else(written)
 }
 
-/// The row that a script means by `name` (aliases included).
+/// The row with this name in scripts (aliases included).
 pub fn find(name: &str) -> Option<&'static Op> {
     static INDEX: OnceLock<HashMap<&'static str, &'static Op>> = OnceLock::new();
     let index = INDEX.get_or_init(|| {

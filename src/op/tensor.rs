@@ -1,5 +1,5 @@
-//! What an operation's operand is: a buffer seen through a layout with a dtype, and its place in the
-//! gradient graph. Plain data with counters; algorithms over it live in `sched/` and `tensor/`.
+//! The operands of operations: a buffer seen through a layout with a dtype, and its place in the gradient graph.
+//! Plain data with counters; algorithms are in `sched/` and `tensor/`.
 
 use super::args::Args;
 use super::row::Op;
@@ -15,12 +15,12 @@ use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Where a buffer's memory goes when the last handle is gone; implemented by the runtime.
+/// Where a buffer's memory is freed when the last handle is dropped; implemented by the runtime.
 pub trait Home: Send + Sync {
     fn release(&self, buffer: &Buffer);
 }
 
-/// Identity of a piece of memory on one device; it has memory or not yet.
+/// Identity of memory on one device; the memory may not be allocated yet.
 pub struct Buffer {
     pub id: u64,
     pub device: DeviceId,
@@ -33,27 +33,27 @@ pub struct Buffer {
     pub block: AtomicU64,
     /// Tensor handles and saved operands, not nodes: a pending buffer with none needs no memory.
     pub handles: AtomicU32,
-    /// Raised when a write is recorded: tells whether the contents are still the same.
+    /// Incremented when a write is recorded: shows whether the contents are still the same.
     pub version: AtomicU32,
-    /// Writes of `version` that the gradient graph does not see: those through `x.data`.
+    /// Writes counted in `version` that the gradient graph does not see: those through `x.data`.
     pub aside: AtomicU32,
-    /// `View::version` when the operation that made the buffer ended: what scripts see as version 0.
+    /// `View::version` when the operation that created the buffer ended: what scripts see as version 0.
     pub born: AtomicU32,
-    /// Packed origin of the last recorded write: who made a saved operand stale.
+    /// Packed origin of the last recorded write, for the message about a stale saved operand.
     pub writer: AtomicU64,
-    /// 1 + slot of the window that holds a node that touches this buffer, or 0.
+    /// 1 + slot of the window that holds a node that uses this buffer, or 0.
     pub pending: AtomicU32,
-    /// Scratch of the planner: index of this buffer in the window at hand.
-    pub mark: AtomicU32,
-    /// Which work wrote it last, in the scheduler's words.
+    /// Temporary of the planner: index of this buffer in the current window.
+    pub window_index: AtomicU32,
+    /// The work that wrote it last, encoded by the scheduler.
     pub wrote: AtomicU64,
-    /// Slot of the stream that the memory was taken for.
+    /// Slot of the stream for which the memory was allocated.
     pub stream: AtomicU32,
     /// Host memory: copies between devices that still read or write it.
     pub in_flight: AtomicU32,
     /// The faults that reached parts of this memory, until these are overwritten.
     pub poison: Mutex<Vec<Poison>>,
-    /// What the race detector knows about it.
+    /// The race detector's records of it.
     pub touches: Keyed<Touches>,
 }
 
@@ -62,12 +62,12 @@ pub struct Poison {
     pub layout: Layout,
     pub elem_bytes: usize,
     pub fault: Arc<Diag>,
-    /// Faults ascend in the order in which the work was queued; the earliest is told.
+    /// Faults ascend by queue number; the earliest one is reported.
     pub order: u64,
 }
 
 impl Buffer {
-    /// One without memory, for the host's stream, that nobody has written or touched.
+    /// A buffer without memory, for the host's stream, that has not been used.
     pub fn new(id: u64, home: Arc<dyn Home>, device: DeviceId, size_bytes: usize, pinned: bool) -> Buffer {
         Buffer {
             id,
@@ -84,7 +84,7 @@ impl Buffer {
             writer: AtomicU64::new(0),
             wrote: AtomicU64::new(0),
             pending: AtomicU32::new(0),
-            mark: AtomicU32::new(0),
+            window_index: AtomicU32::new(0),
             stream: AtomicU32::new(0),
             in_flight: AtomicU32::new(0),
             poison: Mutex::new(Vec::new()),
@@ -96,13 +96,13 @@ impl Buffer {
         self.address.load(Ordering::Acquire) as *mut u8
     }
 
-    /// Notes who writes, for the message about a stale operand.
+    /// Records the writer, for the message about a stale operand.
     pub fn write_by(&self, origin: Origin) {
         raise(&self.version);
         self.writer.store((origin.user.0 as u64) << 32 | origin.inner.0 as u64, Ordering::Relaxed);
     }
 
-    /// Notes who made it, for reports about memory; not a write.
+    /// Records the creator, for reports about memory; not a write.
     pub fn owned_by(&self, origin: Origin) {
         self.writer.store((origin.user.0 as u64) << 32 | origin.inner.0 as u64, Ordering::Relaxed);
     }
@@ -121,7 +121,7 @@ impl Buffer {
     }
 }
 
-/// One more write. Only the thread that records writes: no other counts at the same time.
+/// Counts one more write. Only the recording thread writes: there are no concurrent counts.
 fn raise(count: &AtomicU32) {
     count.store(count.load(Ordering::Relaxed).wrapping_add(1), Ordering::Release);
 }
@@ -146,7 +146,7 @@ pub struct View {
     pub buffer: Arc<Buffer>,
     pub layout: Layout,
     pub dtype: DType,
-    covers: bool,
+    covers_buffer: bool,
     /// The count of writes of `x.data` and its views, which the gradient graph of `x` does not see. None: the
     /// buffer's own count.
     apart: Option<Arc<AtomicU32>>,
@@ -154,21 +154,21 @@ pub struct View {
 
 impl View {
     pub fn new(buffer: Arc<Buffer>, layout: Layout, dtype: DType) -> View {
-        let covers = covers(&buffer, &layout, dtype);
-        View { buffer, layout, dtype, covers, apart: None }
+        let covers_buffer = covers_buffer(&buffer, &layout, dtype);
+        View { buffer, layout, dtype, covers_buffer, apart: None }
     }
 
     /// Another layout over the same memory, whose writes count as this view's.
-    pub fn relaid(&self, layout: Layout) -> View {
+    pub fn with_layout(&self, layout: Layout) -> View {
         View { apart: self.apart.clone(), ..View::new(self.buffer.clone(), layout, self.dtype) }
     }
 
-    /// The same elements with a count of writes of their own, which begins at `version`.
+    /// The same elements with a separate count of writes, which begins at `version`.
     pub fn counted_apart(&self, version: u32) -> View {
         View { apart: Some(Arc::new(AtomicU32::new(version))), ..self.clone() }
     }
 
-    /// Notes a write through this view, and who writes.
+    /// Records a write through this view, and its origin.
     pub fn write_by(&self, origin: Origin) {
         self.buffer.write_by(origin);
         if let Some(count) = &self.apart {
@@ -193,7 +193,7 @@ impl View {
         }
     }
 
-    /// The operation that makes the buffer has ended.
+    /// The operation that creates the buffer has ended.
     pub fn made(&self) {
         self.buffer.born.store(self.version(), Ordering::Release);
     }
@@ -211,14 +211,14 @@ impl View {
         Meta { shape: Shape::from_slice(&self.layout.shape), dtype: self.dtype, device: self.buffer.device }
     }
 
-    /// Does this view cover every byte of its buffer?
-    pub fn covers(&self) -> bool {
-        // Known: it is asked for every operand of every operation on a GPU.
-        self.covers
+    /// Whether this view covers every byte of its buffer.
+    pub fn covers_buffer(&self) -> bool {
+        // Cached: it is needed for every operand of every operation on a GPU.
+        self.covers_buffer
     }
 }
 
-fn covers(buffer: &Buffer, layout: &Layout, dtype: DType) -> bool {
+fn covers_buffer(buffer: &Buffer, layout: &Layout, dtype: DType) -> bool {
     let (shape, strides): (&[usize], &[isize]) = (&layout.shape, &layout.strides);
     let mut elements = 1isize;
     for at in (0..shape.len().min(strides.len())).rev() {
@@ -254,7 +254,7 @@ impl Clone for Held {
 }
 
 impl Drop for Held {
-    /// The last handle gives the memory back, although records of queued work may still name the buffer.
+    /// The last handle frees the memory, although records of queued work may still name the buffer.
     fn drop(&mut self) {
         let buffer = &self.0.buffer;
         // Either this sees that no node is pending, or the flush that ends it sees that no handle is left.
@@ -275,21 +275,21 @@ pub struct Tensor(pub Arc<Cell>);
 /// The slot behind a handle.
 pub struct Cell {
     view: Mutex<Held>,
-    /// A `Tracked`: a copy of what `auto` says, for the fast path.
+    /// A `Tracked`: a copy of the state in `auto`, for the fast path.
     tracked: AtomicU8,
     pub auto: Mutex<Auto>,
-    /// The operation that made it.
+    /// The operation that created it.
     pub made: Origin,
 }
 
-/// Does a gradient flow to a tensor?
+/// Whether a gradient flows to a tensor.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Tracked {
     No,
     /// Part of a gradient graph, or a leaf that requires gradients.
     Yes,
-    /// A view without a place of its own in the graph: if it does to its base.
+    /// A view without a place of its own in the graph: yes if its base has one.
     AsBase,
 }
 
@@ -299,28 +299,28 @@ pub struct Auto {
     /// Set by the user, on a leaf.
     pub requires_grad: bool,
     pub retain_grad: bool,
-    /// For a view: what may be done with it.
+    /// For a view: the restrictions on in-place changes.
     pub made_as: MadeAs,
-    /// For a view: the version of its memory when `edge` was right. When that has changed, `edge` is taken from the
-    /// base anew (`history::refresh`).
+    /// For a view: the version of its memory for which `edge` is valid. After a change, `edge` is derived from the
+    /// base again (`history::refresh`).
     pub version: u32,
     pub grad: Option<Tensor>,
     /// The node and which of its outputs this is.
     pub edge: Option<(Arc<GradNode>, usize)>,
     /// For a leaf: a number below those of all nodes that lead to it; 0 before there are any.
     pub since: u64,
-    /// For a view: the tensor, itself no view, that owns the history of the memory.
+    /// For a view: the tensor (not a view) that owns the history of the memory.
     pub base: Option<Tensor>,
 }
 
-/// How a view was made, where that forbids in-place changes which the gradient graph would have to follow.
+/// How a view was created, if that forbids in-place changes which the gradient graph would have to follow.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub enum MadeAs {
     #[default]
     Usual,
-    /// One of several views that one operation made (`unbind`).
+    /// One of several views that one operation returned (`unbind`).
     OneOfSeveral,
-    /// While gradients were not recorded.
+    /// Created while gradients were not recorded.
     Unrecorded,
 }
 
@@ -329,7 +329,7 @@ impl Tensor {
         Tensor::of_held(Held::new(view), made)
     }
 
-    /// A handle that takes over another's count.
+    /// A handle that takes over another's reference count.
     pub fn of_held(held: Held, made: Origin) -> Tensor {
         Tensor(Arc::new(Cell {
             view: Mutex::new(held),
@@ -368,7 +368,7 @@ impl Tensor {
         self.0.view.lock().0.layout.numel()
     }
 
-    /// Does a gradient flow to this tensor?
+    /// Whether a gradient flows to this tensor.
     #[inline]
     pub fn requires_grad(&self) -> bool {
         let tracked = self.0.tracked.load(Ordering::Acquire);
@@ -378,7 +378,7 @@ impl Tensor {
         tracked == Tracked::Yes as u8
     }
 
-    /// To be called whenever `auto` changed.
+    /// Must be called whenever `auto` has changed.
     pub fn set_tracked(&self, tracked: Tracked) {
         self.0.tracked.store(tracked as u8, Ordering::Release);
     }
@@ -412,17 +412,17 @@ pub struct Saved {
     pub made: Origin,
 }
 
-/// How a saved operand is connected, for gradients of gradients.
+/// How a saved operand is connected, for second-order gradients.
 #[derive(Clone, Copy)]
 pub enum SavedEdge {
     None,
     /// As the operand in this gradient slot of the node that saves it.
     Input(usize),
-    /// It is output `n` of the very node that saves it.
+    /// It is output `n` of the node that saves it.
     Output(usize),
 }
 
-/// Shape, dtype and device of an operand, always known to a rule.
+/// Shape, dtype and device of an operand, always available to a rule.
 #[derive(Debug)]
 pub struct Meta {
     pub shape: Shape,
@@ -448,7 +448,7 @@ pub struct GradNode {
     pub op: &'static Op,
     /// Arguments with the tensors taken out.
     pub args: Args,
-    /// One for each gradient slot (see `row::GradRule`); none where a number stood.
+    /// One for each gradient slot (see `row::GradRule`); none for a number.
     pub inputs: SmallVec<[Option<Meta>; 2]>,
     pub outputs: SmallVec<[Meta; 1]>,
     pub edges: Edges,
@@ -459,17 +459,17 @@ pub struct GradNode {
     /// Slot of the stream that the operation was queued on.
     pub stream: u32,
     pub origin: Origin,
-    /// For an in-place change of a view: the base's history before, and where the view lies in it.
+    /// For an in-place change of a view: the base's history before it, and where the view lies in the base.
     pub slice: Option<SliceOf>,
-    /// Results that want to keep their gradient (`retain_grad`).
+    /// Results that keep their gradient (`retain_grad`).
     pub retained: OnceLock<Retained>,
 }
 
 /// Which results they are, and their handles.
 pub type Retained = Mutex<Vec<(usize, std::sync::Weak<Cell>)>>;
-/// One for each gradient slot; none where no gradient goes on.
+/// One for each gradient slot; none if no gradient flows on.
 pub type Edges = SmallVec<[Option<Edge>; 2]>;
-/// One for each entry of the row's `saves`; none for what was not there.
+/// One for each entry of the row's `saves`; none for missing arguments.
 pub type SavedList = SmallVec<[Option<Saved>; 2]>;
 
 /// PyTorch's CopySlices: an in-place operation on a part of a base.
@@ -482,7 +482,7 @@ pub struct SliceOf {
 }
 
 impl GradNode {
-    /// Where its gradients go. That of a part of a base which was written goes to the base.
+    /// Where its gradients go. The gradient of a written part of a base goes to the base.
     pub fn next(&self) -> impl Iterator<Item = &Edge> {
         let own = self.edges.iter().skip(self.slice.is_some() as usize);
         own.flatten().chain(self.slice.iter().filter_map(|slice| slice.base_edge.as_ref()))
@@ -490,7 +490,7 @@ impl GradNode {
 }
 
 impl Drop for GradNode {
-    /// A long chain is taken apart in a loop: recursion over a million nodes would overflow the stack.
+    /// A long chain is dropped in a loop: recursion over a million nodes would overflow the stack.
     fn drop(&mut self) {
         let mut stack: Vec<Arc<GradNode>> = Vec::new();
         let take = |node: &mut GradNode, stack: &mut Vec<Arc<GradNode>>| {

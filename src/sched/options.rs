@@ -1,4 +1,4 @@
-//! How a session runs: what its host program or command line chose.
+//! Options of a session, from its host program or command line.
 
 use crate::base::device_id::DeviceId;
 use crate::base::limits::WINDOW_NODES;
@@ -6,19 +6,19 @@ use crate::device::planned_fault::PlannedFault;
 use crate::device::stop::Stop;
 use std::sync::Arc;
 
-/// What becomes of an access that nothing orders after a conflicting one.
+/// What happens at an access that is not ordered after a conflicting one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Races {
     /// The operation is refused.
     Error,
-    /// It is told once for each pair of lines, and the script goes on.
+    /// Reported once for each pair of lines; the script goes on.
     #[default]
     Warn,
-    /// Nobody looks.
+    /// Not checked.
     Off,
 }
 
-/// How exact products of f32 matrices are on GPUs: PyTorch's three words.
+/// Precision of products of f32 matrices on GPUs: PyTorch's three names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum MatmulPrecision {
     /// In f32 throughout.
@@ -26,7 +26,7 @@ pub enum MatmulPrecision {
     Highest,
     /// Factors may be rounded to TF32 (10 bits of fraction); sums are in f32.
     High,
-    /// The same here: no shorter type is taken.
+    /// The same as `High`: no shorter type is used.
     Medium,
 }
 
@@ -53,7 +53,7 @@ pub struct Simulation {
     pub faults: Vec<PlannedFault>,
 }
 
-/// Memory of a simulated device unless it is stated; pages cost nothing until they are written.
+/// Memory of a simulated device by default; pages cost nothing until they are written.
 pub const SIMULATED_BYTES: usize = 16 << 30;
 
 /// How a session runs.
@@ -61,9 +61,9 @@ pub const SIMULATED_BYTES: usize = 16 << 30;
 pub struct Options {
     /// Each operation runs to its end before the next.
     pub blocking: bool,
-    /// Report the first operation that makes NaN or infinity; each is looked at before the next.
+    /// Report the first operation that creates NaN or infinity; each is checked before the next one runs.
     pub check: bool,
-    /// Record what ran when.
+    /// Record when operations run.
     pub profile: bool,
     pub seed: u64,
     /// Bytes of tensors that the host may hold, pinned ones included.
@@ -72,11 +72,11 @@ pub struct Options {
     pub device_limit: usize,
     /// Nodes of a window (tests set 1).
     pub window_nodes: usize,
-    /// Windows of NVIDIA GPUs that repeat may become graphs.
+    /// Repeated windows of NVIDIA GPUs may become graphs.
     pub graphs: bool,
     pub races: Races,
     pub simulate: Option<Simulation>,
-    /// Asked by whoever wants the script to end; waits look at it.
+    /// Set by whoever wants the script to end; waits check it.
     pub stop: Arc<Stop>,
 }
 

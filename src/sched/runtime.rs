@@ -1,10 +1,10 @@
 //! The runtime of one session: windows and their flush, memory, random state, defaults.
 
 use super::backend::gpus::{Gpus, host_memory};
-use super::execute::ahead::Offers;
+use super::execute::device_prefetch::Offers;
+use super::fault::call_chain::Calls;
 use super::fault::ledger::Ledger;
-use super::fault::trail::Calls;
-use super::memory::Wanted;
+use super::memory::PendingDemand;
 use super::memory::{self, Memory, Room};
 use super::options::MatmulPrecision;
 pub use super::options::Options;
@@ -37,14 +37,14 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// Bound: plans kept; a script that makes more has no loop that repeats.
+/// Bound: plans kept; a script that makes more has no repeating loop.
 const MAX_PLANS: usize = 2048;
-/// Bound: pending bytes below which nobody asks whether they fit.
+/// Bound: pending bytes below which no check is made whether they fit.
 pub(super) const SMALL_BYTES: usize = 4 << 20;
-/// Bound: lists of nodes that are kept for windows to come: as many as end at one look at a device.
+/// Bound: lists of nodes that are kept for future windows: as many as are freed at one query of a device.
 const KEPT_LISTS: usize = super::execute::window::LOOK_NODES / super::execute::window::LEAST_NODES;
-/// Bound: nodes, or bytes of their results, that are worth a window at the end of a round. Handing one over costs as much as
-/// recording a dozen nodes; with fewer than these, the optimizer's step mostly comes along.
+/// Bound: nodes, or bytes of their results, that justify a window at the end of a round. Submitting one costs as much
+/// as recording a dozen nodes; with fewer than these, the optimizer's step is usually in the same window.
 const ROUND_NODES: usize = 64;
 const ROUND_BYTES: usize = 64 << 20;
 
@@ -54,59 +54,59 @@ pub fn threads() -> &'static Threads {
     POOL.get_or_init(|| Threads::new(std::thread::available_parallelism().map_or(1, |n| n.get())))
 }
 
-/// The number of a block that no allocator knows.
-const LENT: u64 = u64::MAX;
+/// The block number of memory that no allocator knows.
+const BORROWED: u64 = u64::MAX;
 
-/// Bound: bytes of a list for which nobody asks.
+/// Bound: bytes of a list for which no check is made.
 const SMALL_LIST: usize = 1 << 20;
 
-/// Whether so many bytes may be made.
+/// Whether so many bytes may be allocated.
 pub type ValueRoom = Box<dyn Fn(usize) -> Result<()> + Send + Sync>;
 
 /// Where warnings go.
 pub type Warnings = Box<dyn Fn(Box<Diag>) + Send>;
 
-/// Shared by every handle of a session.
+/// State shared by every handle of a session.
 ///
-/// Locks are taken in this order: `state`, `placement`, memory; a stream handle is never dropped under one.
+/// Lock order: `state`, `placement`, memory; a stream handle is never dropped while one is held.
 pub struct Runtime {
     pub options: Options,
     pub(super) state: Mutex<State>,
     pub(super) placement: Mutex<Placement>,
     pub(super) host: Mutex<Memory>,
-    /// The host's memory beside its tensors.
+    /// The host's memory besides its tensors.
     pub(super) room: Arc<Room>,
     pub(super) opened: OnceLock<Option<Gpus>>,
-    /// The GPUs were opened, and each has its default stream.
+    /// Whether the GPUs were opened and have their default streams.
     pub(super) placed: AtomicBool,
     pub(super) warnings: Mutex<Warnings>,
     pub(super) naming: Mutex<Option<Box<dyn Naming>>>,
-    /// Where streams were made.
+    /// Where streams were created.
     pub(super) made: Mutex<HashMap<StreamName, Origin>>,
-    /// What `--profile` writes down.
+    /// The recording of `--profile`.
     pub(super) timeline: Option<Box<Timeline>>,
     /// Programs of steps over many tensors, by what they do.
     pub(super) programs: Mutex<HashMap<[u64; 2], Arc<EachProgram>>>,
-    /// The script's calls under way.
+    /// The script's current calls.
     pub calls: Calls,
     pub(super) offers: Offers,
     next_buffer: AtomicU64,
     sequence: AtomicU64,
     grad_enabled: AtomicBool,
     default_float: AtomicU8,
-    /// Place in `MatmulPrecision::ALL`.
+    /// Index in `MatmulPrecision::ALL`.
     matmul_precision: AtomicU8,
     /// Bytes of a result that is not even counted, on the host and on a GPU: a window full of them is small.
     pub(super) tiny_bytes: usize,
     pub(super) tiny_device_bytes: usize,
-    /// By allocator, a bit: it has so little room that every result is looked at.
+    /// By allocator, a bit: it has so little memory left that every result is checked.
     pub(super) tight: AtomicU64,
     /// Nodes recorded so far; windows flushed so far.
     pub recorded: AtomicU64,
     pub flushes: AtomicU64,
-    /// Whether the script's own values may take so many bytes more.
+    /// Whether the script's own values may take so many more bytes.
     pub values: OnceLock<ValueRoom>,
-    /// What windows became, while somebody asks.
+    /// What windows became, while it is recorded.
     pub trace: Trace,
     /// By buffer: memory of the host program.
     lent: Mutex<HashMap<u64, Lent>>,
@@ -118,29 +118,29 @@ pub struct State {
     /// By slot; the host's is the first.
     pub(super) windows: Vec<Window>,
     pub(super) streams: Vec<Stream>,
-    /// By slot: streams as their users hold them.
+    /// By slot: stream handles.
     pub(super) handles: Vec<std::sync::Weak<StreamHandle>>,
     /// By GPU: the last number that a stream was given.
     pub(super) stream_numbers: Vec<u32>,
     pub(super) ledger: Ledger,
-    /// What all that is queued from now on comes after, because the host has waited for it.
+    /// What all future work comes after, because the host has waited for it.
     pub(super) host_past: Past,
-    /// What makes sure of memory for all windows.
-    pub(super) wanted: Wanted,
+    /// What guarantees memory for all windows.
+    pub(super) demand: PendingDemand,
     pub(super) clocks: Clocks,
-    /// Opens what the race detector knows about buffers.
+    /// Identifies the race detector's records of buffers.
     pub(super) key: Key,
     pub(super) reported: Reported,
     rng: Generator,
     plans: ByKey<Plan>,
-    /// Empty lists of nodes, with the room that they had.
+    /// Empty lists of nodes, with their capacity.
     lists: Vec<Vec<Node>>,
-    /// Nodes that were queued on real GPUs since somebody looked at what has ended there.
+    /// Nodes that were queued on real GPUs since the last query of finished work there.
     pub(super) since_look: usize,
 }
 
 impl State {
-    /// A list whose nodes are done with serves a window to come.
+    /// A list whose nodes are done is kept for a future window.
     pub(super) fn keep_list(&mut self, mut nodes: Vec<Node>) {
         nodes.clear();
         if self.lists.len() < KEPT_LISTS {
@@ -149,13 +149,13 @@ impl State {
     }
 }
 
-/// Nodes of one stream that were recorded and not yet run.
+/// Nodes of one stream that were recorded and have not run yet.
 #[derive(Default)]
 pub struct Window {
     pub(super) nodes: Vec<Node>,
     pub(super) pending_bytes: usize,
-    /// What makes sure of memory for them, by the allocator that it comes from.
-    pub(super) wanted: SmallVec<[(usize, usize); 1]>,
+    /// What guarantees memory for them, by allocator.
+    pub(super) demand: SmallVec<[(usize, usize); 1]>,
     /// A round has ended since the last node.
     round_ended: bool,
 }
@@ -169,7 +169,7 @@ impl Window {
         self.nodes.is_empty()
     }
 
-    /// The place of its last node in the order of queueing; 0 where there is none.
+    /// The queue number of its last node; 0 if there is none.
     pub(super) fn last_number(&self) -> u64 {
         self.nodes.last().map_or(0, |node| node.number)
     }
@@ -179,9 +179,9 @@ impl Home for Runtime {
     fn release(&self, buffer: &Buffer) {
         if buffer.address.swap(0, Ordering::AcqRel) != 0 {
             let number = buffer.block.load(Ordering::Relaxed);
-            if number == LENT {
+            if number == BORROWED {
                 let lent = self.lent.lock().remove(&buffer.id);
-                // Not under the lock: whoever lent it may do anything when it comes back.
+                // Not under the lock: the owner of the memory may do anything when it is returned.
                 drop(lent);
                 return;
             }
@@ -215,7 +215,7 @@ impl Runtime {
                 stream_numbers: Vec::new(),
                 ledger: Ledger::default(),
                 host_past: Past::default(),
-                wanted: Wanted::default(),
+                demand: PendingDemand::default(),
                 clocks,
                 key: Key::new(),
                 reported: Reported::default(),
@@ -260,17 +260,17 @@ impl Runtime {
         self.opened.get().and_then(Option::as_ref)
     }
 
-    /// Where warnings go from now on.
-    pub fn on_warning(&self, tell: Warnings) {
-        *self.warnings.lock() = tell;
+    /// Sets where warnings go.
+    pub fn on_warning(&self, report: Warnings) {
+        *self.warnings.lock() = report;
     }
 
-    /// Tells a warning.
+    /// Reports a warning.
     pub fn warn(&self, diag: Box<Diag>) {
         (self.warnings.lock())(diag);
     }
 
-    /// How the script calls its streams, for the calls that diagnostics propose.
+    /// Sets how the script names its streams, for calls that diagnostics suggest.
     pub fn name_streams(&self, naming: Box<dyn Naming>) {
         *self.naming.lock() = Some(naming);
     }
@@ -297,7 +297,7 @@ impl Runtime {
         let mut state = self.state.lock();
         self.flush_all(&mut state);
         self.matmul_precision.store(precision as u8, Ordering::Relaxed);
-        // What a plan prepared may hold the old one.
+        // Prepared plans may contain the old one.
         state.plans.clear();
         if let Some(gpus) = self.gpus_if_opened() {
             gpus.backend.set_matmul_precision(precision);
@@ -321,7 +321,7 @@ impl Runtime {
         self.state.lock().rng = generator;
     }
 
-    /// Takes counters for `n` random values, which begin at the generator that it gives.
+    /// Reserves counters for `n` random values, and returns the generator at which they begin.
     pub fn draw(&self, n: u64) -> Generator {
         let mut state = self.state.lock();
         let before = state.rng;
@@ -333,12 +333,12 @@ impl Runtime {
         self.sequence.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// A buffer that will get memory when it is first written.
+    /// A buffer that gets memory when it is first written.
     pub fn buffer(&self, device: DeviceId, size_bytes: usize, pinned: bool) -> Arc<Buffer> {
         self.buffer_at(self.shared(), device, size_bytes, pinned)
     }
 
-    /// Makes an NVIDIA GPU's context as soon as something is asked for there.
+    /// Creates an NVIDIA GPU's context at its first use.
     pub(super) fn open_device(&self, device: DeviceId) {
         if let DeviceId::Cuda(index) = device
             && let Some(gpus) = self.gpus_if_opened()
@@ -347,23 +347,23 @@ impl Runtime {
         }
     }
 
-    /// As `buffer`, for a caller that holds the runtime: `home` is it.
+    /// As `buffer`, for a caller that has the runtime in an `Arc`: `home` is that.
     pub fn buffer_at(&self, home: Arc<dyn Home>, device: DeviceId, size_bytes: usize, pinned: bool) -> Arc<Buffer> {
         self.open_device(device);
         let id = self.next_buffer.fetch_add(1, Ordering::Relaxed);
         Arc::new(Buffer::new(id, home, device, size_bytes, pinned))
     }
 
-    /// A buffer over memory that the host program lends; it goes back with the last handle.
+    /// A buffer over memory of the host program; it is returned with the last handle.
     pub fn lend(&self, lent: Lent) -> Arc<Buffer> {
         let buffer = self.buffer(DeviceId::Cpu, lent.len(), false);
-        buffer.block.store(LENT, Ordering::Relaxed);
+        buffer.block.store(BORROWED, Ordering::Relaxed);
         buffer.address.store(lent.address(), Ordering::Release);
         self.lent.lock().insert(buffer.id, lent);
         buffer
     }
 
-    /// Runs `work` on the allocator that a buffer's memory comes from.
+    /// Calls `work` with the allocator of a buffer's memory.
     pub(super) fn with_home<R>(&self, buffer: &Buffer, work: impl FnOnce(&mut Memory) -> R) -> R {
         match (buffer.device, self.gpus_if_opened()) {
             (DeviceId::Cuda(_), Some(gpus)) => work(&mut gpus.gpu(buffer.device).memory.lock()),
@@ -372,8 +372,8 @@ impl Runtime {
         }
     }
 
-    /// Runs `work` on the allocator of a device, after everything that was asked of the device so far was queued:
-    /// scripts see the numbers that they would see if nothing were put off.
+    /// Calls `work` with the allocator of a device, after all recorded work of the device was queued: scripts see the
+    /// same numbers as if nothing were deferred.
     pub fn with_memory<R>(&self, device: DeviceId, work: impl FnOnce(&mut Memory) -> R) -> Result<R> {
         let mut state = self.state.lock();
         self.flush_device(&mut state, device);
@@ -389,10 +389,10 @@ impl Runtime {
         }
     }
 
-    /// Whether the host has room for so many bytes beside its tensors: lists made on the way of a value to the
-    /// script, or of indices to a tensor. Out of memory is an error value.
+    /// Whether the host has memory for so many bytes besides its tensors: lists that are created when values go to
+    /// the script, or indices to a tensor. Out of memory is an error value.
     pub fn host_room(&self, bytes: usize) -> Result<()> {
-        // What is small is there.
+        // Small lists are not checked.
         if bytes <= SMALL_LIST {
             return Ok(());
         }
@@ -406,7 +406,7 @@ impl Runtime {
         Err(memory::diagnose(&memory.cache().out_of_memory(bytes), DeviceId::Cpu, self.options.host_limit))
     }
 
-    /// Records a node. With blocking, or a full window, runs.
+    /// Records a node. Runs the window if it is full or in blocking mode.
     #[inline]
     pub fn record(&self, node: Node) -> Result<()> {
         if self.timeline.is_none() { self.record_node(node) } else { self.record_timed(node) }
@@ -422,7 +422,7 @@ impl Runtime {
         recorded
     }
 
-    /// The next place in the order in which work is queued.
+    /// The next queue number.
     pub(super) fn next_number(&self) -> u64 {
         self.recorded.fetch_add(1, Ordering::Relaxed) + 1
     }
@@ -432,7 +432,7 @@ impl Runtime {
         let slot = self.slot_of(device);
         let mut state = self.state.lock();
         let state = &mut *state;
-        (node.number, node.trail) = (self.next_number(), self.trail());
+        (node.number, node.call_chain) = (self.next_number(), self.call_chain());
         if slot != HOST {
             self.check_device(device)?;
             self.watch(state, slot, &node)?;
@@ -444,7 +444,7 @@ impl Runtime {
                 if pending != 0 {
                     self.run_window(state, pending - 1);
                 }
-                // Only GPUs' memory goes back while work is pending: see `Held`.
+                // Only memory of GPUs is freed while work is pending: see `Held`.
                 let order = if slot == HOST { Ordering::Release } else { Ordering::SeqCst };
                 view.buffer.pending.store(own, order);
             }
@@ -463,7 +463,7 @@ impl Runtime {
             window.nodes.push(node);
             return Ok(());
         }
-        // The caller makes its handles only after this: without these, nobody would seem to see the results.
+        // The caller creates its handles only after this: without these, the results would seem to have no readers.
         let results: SmallVec<[Arc<Buffer>; 2]> = node.outputs.iter().map(|output| output.buffer.clone()).collect();
         results.iter().for_each(|buffer| _ = buffer.handles.fetch_add(1, Ordering::SeqCst));
         window.nodes.push(node);
@@ -477,7 +477,7 @@ impl Runtime {
         let _waiting = self.waiting("running to the end");
         let point = Point { stream: slot, sequence: state.streams[slot as usize].submitted };
         self.wait_point(state, point)?;
-        self.tell_first(state, |_| true)
+        self.raise_first(state, |_| true)
     }
 
     /// Queues everything recorded so far. Faults are kept, not raised.
@@ -486,8 +486,8 @@ impl Runtime {
         self.flush_all(&mut state);
     }
 
-    /// A round of a loop ends here, as far as can be told: windows that hold enough are queued, so that the rounds to come make
-    /// the same ones, whose plans are known. Small rounds come several to a window, and stay apart in it.
+    /// A round of a loop ends here, as far as can be known: windows that hold enough are queued, so that later rounds
+    /// make the same windows, whose plans are known. Small rounds share a window, and stay separate in it.
     pub fn end_round(&self) {
         let mut state = self.state.lock();
         for slot in 0..state.windows.len() as u32 {
@@ -513,7 +513,7 @@ impl Runtime {
         }
     }
 
-    /// Runs everything on every device and raises the earliest fault that nobody was told.
+    /// Runs everything on every device and raises the earliest unreported fault.
     pub fn synchronize(&self) -> Result<()> {
         let _waiting = self.waiting("waiting for everything");
         let mut state = self.state.lock();
@@ -531,20 +531,20 @@ impl Runtime {
             let number = state.streams[slot as usize].last_work.0;
             self.host_came_after(state, slot, number);
         }
-        self.tell_first(state, |_| true)
+        self.raise_first(state, |_| true)
     }
 
-    /// A place in the order in which work is queued: everything that is recorded already comes before it.
-    pub fn place_in_order(&self) -> u64 {
+    /// The current queue number: everything that is recorded already comes before it.
+    pub fn current_queue_number(&self) -> u64 {
         self.recorded.load(Ordering::Relaxed) + 1
     }
 
-    /// Plans the window of a slot and runs it (the host's) or hands it to its queue.
+    /// Plans the window of a slot and runs it (the host's) or submits it to its queue.
     pub(super) fn run_window(&self, state: &mut State, slot: u32) {
         let window = &mut state.windows[slot as usize];
         window.pending_bytes = 0;
-        for (home, bytes) in std::mem::take(&mut window.wanted) {
-            state.wanted.note(home, bytes, false);
+        for (home, bytes) in std::mem::take(&mut window.demand) {
+            state.demand.note(home, bytes, false);
         }
         let window = &mut state.windows[slot as usize];
         if window.nodes.is_empty() {
@@ -552,14 +552,14 @@ impl Runtime {
         }
         self.flushes.fetch_add(1, Ordering::Relaxed);
         self.trace.window();
-        // The room goes along: thousands of streams that are idle hold nothing.
+        // Its capacity is freed too: thousands of idle streams hold nothing.
         let nodes = std::mem::take(&mut window.nodes);
         let key = key::of(&nodes);
         let known = state.plans.remove(&key);
         let mut plan = known.unwrap_or_else(|| plan::plan(&nodes, |buffer| buffer.is_live()));
         if slot == HOST {
-            // Interrupted: what the window would have read is on its way still; its results stay unknown, as
-            // the script ends here.
+            // Interrupted: the window's operands are still being computed; its results stay unknown, as the script
+            // ends here.
             if self.gpus_if_opened().is_none() || self.wait_for_copies(state, &nodes).is_ok() {
                 self.run_on_host(state, &nodes, &mut plan);
             }
@@ -576,7 +576,7 @@ impl Runtime {
 }
 
 impl Runtime {
-    /// Graphs of repeated windows go; they are made again where that is worth it.
+    /// Graphs of repeated windows are freed; they are recorded again if that is worthwhile.
     pub(super) fn forget_graphs(&self) {
         let Some(gpus) = self.gpus_if_opened() else { return };
         let mut state = self.state.lock();
@@ -584,7 +584,7 @@ impl Runtime {
     }
 }
 
-/// Nothing of this window is pending any more; memory that lost its last handle meanwhile goes back.
+/// Nothing of this window is pending any more; frees memory that lost its last handle meanwhile.
 pub(super) fn end_pending(plan: &Plan, nodes: &[Node]) {
     for buffer in plan.buffers(nodes) {
         if !buffer.device.is_cuda() {

@@ -1,8 +1,8 @@
-//! `--check`: the first operation that turns finite inputs into NaN or infinity. Each operation that the script wrote
-//! is waited for, and the elements of its operands are looked at before it and after it.
+//! `--check`: finds the first operation that turns finite inputs into NaN or infinity. Waits for each operation of
+//! the script, and checks the elements of its operands before and after it.
 
 use super::engine::Engine;
-use super::grad::Outgoing;
+use super::grad::EdgeGrads;
 use crate::base::attr::Attr;
 use crate::base::bytes::element;
 use crate::base::code;
@@ -12,12 +12,12 @@ use crate::op::row::Op;
 use crate::op::tensor::{GradNode, Tensor, View};
 use std::sync::Arc;
 
-/// Whether the results of this call are to be looked at: it is no part of another, and all its inputs are finite.
+/// Whether the results of this call are checked: it is not part of another, and all its inputs are finite.
 pub fn before(e: &Engine, op: &Op, args: &Args) -> bool {
     e.rt.options.check && e.name.is_empty() && !op.leaves_unset && are_finite(e, args)
 }
 
-/// The operation has run. What it wrote into operands counts as its result too.
+/// The operation has run. Operands that it wrote count as results too.
 pub fn after(e: &Engine, name: &str, args: &Args, results: &[Tensor]) -> Result<()> {
     let mut views: Vec<Arc<View>> = results.iter().map(Tensor::view).collect();
     args.for_each_tensor(|tensor| views.push(tensor.view()));
@@ -26,12 +26,12 @@ pub fn after(e: &Engine, name: &str, args: &Args, results: &[Tensor]) -> Result<
         Some((view, bad)) => {
             let views: Vec<Arc<View>> = views.iter().filter(|view| first_bad(e, view).is_some()).cloned().collect();
             let message = format!("`{name}` made NaN or infinity from finite inputs");
-            Err(tell(e, message, view, bad, &views))
+            Err(report(e, message, view, bad, &views))
         }
     }
 }
 
-/// Whether what this step of a backward reads is finite; false when nobody wants to know.
+/// Whether the inputs of this step of a backward are finite; false if they are not checked.
 pub fn of_backward(e: &Engine, node: &GradNode, grads: &[Option<Tensor>]) -> bool {
     if !e.rt.options.check || !are_finite(e, &node.args) {
         return false;
@@ -42,8 +42,8 @@ pub fn of_backward(e: &Engine, node: &GradNode, grads: &[Option<Tensor>]) -> boo
     kept.chain(arrived).all(|view| first_bad(e, &view).is_none())
 }
 
-/// The step has made these gradients.
-pub fn after_backward(e: &Engine, node: &GradNode, inputs_finite: bool, out: Outgoing) -> Result<Outgoing> {
+/// The step has computed these gradients.
+pub fn after_backward(e: &Engine, node: &GradNode, inputs_finite: bool, out: EdgeGrads) -> Result<EdgeGrads> {
     if !inputs_finite {
         return Ok(out);
     }
@@ -52,12 +52,12 @@ pub fn after_backward(e: &Engine, node: &GradNode, inputs_finite: bool, out: Out
         None => Ok(out),
         Some((view, bad)) => {
             let message = format!("the gradient of `{}` made NaN or infinity from finite inputs", node.op.name);
-            Err(tell(e, message, &view, bad, std::slice::from_ref(&view)))
+            Err(report(e, message, &view, bad, std::slice::from_ref(&view)))
         }
     }
 }
 
-fn tell(e: &Engine, message: String, view: &View, (position, value): (usize, f64), views: &[Arc<View>]) -> Box<Diag> {
+fn report(e: &Engine, message: String, view: &View, (position, value): (usize, f64), views: &[Arc<View>]) -> Box<Diag> {
     let place = e.rt.place_of(view.buffer.device);
     let diag = Diag::error(code::CHECK_NOT_FINITE, message)
         .label(e.origin, Focus::Expression, format!("queued here, on {place}"))
@@ -80,13 +80,13 @@ fn is_finite(attr: &Attr) -> bool {
     }
 }
 
-/// Position and value of the first element that is not finite. What a fault has reached counts as finite in no
-/// operand and bad in no result: that fault is told, not what came of it.
+/// Position and value of the first element that is not finite. A poisoned tensor counts as not finite as an operand
+/// and as valid as a result: its own fault is reported, not the consequences.
 fn first_bad(e: &Engine, view: &Arc<View>) -> Option<(usize, f64)> {
     if !view.dtype.is_float() || view.layout.numel() == 0 {
         return None;
     }
-    let bytes = e.rt.look(view)?;
+    let bytes = e.rt.peek_elements(view)?;
     let values = bytes.chunks_exact(view.dtype.size_bytes()).map(|chunk| element(chunk, view.dtype).to_f64());
     values.enumerate().find(|(_, value)| !value.is_finite())
 }

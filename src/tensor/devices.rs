@@ -1,4 +1,4 @@
-//! The device of a call: the one that its operands share.
+//! The device of a call: the common device of its operands.
 
 use super::engine::Engine;
 use crate::args;
@@ -12,7 +12,7 @@ use crate::op::tensor::Tensor;
 use smallvec::SmallVec;
 
 impl Engine {
-    /// A kernel's operands, on its device: 0-dimensional tensors of the host go along.
+    /// A kernel's operands, on its device: 0-dimensional tensors of the host are copied to it.
     pub(super) fn on_device(
         &mut self,
         tensors: SmallVec<[Tensor; 4]>,
@@ -26,7 +26,7 @@ impl Engine {
                 return Ok(tensor.clone());
             }
             let moved = args![tensor, device, tensor.dtype()];
-            self.quietly(|e| e.call_row(&MOVE, moved))
+            self.without_recording(|e| e.call_row(&MOVE, moved))
         };
         tensors.iter().map(bring).collect()
     }
@@ -46,7 +46,7 @@ impl Engine {
     }
 }
 
-/// The device that all tensors share; a 0-dimensional CPU tensor goes along with any.
+/// The device that all tensors share; a 0-dimensional CPU tensor is accepted with any.
 pub fn common_device<'a>(tensors: impl Iterator<Item = &'a Tensor>) -> Result<Option<DeviceId>> {
     let mut found: Option<&Tensor> = None;
     for tensor in tensors {

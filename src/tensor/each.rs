@@ -15,16 +15,16 @@ use crate::sched::window::node::{Input, Work};
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
-/// What must be the same for members of one node.
+/// What must be equal for the members of one node.
 type Kind = (DeviceId, SmallVec<[DType; 6]>);
 
-/// The tensor of a list for a member: the only one of a list stands beside all members.
+/// The tensor of a list for a member: a list of one tensor is shared by all members.
 fn of_member<'a>(list: &&'a [Tensor], member: usize) -> Option<&'a Tensor> {
     if list.len() == 1 { list.first() } else { list.get(member) }
 }
 
-/// Runs the formula for each member of the lists, which are of one length, or of one tensor for all members, or empty
-/// where it does not look. A tensor of no dimensions stands beside every element.
+/// Runs the formula for each member of the lists, which have equal length, or one tensor for all members, or are
+/// empty if unused. A tensor of no dimensions is combined with every element.
 pub fn each(e: &mut Engine, lists: &[&[Tensor]], formula: &mut dyn FnMut(&Formula)) -> Result<()> {
     let kind = |member: usize| -> Kind {
         let dtype = |list: &&[Tensor]| of_member(list, member).map_or(DType::F32, Tensor::dtype);
@@ -76,7 +76,7 @@ fn record(
         }
         e.record(Work::Each { each, scalars, lines }, part.inputs, part.outputs)
     };
-    // What is stored is looked for among all that others touch: when it is loaded, nobody need look.
+    // A stored tensor is compared with all that others use; loaded ones need no comparison.
     let stored: u64 = program.slots.iter().filter(|(_, stored)| *stored).fold(0, |all, &(at, _)| all | 1 << at);
     let is_stored = |operand: usize| stored >> operand & 1 != 0;
     let mut part = begin(true);
@@ -118,7 +118,7 @@ fn record(
     end(e, part)
 }
 
-/// Sees a member's views as dense lines, where all lie in memory in the same order and without holes.
+/// A member's views as contiguous lines, if all have the same order in memory and no gaps.
 fn flatten(views: &mut [Arc<View>]) -> bool {
     let Some(first) = views.iter().map(|view| &view.layout).max_by_key(|layout| layout.ndim()) else { return true };
     let (shape, strides) = (first.shape.clone(), first.strides.clone());
@@ -139,7 +139,7 @@ fn flatten(views: &mut [Arc<View>]) -> bool {
     true
 }
 
-/// Without holes and overlaps, whatever the order of dims.
+/// Without gaps and overlaps, for any order of dims.
 fn is_dense(layout: &Layout) -> bool {
     if layout.is_contiguous() {
         return true;

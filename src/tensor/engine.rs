@@ -1,4 +1,4 @@
-//! Carries out calls of rows: checks devices, infers, records nodes, keeps the gradient graph.
+//! Carries out calls of rows: checks devices, infers results, records nodes, maintains the gradient graph.
 
 use super::devices::common_device;
 use super::inplace::inplace_shape;
@@ -28,7 +28,7 @@ use std::sync::Arc;
 /// Results of a row: nearly always one.
 pub type Results = SmallVec<[Tensor; 1]>;
 
-/// Shows some tensors one by one.
+/// Calls a function with each of some tensors.
 pub type EachTensor<'a> = &'a dyn Fn(&mut dyn FnMut(&Tensor));
 
 pub(super) type KernelRule = fn(&mut dyn Emit, &Args) -> Result<KernelCall>;
@@ -37,23 +37,23 @@ pub(super) type KernelRule = fn(&mut dyn Emit, &Args) -> Result<KernelCall>;
 pub struct Engine {
     pub rt: Arc<Runtime>,
     pub origin: Origin,
-    /// The operation as the script wrote it: what is inside a composition is never named.
+    /// The operation as the script wrote it: operations inside a composition are not named in messages.
     pub name: &'static str,
     /// Above 0 nothing is added to the gradient graph.
     pub quiet: u32,
-    /// Copies between devices need not have ended when the call returns.
+    /// Copies between devices may still be in flight when the call returns.
     pub non_blocking: bool,
-    /// New host tensors are made in pinned memory.
+    /// New host tensors are created in pinned memory.
     pub pinned: bool,
-    /// What holds the step that is at work.
+    /// The gate of the current step.
     pub gate: Option<Arc<Gate>>,
     /// Operands of the outermost operation.
     given: SmallVec<[Given; 4]>,
-    /// The random generator before the outermost operation's first draw.
+    /// The random generator before the outermost operation's first use.
     undrawn: Option<Generator>,
 }
 
-/// An operand as the script gave it.
+/// An operand as the script passed it.
 struct Given {
     buffer: u64,
     dtype: DType,
@@ -76,16 +76,16 @@ impl Engine {
         }
     }
 
-    /// Runs `work` without recording gradients.
-    pub fn quietly<R>(&mut self, work: impl FnOnce(&mut Engine) -> R) -> R {
+    /// Calls `work` without recording gradients.
+    pub fn without_recording<R>(&mut self, work: impl FnOnce(&mut Engine) -> R) -> R {
         self.quiet += 1;
         let result = work(self);
         self.quiet -= 1;
         result
     }
 
-    /// An operation, or a part of one. What is refused draws no random numbers; what fails late has drawn, in every
-    /// mode: under `--blocking` its fault ends the call too.
+    /// An operation, or a part of one. A call that is refused uses no random numbers; one that fails late has used
+    /// them, in every mode: with `--blocking` its fault ends the call too.
     pub(super) fn named<R>(&mut self, name: &'static str, work: impl FnOnce(&mut Engine) -> Result<R>) -> Result<R> {
         let outer = self.name;
         if outer.is_empty() {
@@ -104,7 +104,7 @@ impl Engine {
         result
     }
 
-    /// What `work` records changes all that it writes, or nothing: where a fault before it is untold, or one of the
+    /// What `work` records changes all that it writes, or nothing: where a fault before it is unreported, or one of the
     /// operands is poisoned. `written` lies on the devices whose faults count.
     pub fn held_as_one<R>(
         &mut self,
@@ -129,7 +129,7 @@ impl Engine {
         result
     }
 
-    /// Counters for `n` random values: seed and first counter.
+    /// Reserves counters for `n` random values: seed and first counter.
     fn take_counters(&mut self, n: u64) -> (u64, u64) {
         let before = self.rt.draw(n);
         self.undrawn.get_or_insert(before);
@@ -159,7 +159,7 @@ impl Engine {
         self.record_fallible(work, inputs, outputs, SmallVec::new())
     }
 
-    /// As `record`, for what can fail on the values of operands that were made at these places.
+    /// As `record`, for operations that can fail on the values of operands that were created at these positions.
     pub(super) fn record_fallible(
         &self,
         work: Work,
@@ -168,12 +168,11 @@ impl Engine {
         made: SmallVec<[Origin; 3]>,
     ) -> Result<()> {
         let (name, origin, gate) = (self.name, self.origin, self.gate.clone());
-        let (begins_round, number, trail) = (false, 0, 0);
-        self.rt.record(Node { name, origin, gate, begins_round, work, inputs, outputs, made, number, trail })
+        let (begins_round, number, call_chain) = (false, 0, 0);
+        self.rt.record(Node { name, origin, gate, begins_round, work, inputs, outputs, made, number, call_chain })
     }
 
-    /// Notes the operands of the operation that the script wrote, where something on the way may look at them
-    /// through views of its own.
+    /// Keeps the operands of the script's operation, if inner operations may use them through their own views.
     fn note_given(&mut self, op: &Op, args: &Args) {
         if self.name.is_empty() && matches!(op.lower, Lower::Kernel(_) | Lower::Steps(_) | Lower::Compose(_)) {
             self.given.clear();
@@ -185,9 +184,9 @@ impl Engine {
         }
     }
 
-    /// Where the operands of a kernel were made. What the operation itself made on the way has no line of its own:
-    /// a view gets that of the operand it looks at, a new tensor that of the last operand of its kind, since
-    /// operations take what is indexed before the index.
+    /// Where the operands of a kernel were created. Tensors that the operation itself created have no source line: a
+    /// view gets that of the operand behind it, a new tensor that of the last operand of its kind, since operations
+    /// take the indexed tensor before the index.
     pub(super) fn made_of(&self, inputs: &[Tensor]) -> SmallVec<[Origin; 3]> {
         let made = |tensor: &Tensor| {
             if tensor.0.made != self.origin || self.given.is_empty() {
@@ -196,9 +195,9 @@ impl Engine {
             let view = tensor.view();
             let (buffer, dtype, numel) = (view.buffer.id, view.dtype, view.layout.numel());
             let given = self.given.iter().find(|given| given.buffer == buffer);
-            let alike = |same: &dyn Fn(&&Given) -> bool| self.given.iter().rev().find(same);
-            let given = given.or_else(|| alike(&|given| given.dtype == dtype && given.numel == numel));
-            given.or_else(|| alike(&|given| given.dtype == dtype)).map_or(tensor.0.made, |given| given.made)
+            let same_kind = |same: &dyn Fn(&&Given) -> bool| self.given.iter().rev().find(same);
+            let given = given.or_else(|| same_kind(&|given| given.dtype == dtype && given.numel == numel));
+            given.or_else(|| same_kind(&|given| given.dtype == dtype)).map_or(tensor.0.made, |given| given.made)
         };
         let mut places = SmallVec::new();
         inputs.iter().for_each(|tensor| places.push(made(tensor)));
@@ -254,7 +253,7 @@ impl Engine {
         for operand in operands {
             inputs.push(match operand {
                 Operand::Number(scalar) => Input::Scalar(scalar),
-                // A 0-dimensional tensor of the host goes along as a number.
+                // A 0-dimensional tensor of the host is passed as a number.
                 Operand::Tensor(tensor, view) if view.buffer.device != device => {
                     Input::Scalar(super::observe::item(&self.rt, tensor)?)
                 }
@@ -290,7 +289,7 @@ impl Engine {
             ReduceType::Bool => DType::Bool,
             _ => x.dtype,
         };
-        // Sums and products of `bool` are asked for by dtype: whether some, and whether all are true.
+        // Sums and products of `bool` are distinguished by dtype: `any` and `all`.
         if out_type == DType::Bool {
             kind = match kind {
                 ReduceKind::Sum => ReduceKind::Any,
@@ -334,11 +333,11 @@ impl Engine {
                 Ok(smallvec![self.alias(args.tensor(0), layout)])
             }
             Lower::Kernel(rule) => {
-                let call = self.quietly(|e| rule(e, args))?;
+                let call = self.without_recording(|e| rule(e, args))?;
                 self.queue(call)
             }
             Lower::Steps(rule) => {
-                let results = self.quietly(|e| rule(e, args)).map(Results::from_vec)?;
+                let results = self.without_recording(|e| rule(e, args)).map(Results::from_vec)?;
                 made_in_steps(args, &results);
                 Ok(results)
             }
@@ -358,7 +357,7 @@ impl Engine {
     /// The results of a row. `args` are complete.
     pub fn results(&mut self, op: &'static Op, args: &Args) -> Result<Results> {
         let check = check::before(self, op, args);
-        // Compositions may call rows without end. Those that a gate holds together are not cut.
+        // Compositions may call rows without limit. Those under one gate are not interrupted.
         if !self.name.is_empty() && self.gate.is_none() {
             self.rt.heed()?;
         }
@@ -385,7 +384,7 @@ impl Engine {
     /// Queues one kernel. Not differentiated.
     fn queue(&mut self, call: KernelCall) -> Result<Results> {
         let mut views: SmallVec<[Input; 3]> = SmallVec::new();
-        // The device that all inputs are on, when there is one.
+        // The common device of all inputs, if there is one.
         let (mut first, mut together) = (None, true);
         for tensor in &call.inputs {
             let view = tensor.view();
@@ -403,7 +402,7 @@ impl Engine {
         }
         let (seed, offset) = if call.draws > 0 { self.take_counters(call.draws) } else { (0, 0) };
         let made = self.made_of(&call.inputs);
-        // What is brought along lives until it is recorded.
+        // Copies of operands are kept until the kernel is recorded.
         let brought;
         let inputs = if first.is_none() || (together && first == Some(device)) {
             views
@@ -430,7 +429,7 @@ impl Engine {
     }
 }
 
-/// The operation that made these results in several steps has ended, but where it gives back what it was given.
+/// The operation that created these results in several steps has ended, unless it returned an argument.
 fn made_in_steps(args: &Args, results: &Results) {
     for result in results {
         let view = result.view();
@@ -442,7 +441,7 @@ fn made_in_steps(args: &Args, results: &Results) {
     }
 }
 
-/// Where the operands were made; nowhere for numbers.
+/// Where the operands were created; none for numbers.
 fn made_by(operands: &[Operand<'_>]) -> SmallVec<[Origin; 3]> {
     let made = |operand: &Operand<'_>| match operand {
         Operand::Tensor(tensor, _) => tensor.0.made,
@@ -451,7 +450,7 @@ fn made_by(operands: &[Operand<'_>]) -> SmallVec<[Origin; 3]> {
     operands.iter().map(made).collect()
 }
 
-/// What is looked at while computing; an error now for a literal zero that integers are divided by.
+/// The check while computing; an error now for a literal zero as an integer divisor.
 fn value_check(function: &'static Function, result: DType, operands: &[Operand<'_>]) -> Result<Option<(u8, Check)>> {
     let Some((at, check)) = function.check else { return Ok(None) };
     if check == Check::NonZero && !result.is_int() {
@@ -520,7 +519,7 @@ impl Emit for Engine {
                 }
             };
             let work = Work::Map { function: None, args: smallvec![from], result: from, check: None };
-            // What no operation asked for, such as the gradient that `backward` begins with, has a name in profiles.
+            // Work without an operation, such as the initial gradient of `backward`, has a name in profiles.
             let outer = self.name;
             self.name = if outer.is_empty() { "fill" } else { outer };
             let recorded = self.record(work, smallvec![input], smallvec![output.clone()]);
@@ -558,10 +557,10 @@ impl Emit for Engine {
 
     fn alias(&mut self, tensor: &Tensor, layout: Layout) -> Tensor {
         let view = tensor.view();
-        // Whatever a row got wrong, nobody reads or writes beyond a buffer.
+        // Guards against wrong rows: no access outside of the buffer.
         let ends = layout.extent().map_or(0, |(_, end)| end.saturating_mul(view.dtype.size_bytes()));
         assert!(ends <= view.buffer.size_bytes, "a view of {ends} bytes of {}", view.buffer.size_bytes);
-        self.tensor(Arc::new(view.relaid(layout)))
+        self.tensor(Arc::new(view.with_layout(layout)))
     }
 
     fn detach(&mut self, tensor: &Tensor) -> Tensor {

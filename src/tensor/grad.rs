@@ -21,12 +21,12 @@ use smallvec::{SmallVec, smallvec};
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-/// How to run backward.
+/// Options of backward.
 #[derive(Clone, Copy, Default, Debug)]
 pub struct Mode {
     /// Keep saved operands for another backward.
     pub retain_graph: bool,
-    /// Record gradients of the gradients.
+    /// Record gradients of gradients.
     pub create_graph: bool,
     /// `grad`: an input that the outputs do not depend on gives none instead of an error.
     pub allow_unused: bool,
@@ -34,7 +34,7 @@ pub struct Mode {
     pub materialize: bool,
 }
 
-/// What is to be done next: that of the highest number, to which nothing can arrive any more.
+/// The work list: the entry with the highest number is next, since no further gradient can arrive there.
 enum Ready {
     Node(Arc<GradNode>),
     /// A leaf, by its number.
@@ -67,41 +67,42 @@ impl Ord for Ready {
     }
 }
 
-/// One gradient for each result of a node; none where none arrived.
+/// One gradient for each result of a node; none if none arrived.
 pub(super) type Grads = SmallVec<[Option<Tensor>; 1]>;
-/// Gradients on their way, with the places where they go.
-pub type Outgoing = SmallVec<[(Edge, Tensor); 2]>;
+/// Gradients to propagate, with their targets.
+pub type EdgeGrads = SmallVec<[(Edge, Tensor); 2]>;
 
 /// What has arrived at a node so far.
-pub(super) struct Arrived {
+pub(super) struct PendingGrads {
     pub(super) grads: Grads,
-    /// Slots of the streams that made it.
+    /// Slots of the streams that computed it.
     pub(super) from: SmallVec<[u32; 2]>,
 }
 
-/// The gradient of a leaf so far. It is added to `.grad` when it is whole, so that a walk that fails leaves no parts of sums.
-pub(super) struct Due {
+/// The gradient of a leaf so far. It is added to `.grad` when it is complete, so that a failed walk leaves no partial
+/// sums.
+pub(super) struct LeafGrad {
     leaf: Tensor,
     pub(super) sum: Tensor,
-    /// Slots of the streams that made it.
+    /// Slots of the streams that computed it.
     pub(super) from: SmallVec<[u32; 2]>,
 }
 
-/// One walk. Each operation runs on the stream of its forward; between streams the walk orders what it hands
-/// from one to the other, and at the end the streams that are current come after all.
+/// One walk. Each operation runs on the stream of its forward; the walk orders the streams between which it passes
+/// gradients, and at the end the current streams after all of them.
 pub(super) struct Walk<'a> {
     pub(super) e: &'a mut Engine,
     pub(super) mode: Mode,
     heap: BinaryHeap<Ready>,
-    pub(super) arrived: ByNumber<u64, Arrived>,
-    pub(super) due: ByNumber<u64, Due>,
-    /// Slots of the streams that work went to.
+    pub(super) arrived: ByNumber<u64, PendingGrads>,
+    pub(super) due: ByNumber<u64, LeafGrad>,
+    /// Slots of the streams that were used.
     used: SmallVec<[u32; 4]>,
-    /// `grad(ys, xs)`: the edges that are asked for, and what arrived there. Without an edge nothing does: see
-    /// `history::edge_of`.
-    pub(super) wanted: Vec<(Option<Edge>, Option<Tensor>)>,
-    /// `grad(ys, xs)`: the nodes that lead to what is asked for, and whether they are on the way there or only its end.
-    /// Others are not computed, and keep what they have saved.
+    /// `grad(ys, xs)`: the requested edges, and the gradients that arrived there. Inputs without an edge get none:
+    /// see `history::edge_of`.
+    pub(super) requested: Vec<(Option<Edge>, Option<Tensor>)>,
+    /// `grad(ys, xs)`: the nodes on the way to the inputs, and whether they are on the way or only its end. Other
+    /// nodes are not computed, and keep their saved operands.
     pub(super) leading: Option<ByNumber<u64, bool>>,
     /// `backward()`: leaves accumulate into `.grad`.
     accumulate: bool,
@@ -116,14 +117,14 @@ pub fn backward(e: &mut Engine, ys: &[Tensor], gs: &[Option<Tensor>], mode: Mode
     Ok(())
 }
 
-/// `y.backward(g, inputs: xs)`: adds gradients to the `.grad` of these alone, whether leaves or not.
+/// `y.backward(g, inputs: xs)`: adds gradients only to the `.grad` of these, leaves or not.
 pub fn backward_to(e: &mut Engine, y: &Tensor, g: Option<Tensor>, xs: &[Tensor], mode: Mode) -> Result<()> {
     if xs.is_empty() {
         return Err(Diag::error(code::VALUE, "`inputs` is empty: there is nothing that gradients could be added to")
             .help("leave `inputs` out, and all leaves get theirs"));
     }
     let mode = Mode { allow_unused: true, materialize: false, ..mode };
-    // What is named twice gets its gradient once.
+    // A tensor that is listed twice gets its gradient once.
     let mut asked: Vec<Tensor> = Vec::new();
     for x in xs {
         if !asked.iter().any(|other| other.same(x)) {
@@ -155,8 +156,8 @@ pub fn grad(
     let mut walk = Walk::new(e, mode, false);
     for x in xs {
         match history::edge_of(walk.e, x)? {
-            Some(edge) => walk.wanted.push((Some(edge), None)),
-            None if x.requires_grad() => walk.wanted.push((None, None)),
+            Some(edge) => walk.requested.push((Some(edge), None)),
+            None if x.requires_grad() => walk.requested.push((None, None)),
             None => {
                 return Err(Diag::error(code::GRAD_NONE, "an input does not require gradients")
                     .label(crate::base::span::Origin::NONE, Focus::Call, "in this call")
@@ -165,16 +166,16 @@ pub fn grad(
             }
         }
     }
-    walk.lead(ys)?;
+    walk.find_needed_nodes(ys)?;
     walk.seed(ys, gs)?;
     walk.run_steps()?;
-    let mut found: Vec<Option<Tensor>> = walk.wanted.into_iter().map(|(_, grad)| grad).collect();
-    // A gradient that is one number over and over could not be changed in place.
+    let mut found: Vec<Option<Tensor>> = walk.requested.into_iter().map(|(_, grad)| grad).collect();
+    // A gradient that repeats one number could not be changed in place.
     for grad in found.iter_mut().flatten().filter(|grad| grad.view().layout.repeated().next().is_some()) {
         *grad = if mode.create_graph {
             e.call_row(&view::CLONE, args![&*grad])?
         } else {
-            e.quietly(|e| e.call_row(&view::CLONE, args![&*grad]))?
+            e.without_recording(|e| e.call_row(&view::CLONE, args![&*grad]))?
         };
     }
     if mode.materialize {
@@ -192,11 +193,11 @@ pub fn grad(
     Ok(found)
 }
 
-/// Does nobody else hold this tensor or its memory? Then it can be written, or kept, as it is.
+/// Whether nothing else holds this tensor or its memory. Then it can be overwritten or kept.
 pub(super) fn is_alone(g: &Tensor) -> bool {
     let view = g.view();
     let handles = view.buffer.handles.load(std::sync::atomic::Ordering::Acquire);
-    Arc::strong_count(&g.0) == 1 && handles == 1 && view.covers()
+    Arc::strong_count(&g.0) == 1 && handles == 1 && view.covers_buffer()
 }
 
 impl<'a> Walk<'a> {
@@ -208,7 +209,7 @@ impl<'a> Walk<'a> {
             arrived: ByNumber::default(),
             due: ByNumber::default(),
             used: SmallVec::new(),
-            wanted: Vec::new(),
+            requested: Vec::new(),
             leading: None,
             accumulate,
         }
@@ -260,7 +261,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Hands a gradient to the place where an edge leads.
+    /// Adds a gradient to the target of an edge.
     fn send(&mut self, edge: Edge, g: Tensor) -> Result<()> {
         if !self.is_needed(&edge) {
             return Ok(());
@@ -274,7 +275,7 @@ impl<'a> Walk<'a> {
                     let mut grads: Grads = smallvec![None; node.outputs.len()];
                     grads[output] = Some(g);
                     self.heap.push(Ready::Node(node));
-                    self.arrived.insert(sequence, Arrived { grads, from: smallvec![here] });
+                    self.arrived.insert(sequence, PendingGrads { grads, from: smallvec![here] });
                     return Ok(());
                 };
                 let old = entry.grads[output].take();
@@ -299,13 +300,13 @@ impl<'a> Walk<'a> {
 
     fn leaf(&mut self, leaf: &Tensor, g: Tensor) -> Result<()> {
         if !self.accumulate {
-            for at in 0..self.wanted.len() {
-                if matches!(&self.wanted[at].0, Some(Edge::Leaf(other)) if other.same(leaf)) {
-                    let sum = match self.wanted[at].1.take() {
+            for at in 0..self.requested.len() {
+                if matches!(&self.requested[at].0, Some(Edge::Leaf(other)) if other.same(leaf)) {
+                    let sum = match self.requested[at].1.take() {
                         None => g.clone(),
                         Some(old) => (self.e as &mut dyn Emit).add(&old, &g)?,
                     };
-                    self.wanted[at].1 = Some(sum);
+                    self.requested[at].1 = Some(sum);
                 }
             }
             return Ok(());
@@ -315,20 +316,20 @@ impl<'a> Walk<'a> {
             return Ok(());
         }
         let (here, since) = (self.e.rt.slot_of(g.device()), leaf.0.auto.lock().since);
-        let Some(Due { leaf, sum, mut from }) = self.due.remove(&since) else {
+        let Some(LeafGrad { leaf, sum, mut from }) = self.due.remove(&since) else {
             self.heap.push(Ready::Leaf(since));
-            self.due.insert(since, Due { leaf: leaf.clone(), sum: g, from: smallvec![here] });
+            self.due.insert(since, LeafGrad { leaf: leaf.clone(), sum: g, from: smallvec![here] });
             return Ok(());
         };
         from.iter().for_each(|&slot| self.e.rt.order_after(here, slot));
         let sum = match !self.mode.create_graph && is_alone(&sum) && sum.dtype() == g.dtype() {
-            true => self.e.quietly(|e| e.apply_inplace(&arith::ADD, args![&sum, &g]))?,
+            true => self.e.without_recording(|e| e.apply_inplace(&arith::ADD, args![&sum, &g]))?,
             false => (self.e as &mut dyn Emit).add(&sum, &g)?,
         };
         if !from.contains(&here) {
             from.push(here);
         }
-        self.due.insert(since, Due { leaf, sum, from });
+        self.due.insert(since, LeafGrad { leaf, sum, from });
         Ok(())
     }
 
@@ -338,32 +339,32 @@ impl<'a> Walk<'a> {
         self.used.iter().for_each(|&slot| self.e.rt.order_after(here, slot));
         let new = match old {
             Some(old) if !self.mode.create_graph => {
-                self.e.quietly(|e| e.apply_inplace(&arith::ADD, args![&old, &g]))?;
+                self.e.without_recording(|e| e.apply_inplace(&arith::ADD, args![&old, &g]))?;
                 return Ok(());
             }
             Some(old) => (self.e as &mut dyn Emit).add(&old, &g)?,
             None if self.mode.create_graph => self.e.call_row(&view::CLONE, args![&g])?,
-            // Nobody else holds it: it becomes the gradient without a copy.
+            // Nothing else holds it: it becomes the gradient without a copy.
             None if is_alone(&g) => self.e.detach(&g),
-            None => self.e.quietly(|e| e.call_row(&view::CLONE, args![&g]))?,
+            None => self.e.without_recording(|e| e.call_row(&view::CLONE, args![&g]))?,
         };
         leaf.0.auto.lock().grad = Some(new);
         Ok(())
     }
 
-    /// The gradient of a result that wants to keep it: a tensor of its own, since others go on with this one.
+    /// The gradient of a result that keeps it: a separate tensor, since others use this one.
     fn keep(&mut self, result: &Tensor, g: &Tensor) -> Result<()> {
         let old = result.0.auto.lock().grad.clone();
         let sum = |e: &mut Engine| match &old {
             Some(old) => e.call_row(&arith::ADD, args![old, g]),
             None => e.call_row(&view::CLONE, args![g]),
         };
-        let new = if self.mode.create_graph { sum(self.e)? } else { self.e.quietly(sum)? };
+        let new = if self.mode.create_graph { sum(self.e)? } else { self.e.without_recording(sum)? };
         result.0.auto.lock().grad = Some(new);
         Ok(())
     }
 
-    /// Everything that is queued meanwhile is known to be of this backward.
+    /// Work that is queued meanwhile is known to belong to this backward.
     fn run_steps(&mut self) -> Result<()> {
         let before = self.e.rt.calls.enter_backward(self.e.origin);
         let done = self.run();
@@ -380,7 +381,7 @@ impl<'a> Walk<'a> {
                     continue;
                 }
             };
-            let Arrived { grads, from } = self.arrived.remove(&node.sequence).expect("queued with its gradients");
+            let PendingGrads { grads, from } = self.arrived.remove(&node.sequence).expect("queued with its gradients");
             let before = self.enter(node.stream, &from);
             let done = self.visit(&node, grads);
             if let Some(before) = before {
@@ -398,9 +399,9 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// The gradient of a leaf is whole.
+    /// The gradient of a leaf is complete.
     fn complete(&mut self, since: u64) -> Result<()> {
-        let Due { leaf, sum, from } = self.due.remove(&since).expect("queued with its gradient");
+        let LeafGrad { leaf, sum, from } = self.due.remove(&since).expect("queued with its gradient");
         let before = self.enter(*from.last().expect("some stream made it"), &from);
         let done = self.accumulate_into(&leaf, sum);
         if let Some(before) = before {
@@ -409,8 +410,8 @@ impl<'a> Walk<'a> {
         done
     }
 
-    /// A walk that ends early leaves what PyTorch leaves: leaves to which nothing was on its way any more have their
-    /// gradients. Which they are is asked only here, since a count of uses for each walk would cost one of its own.
+    /// A walk that fails leaves the same state as PyTorch: leaves that expected no more gradients have theirs. These
+    /// are found only here, since counting uses in each walk would need another walk.
     fn settle(&mut self, failed: Arc<GradNode>) {
         let mut open = vec![failed];
         open.extend(std::mem::take(&mut self.heap).into_iter().filter_map(|ready| match ready {
@@ -432,11 +433,11 @@ impl<'a> Walk<'a> {
         }
         let mut whole: Vec<u64> = self.due.keys().copied().filter(|since| !awaited.contains_key(since)).collect();
         whole.sort_unstable_by(|a, b| b.cmp(a));
-        // The first error is the one that is told.
+        // The first error is reported.
         whole.into_iter().for_each(|since| _ = self.complete(since));
     }
 
-    /// Goes on on the stream of a forward operation, after the streams that made its gradients.
+    /// Switches to the stream of a forward operation, after the streams that computed its gradients.
     fn enter(&mut self, slot: u32, from: &[u32]) -> Option<Arc<StreamHandle>> {
         if slot == HOST {
             return None;
@@ -467,9 +468,9 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Gradients of results that somebody asked for.
+    /// Gradients of requested results.
     fn capture(&mut self, node: &Arc<GradNode>, grads: &[Option<Tensor>]) -> Result<()> {
-        for (edge, found) in &mut self.wanted {
+        for (edge, found) in &mut self.requested {
             if let Some(Edge::Node(other, n)) = edge
                 && Arc::ptr_eq(other, node)
             {
@@ -487,9 +488,9 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn step(&mut self, node: &Arc<GradNode>, mut grads: Grads, asked: crate::base::span::Origin) -> Result<Outgoing> {
+    fn step(&mut self, node: &Arc<GradNode>, mut grads: Grads, asked: crate::base::span::Origin) -> Result<EdgeGrads> {
         if node.edges.iter().all(Option::is_none) && node.slice.as_ref().is_none_or(|s| s.base_edge.is_none()) {
-            return Ok(Outgoing::new());
+            return Ok(EdgeGrads::new());
         }
         if !self.mode.create_graph {
             self.e.quiet += 1;
@@ -516,7 +517,7 @@ impl<'a> Walk<'a> {
         })
     }
 
-    fn rule(&mut self, node: &Arc<GradNode>, grads: &mut [Option<Tensor>]) -> Result<Outgoing> {
+    fn rule(&mut self, node: &Arc<GradNode>, grads: &mut [Option<Tensor>]) -> Result<EdgeGrads> {
         let mut base_gradient = None;
         if let Some(slice) = &node.slice {
             let g = grads[0].take().expect("it has one result");
@@ -536,7 +537,7 @@ impl<'a> Walk<'a> {
         }
         let saved = self.unpack(node)?;
         if node.outputs.len() == 1 && grads[0].is_none() {
-            return Ok(Outgoing::new());
+            return Ok(EdgeGrads::new());
         }
         let mut needs: SmallVec<[bool; 8]> = SmallVec::new();
         let is_needed = |edge: &Option<Edge>| edge.as_ref().is_some_and(|edge| self.is_needed(edge));
@@ -558,21 +559,21 @@ impl<'a> Walk<'a> {
             Grad::Rule(rule) => rule(self.e, &backward)?,
             _ => Vec::new(),
         };
-        self.outgoing(node, inputs, base_gradient)
+        self.edge_grads(node, inputs, base_gradient)
     }
 
-    fn outgoing(
+    fn edge_grads(
         &mut self,
         node: &Arc<GradNode>,
         inputs: Vec<Option<Tensor>>,
         base_gradient: Option<(Tensor, Tensor)>,
-    ) -> Result<Outgoing> {
-        let mut out = Outgoing::new();
+    ) -> Result<EdgeGrads> {
+        let mut out = EdgeGrads::new();
         if let (Some((flat, part)), Some(slice)) = (base_gradient, &node.slice)
             && let Some(edge) = &slice.base_edge
         {
             let value = match inputs.first().cloned().flatten() {
-                Some(g) => Arg::Tensor(self.fit(g, node.inputs[0].as_ref())?),
+                Some(g) => Arg::Tensor(self.sum_to_operand(g, node.inputs[0].as_ref())?),
                 None => Arg::from(Scalar::Int(0)),
             };
             self.e.apply_inplace(&arith::COPY, Args(smallvec::smallvec![Arg::Tensor(part), value]))?;
@@ -582,9 +583,9 @@ impl<'a> Walk<'a> {
         let skip = node.slice.is_some() as usize;
         for (slot, g) in inputs.into_iter().enumerate().skip(skip) {
             let (Some(g), Some(Some(edge))) = (g, node.edges.get(slot)) else { continue };
-            let mut g = self.fit(g, node.inputs[slot].as_ref())?;
-            if node.op.straight && self.mode.create_graph && node.slice.is_none() {
-                g = history::still(self.e, node, &g)?;
+            let mut g = self.sum_to_operand(g, node.inputs[slot].as_ref())?;
+            if node.op.piecewise_linear && self.mode.create_graph && node.slice.is_none() {
+                g = history::depend_on_operands(self.e, node, &g)?;
             }
             out.push((edge.clone(), g));
         }
@@ -592,7 +593,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Sums over broadcast dims and casts to the operand's dtype.
-    pub(super) fn fit(&mut self, g: Tensor, meta: Option<&Meta>) -> Result<Tensor> {
+    pub(super) fn sum_to_operand(&mut self, g: Tensor, meta: Option<&Meta>) -> Result<Tensor> {
         let Some(meta) = meta else { return Ok(g) };
         let view = g.view();
         if view.dtype == meta.dtype && view.buffer.device == meta.device && view.shape() == meta.shape.as_slice() {

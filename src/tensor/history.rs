@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use smallvec::{SmallVec, smallvec};
 use std::sync::{Arc, OnceLock};
 
-/// Where the gradient of `tensor` goes; none when it needs none.
+/// The target of the gradient of `tensor`; none if it needs none.
 pub fn edge_of(e: &mut Engine, tensor: &Tensor) -> Result<Option<Edge>> {
     if !tensor.requires_grad() {
         return Ok(None);
@@ -31,18 +31,18 @@ pub fn edge_of(e: &mut Engine, tensor: &Tensor) -> Result<Option<Edge>> {
     Ok(match &auto.edge {
         Some((node, output)) => Some(Edge::Node(node.clone(), *output)),
         None if auto.requires_grad => Some(Edge::Leaf(tensor.clone())),
-        // A view that was made before its base required gradients, or while none were recorded: as in PyTorch it
-        // requires gradients with its base and has no place in the graph until something writes.
+        // A view that was created before its base required gradients, or while none were recorded: as in PyTorch it
+        // requires gradients with its base and has no place in the graph until something is written.
         None => None,
     })
 }
 
-/// Was it made by no operation that the gradient graph knows?
+/// Whether it was not created by an operation of the gradient graph.
 pub fn is_leaf(tensor: &Tensor) -> bool {
     matches!(made_by(tensor), MadeBy::Nothing)
 }
 
-/// What made a tensor, for those who print it.
+/// The creator of a tensor, for printing.
 pub enum MadeBy {
     Nothing,
     /// A row of this name.
@@ -67,7 +67,7 @@ pub fn made_by(tensor: &Tensor) -> MadeBy {
 }
 
 /// The base of a view whose memory was written since its edge was taken. A handle that was given other memory
-/// (`x.data = y`) shows its base no more.
+/// (`x.data = y`) does not show its base any more.
 fn stale_base(tensor: &Tensor, auto: &Auto) -> Option<Tensor> {
     let base = auto.base.as_ref()?;
     let view = tensor.view();
@@ -75,7 +75,7 @@ fn stale_base(tensor: &Tensor, auto: &Auto) -> Option<Tensor> {
     (changed && (auto.edge.is_some() || base.requires_grad())).then(|| base.clone())
 }
 
-/// A view whose memory was written since takes its place in the graph from its base, wherever it lies in that.
+/// A view whose memory was written gets its place in the graph from its base.
 fn refresh(e: &mut Engine, tensor: &Tensor) -> Result<()> {
     let auto = tensor.0.auto.lock();
     let Some(base) = stale_base(tensor, &auto) else { return Ok(()) };
@@ -90,7 +90,7 @@ fn refresh(e: &mut Engine, tensor: &Tensor) -> Result<()> {
     Ok(())
 }
 
-/// The place in the graph of a tensor that shows a part of a base, found by where both lie in memory.
+/// The place in the graph of a part of a base, from the positions of both in memory.
 fn part_of(e: &mut Engine, tensor: &Tensor, base: &View, edge: Option<Edge>) -> GradNode {
     let ints = |values: &[isize]| values.iter().map(|&n| n as i64).collect::<Ints>();
     let (own, whole) = (tensor.view(), &base.layout);
@@ -171,9 +171,9 @@ fn slots<'a>(op: &'static Op, args: &'a Args) -> Slots<'a> {
     slots
 }
 
-/// Is anything to be recorded?
+/// Whether anything is recorded.
 #[inline]
-fn wanted(e: &Engine, args: &Args) -> bool {
+fn should_record(e: &Engine, args: &Args) -> bool {
     if !e.grad_enabled() {
         return false;
     }
@@ -190,7 +190,7 @@ fn node(
     outputs: SmallVec<[Meta; 1]>,
 ) -> Result<GradNode> {
     let stream = outputs.first().map_or(crate::sched::order::points::HOST, |output| e.rt.slot_of(output.device));
-    // Not: `collect`, which asks for room element by element.
+    // Not: `collect`, which reserves memory element by element.
     let (mut edges, mut inputs) = (Edges::new(), SmallVec::new());
     for slot in slots {
         edges.push(match slot {
@@ -220,7 +220,7 @@ fn saved(tensor: &Tensor, made: Origin, edge: SavedEdge) -> Saved {
     Saved { held: Held::new(view), version, edge, made }
 }
 
-/// Saves the operands that the row's gradient reads. What shares memory with `written` is saved as a copy.
+/// Saves the operands that the row's gradient reads. Operands that share memory with `written` are copied.
 fn save_inputs(
     e: &mut Engine,
     op: &'static Op,
@@ -228,12 +228,12 @@ fn save_inputs(
     slots: &Slots<'_>,
     written: Option<&Tensor>,
 ) -> Result<SavedList> {
-    let wanted = |at: usize| args.opt_tensor(at).is_some_and(Tensor::requires_grad);
+    let should_record = |at: usize| args.opt_tensor(at).is_some_and(Tensor::requires_grad);
     let mut all = SavedList::new();
     for what in op.saves {
         let tensor = match *what {
             Save::In(at) => args.opt_tensor(at),
-            Save::For(at, other) if wanted(other) => args.opt_tensor(at),
+            Save::For(at, other) if should_record(other) => args.opt_tensor(at),
             Save::For(..) | Save::Out(_) => None,
         };
         let Some(tensor) = tensor else {
@@ -247,7 +247,7 @@ fn save_inputs(
         };
         let shared = written.is_some_and(|x| Arc::ptr_eq(&x.view().buffer, &tensor.view().buffer));
         all.push(Some(if shared {
-            let copy = e.quietly(|e| e.call_row(&crate::op::rows::shape::view::CLONE, args![tensor]))?;
+            let copy = e.without_recording(|e| e.call_row(&crate::op::rows::shape::view::CLONE, args![tensor]))?;
             saved(&copy, copy.0.made, edge)
         } else {
             saved(tensor, tensor.0.made, edge)
@@ -256,7 +256,7 @@ fn save_inputs(
     Ok(all)
 }
 
-/// Gives a tensor its place in the graph. A gradient that is to be kept is kept at the new place.
+/// Gives a tensor its place in the graph. A retained gradient is retained at the new place.
 fn attach(tensor: &Tensor, node: &Arc<GradNode>, output: usize) {
     let mut auto = tensor.0.auto.lock();
     let before = auto.edge.replace((node.clone(), output));
@@ -276,7 +276,7 @@ fn attach(tensor: &Tensor, node: &Arc<GradNode>, output: usize) {
     tensor.set_tracked(Tracked::Yes);
 }
 
-/// Has the gradient of a result kept in its `.grad`, also when the result is changed in place afterwards.
+/// Keeps the gradient of a result in its `.grad`, also if the result is changed in place later.
 pub fn retain_grad(e: &mut Engine, tensor: &Tensor) -> Result<()> {
     if !tensor.requires_grad() {
         return Err(Diag::error(code::GRAD_NONE, "a tensor that does not require gradients has none to keep")
@@ -292,7 +292,7 @@ pub fn retain_grad(e: &mut Engine, tensor: &Tensor) -> Result<()> {
     Ok(())
 }
 
-/// Has a tensor that no operation made require gradients, or not.
+/// Sets whether a leaf requires gradients.
 pub fn set_leaf(tensor: &Tensor, on: bool) {
     let mut auto = tensor.0.auto.lock();
     auto.requires_grad = on;
@@ -301,7 +301,7 @@ pub fn set_leaf(tensor: &Tensor, on: bool) {
     tensor.set_tracked(if on { Tracked::Yes } else { otherwise });
 }
 
-/// Takes a tensor out of the graph.
+/// Removes a tensor from the graph.
 pub fn detach_in_place(tensor: &Tensor) -> Result<()> {
     let mut auto = tensor.0.auto.lock();
     if auto.base.is_some() {
@@ -329,7 +329,7 @@ pub fn relayout(e: &mut Engine, x: &Tensor, y: &Tensor) -> Result<()> {
     Ok(())
 }
 
-/// Gives `x` the memory of `y`, with the count of writes that it had.
+/// Gives `x` the memory of `y`, with its own count of writes.
 pub fn assign_data(x: &Tensor, y: &Tensor) -> Result<()> {
     let (old, new) = (x.view(), y.view());
     if x.requires_grad() && !new.dtype.is_float() {
@@ -345,11 +345,11 @@ pub fn track(e: &mut Engine, op: &'static Op, args: &Args, results: &[Tensor]) -
     if matches!(op.lower, Lower::View(_)) {
         remember_base(e, args.tensor(0), &results[0]);
     }
-    if !wanted(e, args) || !results.iter().any(|result| result.dtype().is_float()) {
+    if !should_record(e, args) || !results.iter().any(|result| result.dtype().is_float()) {
         return Ok(());
     }
     if let Grad::Stop(_) | Grad::Unset = op.grad {
-        // The reason is told when somebody asks for the gradient.
+        // The reason is reported when the gradient is requested.
         if op.results.has_names() {
             return Ok(());
         }
@@ -376,8 +376,8 @@ pub fn track(e: &mut Engine, op: &'static Op, args: &Args, results: &[Tensor]) -
     Ok(())
 }
 
-/// A view keeps the tensor that owns the history of the memory. Inside an operation there are no views: what it
-/// makes on the way is nobody's.
+/// A view keeps the tensor that owns the history of the memory. Inside an operation there are no views: its
+/// intermediate tensors are independent.
 fn remember_base(e: &Engine, source: &Tensor, view: &Tensor) {
     if e.quiet > 0 {
         return;
@@ -394,14 +394,14 @@ fn remember_base(e: &Engine, source: &Tensor, view: &Tensor) {
     view.set_tracked(Tracked::AsBase);
 }
 
-/// These views were made by one operation.
+/// These views were returned by one operation.
 pub fn made_together(e: &Engine, views: &[Tensor]) {
     if e.grad_enabled() {
         views.iter().for_each(|view| view.0.auto.lock().made_as = MadeAs::OneOfSeveral);
     }
 }
 
-/// These parts are no views as far as gradients go, and count their writes by themselves.
+/// These parts are not views for gradients, and count their writes separately.
 pub fn made_apart(views: &[Tensor]) {
     for view in views {
         let mut auto = view.0.auto.lock();
@@ -415,7 +415,7 @@ pub fn made_apart(views: &[Tensor]) {
     }
 }
 
-/// May `x` be changed in place? `tracked`: a gradient flows to it or to what is written.
+/// Whether `x` may be changed in place. `tracked`: a gradient flows to it or to the written value.
 pub fn check_inplace(e: &Engine, x: &Tensor, tracked: bool) -> Result<()> {
     if !tracked || !e.grad_enabled() {
         return Ok(());
@@ -448,7 +448,7 @@ pub struct Pending {
 /// Saves operands before the write makes them stale.
 pub fn before_inplace(e: &mut Engine, op: &'static Op, args: &Args) -> Result<Pending> {
     let x = args.tensor(0).clone();
-    if !wanted(e, args) || !x.dtype().is_float() {
+    if !should_record(e, args) || !x.dtype().is_float() {
         return Ok(Pending { node: None, saved: SavedList::new() });
     }
     let slots = slots(op, args);
@@ -482,7 +482,7 @@ pub fn after_inplace(e: &mut Engine, x: &Tensor, pending: Pending) -> Result<()>
     refresh(e, x)
 }
 
-/// An error that names both lines when a saved operand was changed since.
+/// An error that names both lines if a saved operand was changed since.
 pub fn check_saved(saved: &Saved, node: &GradNode) -> Result<()> {
     let view = saved.held.view();
     if view.version() == saved.version {
@@ -497,20 +497,20 @@ pub fn check_saved(saved: &Saved, node: &GradNode) -> Result<()> {
     .help("write the change out of place, or change a `.clone()`"))
 }
 
-/// A gradient of a `straight` row, with the row's operands as what it comes from too.
-pub fn still(e: &mut Engine, node: &GradNode, g: &Tensor) -> Result<Tensor> {
-    let still = e.tensor(g.view());
+/// A gradient of a `piecewise_linear` row, which also depends formally on the row's operands.
+pub fn depend_on_operands(e: &mut Engine, node: &GradNode, g: &Tensor) -> Result<Tensor> {
+    let alias = e.tensor(g.view());
     let mut edges: Edges = smallvec![edge_of(e, g)?];
     edges.extend(node.edges.iter().cloned());
     let mut inputs: SmallVec<[Option<Meta>; 2]> = smallvec![Some(Meta::of(g))];
     inputs.extend(node.inputs.iter().cloned());
     let mut of_gradient = plain_node(e, &STILL, Args::default(), inputs, smallvec![Meta::of(g)], edges);
     of_gradient.origin = node.origin;
-    attach(&still, &Arc::new(of_gradient), 0);
-    Ok(still)
+    attach(&alias, &Arc::new(of_gradient), 0);
+    Ok(alias)
 }
 
-/// Rebuilds a saved operand. Only `connected` ones have their place in the graph again.
+/// Rebuilds a saved operand. Only `connected` ones get their place in the graph again.
 pub fn unpack(e: &mut Engine, saved: Saved, node: &Arc<GradNode>, connected: bool) -> Tensor {
     let edge = match saved.edge {
         SavedEdge::Input(slot) => match &node.edges[slot] {
@@ -536,7 +536,7 @@ pub fn unpack(e: &mut Engine, saved: Saved, node: &Arc<GradNode>, connected: boo
     tensor
 }
 
-/// A base's memory, and that of its part, as one flat buffer: its size, and where the part and the base lie in it.
+/// The memory of a base and of its part, as one flat buffer: its size, and where the part and the base lie in it.
 pub fn flat(slice: &SliceOf) -> (usize, Layout, Layout) {
     let extents = [slice.base_layout.extent(), slice.layout.extent()];
     let start = extents.iter().flatten().map(|extent| extent.0).min().unwrap_or(0);

@@ -27,7 +27,7 @@ pub enum Item {
     Tensor(Tensor),
 }
 
-/// How many dimensions of the tensor an item uses up.
+/// How many dimensions of the tensor an item consumes.
 fn width(item: &Item) -> usize {
     match item {
         Item::Int(_) | Item::Slice { .. } => 1,
@@ -37,8 +37,8 @@ fn width(item: &Item) -> usize {
     }
 }
 
-/// A tensor beside another: from the CPU, or from anywhere for what is assigned, it is copied there.
-fn beside(e: &mut Engine, tensor: Tensor, place: &Tensor) -> Result<Tensor> {
+/// A tensor used with another: it is copied to that device, from the CPU, or from anywhere if it is assigned.
+fn on_device_of(e: &mut Engine, tensor: Tensor, place: &Tensor) -> Result<Tensor> {
     if tensor.device() == place.device() {
         return Ok(tensor);
     }
@@ -46,9 +46,9 @@ fn beside(e: &mut Engine, tensor: Tensor, place: &Tensor) -> Result<Tensor> {
     e.call_row(&arith::MOVE, args![&tensor, place.device(), dtype])
 }
 
-/// An index: one of the CPU may index a tensor of any device. Any other is told by the operation.
-fn index_beside(e: &mut Engine, index: Tensor, place: &Tensor) -> Result<Tensor> {
-    if index.device().is_cuda() { Ok(index) } else { beside(e, index, place) }
+/// An index tensor: one on the CPU may index a tensor of any device. The operation reports any other.
+fn index_on_device_of(e: &mut Engine, index: Tensor, place: &Tensor) -> Result<Tensor> {
+    if index.device().is_cuda() { Ok(index) } else { on_device_of(e, index, place) }
 }
 
 /// A view with the basic items applied, and the index tensors left for each of its dimensions.
@@ -107,12 +107,12 @@ fn split(e: &mut Engine, x: &Tensor, items: Vec<Item>) -> Result<Parts> {
                     view = e.call_row(&view::UNSQUEEZE, args![&view, dim])?;
                     let mask = e.call_row(&view::UNSQUEEZE, args![&mask, 0])?;
                     let index = positions(e, &mask)?.swap_remove(0);
-                    advanced.push(Some(index_beside(e, index, &view)?));
+                    advanced.push(Some(index_on_device_of(e, index, &view)?));
                     dim += 1;
                     continue;
                 }
                 for index in positions(e, &mask)? {
-                    advanced.push(Some(index_beside(e, index, &view)?));
+                    advanced.push(Some(index_on_device_of(e, index, &view)?));
                     dim += 1;
                 }
             }
@@ -123,7 +123,7 @@ fn split(e: &mut Engine, x: &Tensor, items: Vec<Item>) -> Result<Parts> {
                     let is_int = index.dtype().is_int();
                     return Err(if is_int { diag.help("convert it with `.long()`") } else { diag });
                 }
-                advanced.push(Some(index_beside(e, index, &view)?));
+                advanced.push(Some(index_on_device_of(e, index, &view)?));
                 dim += 1;
             }
         }
@@ -177,7 +177,7 @@ pub fn get(e: &mut Engine, x: &Tensor, items: Vec<Item>) -> Result<Tensor> {
     Ok(view)
 }
 
-/// `x[i]`, which is asked for more often than everything else.
+/// `x[i]`, the most frequent form.
 pub fn element(e: &mut Engine, x: &Tensor, i: i64) -> Result<Tensor> {
     if x.ndim() == 0 {
         return get(e, x, vec![Item::Int(i)]);
@@ -201,12 +201,12 @@ pub fn set(e: &mut Engine, x: &Tensor, items: Vec<Item>, value: Arg) -> Result<(
                 e.source(crate::op::row::Source::Fill(value), &[], view.dtype(), view.device())?
             }
         };
-        let value = beside(e, value, &view)?;
+        let value = on_device_of(e, value, &view)?;
         let value = without_leading_ones(e, value)?;
         e.call_row(&index::INDEX_PUT_INTO, args![&view, advanced, value, false])?;
         return Ok(());
     }
-    // After `x[0] += y`, which has written into the view: the identical view is no write.
+    // After `x[0] += y`, which has written into the view: assigning the identical view has no effect.
     if let Arg::Tensor(value) = &value {
         let (to, from) = (view.view(), value.view());
         if std::sync::Arc::ptr_eq(&to.buffer, &from.buffer) && to.layout == from.layout && to.dtype == from.dtype {
@@ -215,16 +215,16 @@ pub fn set(e: &mut Engine, x: &Tensor, items: Vec<Item>, value: Arg) -> Result<(
     }
     let value = match crate::op::args::Args(smallvec::smallvec![value.clone()]).scalar(0) {
         Some(number) => element_of(number, view.dtype())?.into(),
-        None => fit(e, &view, value)?,
+        None => drop_leading_ones(e, &view, value)?,
     };
     let one = !matches!(&value, Arg::Tensor(value) if value.ndim() > 0);
-    // As in PyTorch one value for all is filled in, into an expanded tensor too.
+    // As in PyTorch one value for all elements is filled in, into an expanded tensor too.
     let op = if one && view.view().layout.repeated().next().is_some() { &blend::FILL } else { &arith::COPY };
     e.apply_inplace(op, args![&view, value])?;
     Ok(())
 }
 
-/// `x[mask] = number` needs no positions, and so does not wait. False when this is something else.
+/// `x[mask] = number` needs no positions, and so does not wait. False if this is something else.
 fn fill(e: &mut Engine, x: &Tensor, items: &[Item], value: &Arg) -> Result<bool> {
     let [Item::Tensor(mask)] = items else { return Ok(false) };
     if mask.dtype() != DType::Bool || mask.ndim() == 0 {
@@ -233,7 +233,7 @@ fn fill(e: &mut Engine, x: &Tensor, items: &[Item], value: &Arg) -> Result<bool>
     let value = match value {
         Arg::Tensor(value) if value.ndim() == 0 => {
             let value = (e as &mut dyn Emit).cast(value, x.dtype())?;
-            Arg::Tensor(beside(e, value, x)?)
+            Arg::Tensor(on_device_of(e, value, x)?)
         }
         Arg::Tensor(_) => return Ok(false),
         number => number.clone(),
@@ -241,13 +241,13 @@ fn fill(e: &mut Engine, x: &Tensor, items: &[Item], value: &Arg) -> Result<bool>
     check_mask(&mask.shape(), &x.shape(), 0)?;
     let mut shape = mask.shape();
     shape.resize(x.ndim(), 1);
-    let mask = index_beside(e, mask.clone(), x)?;
+    let mask = index_on_device_of(e, mask.clone(), x)?;
     let mask = e.call_row(&view::RESHAPE, args![&mask, shape.as_slice()])?;
     e.apply_inplace(&compare::MASKED_FILL, args![x, &mask, value])?;
     Ok(true)
 }
 
-/// What PyTorch assigns at positions: leading dimensions of size 1 do not count, and broadcasting brings them back.
+/// As in PyTorch: leading dimensions of size 1 are removed, and broadcasting restores them.
 fn without_leading_ones(e: &mut Engine, value: Tensor) -> Result<Tensor> {
     let shape = value.shape();
     match shape.iter().take_while(|&&n| n == 1).count() {
@@ -256,8 +256,8 @@ fn without_leading_ones(e: &mut Engine, value: Tensor) -> Result<Tensor> {
     }
 }
 
-/// A value with more leading dimensions of size 1 than the place it goes to.
-fn fit(e: &mut Engine, place: &Tensor, value: Arg) -> Result<Arg> {
+/// A value with more leading dimensions of size 1 than its target.
+fn drop_leading_ones(e: &mut Engine, place: &Tensor, value: Arg) -> Result<Arg> {
     let Arg::Tensor(value) = value else { return Ok(value) };
     let shape = value.shape();
     let extra = shape.len().saturating_sub(place.ndim());

@@ -34,7 +34,7 @@ impl Engine {
                 if view.buffer.device != dest.buffer.device {
                     return self.copy_across(dest, view);
                 }
-                let (view, _kept) = self.apart(dest, view)?;
+                let (view, _kept) = self.copy_if_overlapping(dest, view)?;
                 Input::View(view)
             }
             Arg::Attr(attr) => match attr {
@@ -42,7 +42,7 @@ impl Engine {
                 Attr::Int(value) => Input::Scalar(Scalar::Int(*value)),
                 Attr::Float(value) => Input::Scalar(Scalar::Float(*value)),
                 Attr::Bool(value) => Input::Scalar(Scalar::Bool(*value)),
-                _ => fail!(ARGUMENT_TYPE, "a tensor or a number is wanted"),
+                _ => fail!(ARGUMENT_TYPE, "a tensor or a number is expected"),
             },
             _ => fail!(MISSING_ARGUMENT, "a value to copy is missing"),
         };
@@ -57,8 +57,8 @@ impl Engine {
         self.record(work, smallvec![input], smallvec![dest.clone()])
     }
 
-    /// The same values in other memory when source and destination share a buffer with different layouts.
-    fn apart(&mut self, dest: &Arc<View>, view: Arc<View>) -> Result<(Arc<View>, Option<Held>)> {
+    /// The same values in other memory if source and destination share a buffer with different layouts.
+    fn copy_if_overlapping(&mut self, dest: &Arc<View>, view: Arc<View>) -> Result<(Arc<View>, Option<Held>)> {
         if !Arc::ptr_eq(&view.buffer, &dest.buffer) || (view.layout == dest.layout && view.dtype == dest.dtype) {
             return Ok((view, None));
         }
@@ -70,7 +70,7 @@ impl Engine {
         Ok((copy.clone(), Some(Held::new(copy))))
     }
 
-    /// Copies between devices: dense bytes travel, layouts and dtypes are changed on the two ends.
+    /// Copies between devices: dense bytes are transferred, layouts and dtypes are converted at both ends.
     fn copy_across(&mut self, dest: &Arc<View>, view: Arc<View>) -> Result<()> {
         if dest.layout.numel() == 0 {
             return Ok(());
@@ -78,7 +78,7 @@ impl Engine {
         let asked = Asked { name: self.name, origin: self.origin, non_blocking: self.non_blocking };
         if dest.buffer.device == DeviceId::Cpu && !(self.non_blocking && dest.buffer.pinned) {
             // A host read: it needs no ordering by the script.
-            self.rt.await_written(&view)?;
+            self.rt.wait_before_read(&view)?;
         }
         let source = Held::new(self.rt.densify(&view, self.name, self.origin)?);
         let fits = dest.layout.is_contiguous() && dest.dtype == view.dtype && dest.shape() == view.shape();
@@ -88,10 +88,10 @@ impl Engine {
             }
             return self.rt.transfer(source.view(), dest, asked);
         }
-        let landed = Held::new(self.fresh(view.shape(), view.dtype, dest.buffer.device)?);
-        self.rt.transfer(source.view(), landed.view(), asked)?;
+        let received = Held::new(self.fresh(view.shape(), view.dtype, dest.buffer.device)?);
+        self.rt.transfer(source.view(), received.view(), asked)?;
         let work = Work::Map { function: None, args: smallvec![view.dtype], result: view.dtype, check: None };
-        self.record(work, smallvec![Input::View(landed.view().clone())], smallvec![dest.clone()])
+        self.record(work, smallvec![Input::View(received.view().clone())], smallvec![dest.clone()])
     }
 
     /// Calls a row by its in-place form `name_`.
@@ -134,12 +134,12 @@ impl Engine {
         Ok(x)
     }
 
-    /// A kernel that takes its first input as its output too: `x.index_add_(..)` touches only the named rows.
-    /// None when this call is not of that kind.
+    /// A kernel that takes its first input as its output too: `x.index_add_(..)` writes only the indexed rows.
+    /// None if this call is not of that kind.
     fn kernel_inplace(&mut self, op: &'static Op, rule: KernelRule, x: &Tensor, args: &Args) -> Result<Option<Tensor>> {
         let dest = x.view();
         let args = self.copied(args.clone(), 1, |view| Arc::ptr_eq(&view.buffer, &dest.buffer))?;
-        let call = self.quietly(|e| rule(e, &args))?;
+        let call = self.without_recording(|e| rule(e, &args))?;
         let same = call.outputs.len() == 1
             && call.outputs[0].shape.as_slice() == dest.shape()
             && call.outputs[0].dtype == dest.dtype
@@ -160,7 +160,7 @@ impl Engine {
         Ok(Some(x.clone()))
     }
 
-    /// A composition that is differentiated may save what the write at its end changes: it works on copies.
+    /// A differentiated composition may save operands that its last write changes: it works on copies.
     fn before_overwriting(&mut self, x: &Tensor, args: Args) -> Result<Args> {
         if !self.grad_enabled() || !x.dtype().is_float() || !args.tensors().iter().any(Tensor::requires_grad) {
             return Ok(args);
@@ -174,7 +174,7 @@ impl Engine {
         self.copied(args, 1, |view| Arc::ptr_eq(&view.buffer, &dest.buffer) && view.layout != dest.layout)
     }
 
-    /// Copies in place of the tensors, from an argument on, whose memory the call may not write meanwhile.
+    /// Copies the tensors, from an argument on, whose memory the call may not write meanwhile.
     fn copied(&mut self, mut args: Args, from: usize, is_written: impl Fn(&View) -> bool) -> Result<Args> {
         for arg in args.0.iter_mut().skip(from) {
             if let Arg::Tensor(tensor) = arg

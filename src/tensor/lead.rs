@@ -1,4 +1,4 @@
-//! Which nodes `grad(ys, xs)` computes: those on the way from `ys` to what is asked for.
+//! Which nodes `grad(ys, xs)` computes: those on the way from `ys` to the inputs.
 
 use super::grad::Walk;
 use super::history;
@@ -8,11 +8,11 @@ use crate::op::tensor::{Edge, GradNode, Tensor};
 use std::sync::Arc;
 
 impl Walk<'_> {
-    /// Finds the nodes that lead from `ys` to what is asked for.
-    pub(super) fn lead(&mut self, ys: &[Tensor]) -> Result<()> {
+    /// Finds the nodes that lead from `ys` to the inputs.
+    pub(super) fn find_needed_nodes(&mut self, ys: &[Tensor]) -> Result<()> {
         let mut leading: ByNumber<u64, bool> = ByNumber::default();
         let mut seen: ByNumber<u64, ()> = ByNumber::default();
-        // A node stands here until all that it goes on to has been looked at.
+        // A node stays on the stack until all its successors were visited.
         let mut stack: Vec<(Arc<GradNode>, bool)> = Vec::new();
         for y in ys {
             if let Some(Edge::Node(node, _)) = history::edge_of(self.e, y)? {
@@ -36,7 +36,7 @@ impl Walk<'_> {
                 Edge::Leaf(leaf) => self.asks_for(leaf),
             });
             let is_end = |edge: &Option<Edge>| matches!(edge, Some(Edge::Node(end, _)) if Arc::ptr_eq(end, &node));
-            if on_the_way || self.wanted.iter().any(|(edge, _)| is_end(edge)) {
+            if on_the_way || self.requested.iter().any(|(edge, _)| is_end(edge)) {
                 leading.insert(node.sequence, on_the_way);
             }
         }
@@ -45,10 +45,10 @@ impl Walk<'_> {
     }
 
     pub(super) fn asks_for(&self, leaf: &Tensor) -> bool {
-        self.wanted.iter().any(|(edge, _)| matches!(edge, Some(Edge::Leaf(other)) if other.same(leaf)))
+        self.requested.iter().any(|(edge, _)| matches!(edge, Some(Edge::Leaf(other)) if other.same(leaf)))
     }
 
-    /// Is the gradient that an edge would carry of any use?
+    /// Whether the gradient of an edge is needed.
     pub(super) fn is_needed(&self, edge: &Edge) -> bool {
         match (edge, &self.leading) {
             (_, None) => true,

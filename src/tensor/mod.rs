@@ -1,4 +1,4 @@
-//! Floor 4: tensors as their users know them: calls, gradients, observation.
+//! Floor 4: tensors as users know them: calls, gradients, observation.
 
 pub mod check;
 mod devices;
@@ -8,7 +8,7 @@ pub mod grad;
 pub mod history;
 pub mod index;
 mod inplace;
-mod lead;
+mod needed_nodes;
 pub mod movement;
 pub mod observe;
 mod slices;

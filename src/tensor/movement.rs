@@ -1,4 +1,4 @@
-//! `to`: another dtype, another device, or both; the same tensor when nothing changes.
+//! `to`: another dtype, another device, or both; the same tensor if nothing changes.
 
 use super::engine::Engine;
 use crate::args;
@@ -11,41 +11,42 @@ use crate::op::rows::pointwise::arith;
 use crate::op::rows::shape::view;
 use crate::op::tensor::Tensor;
 
-/// What `to` asks for.
+/// The target of `to`.
 #[derive(Clone, Copy, Default, Debug)]
-pub struct Wanted {
+pub struct Target {
     pub dtype: Option<DType>,
     pub device: Option<DeviceId>,
     pub copy: bool,
     pub non_blocking: bool,
 }
 
-impl Wanted {
-    /// On this device, else as it is.
-    pub fn on(device: DeviceId) -> Wanted {
-        Wanted { device: Some(device), ..Wanted::default() }
+impl Target {
+    /// On this device, otherwise unchanged.
+    pub fn on(device: DeviceId) -> Target {
+        Target { device: Some(device), ..Target::default() }
     }
 }
 
-/// The tensor as wanted. A copy between devices is ordered against both devices' current streams.
-pub fn to(e: &mut Engine, x: &Tensor, wanted: Wanted) -> Result<Tensor> {
-    let dtype = wanted.dtype.unwrap_or(x.dtype());
-    let device = wanted.device.unwrap_or(x.device());
+/// The tensor with the target's dtype and device. A copy between devices is ordered against both devices' current
+/// streams.
+pub fn to(e: &mut Engine, x: &Tensor, target: Target) -> Result<Tensor> {
+    let dtype = target.dtype.unwrap_or(x.dtype());
+    let device = target.device.unwrap_or(x.device());
     if device == x.device() {
         if dtype != x.dtype() {
             return (e as &mut dyn Emit).cast(x, dtype);
         }
-        return if wanted.copy { e.call_row(&view::CLONE, args![x]) } else { Ok(x.clone()) };
+        return if target.copy { e.call_row(&view::CLONE, args![x]) } else { Ok(x.clone()) };
     }
     let outer = (e.non_blocking, e.pinned);
-    // A copy to the host that need not have ended lands in pinned memory, as in PyTorch.
-    (e.non_blocking, e.pinned) = (wanted.non_blocking, wanted.non_blocking);
+    // A non-blocking copy to the host goes to pinned memory, as in PyTorch.
+    (e.non_blocking, e.pinned) = (target.non_blocking, target.non_blocking);
     let moved = e.call_row(&arith::MOVE, args![x, device, dtype]);
     (e.non_blocking, e.pinned) = outer;
     moved
 }
 
-/// The same values in host memory that devices copy from while the host goes on; the same tensor where it has it.
+/// The same values in pinned host memory; the same tensor if it is pinned.
 pub fn pin(e: &mut Engine, x: &Tensor) -> Result<Tensor> {
     if x.device().is_cuda() {
         let text = format!("only tensors of the CPU can be pinned, and this one is on {}", x.device());
@@ -62,7 +63,7 @@ pub fn pin(e: &mut Engine, x: &Tensor) -> Result<Tensor> {
     pinned
 }
 
-/// What `make` makes on the CPU lies in host memory that devices copy from while the host goes on.
+/// Tensors that `make` creates on the CPU are in pinned memory.
 pub fn pinned(e: &mut Engine, make: impl FnOnce(&mut Engine) -> Result<Tensor>) -> Result<Tensor> {
     e.rt.current_cuda()?;
     e.pinned = true;

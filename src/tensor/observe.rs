@@ -1,4 +1,4 @@
-//! The points where a value must be known: reading, printing, `item`.
+//! Observation points, where a value must be known: reading, printing, `item`.
 
 use crate::base::bytes::element;
 use crate::base::code;
@@ -31,7 +31,7 @@ pub fn scalars(rt: &Runtime, tensor: &Tensor) -> Result<Vec<Scalar>> {
     Ok(bytes.chunks_exact(dtype.size_bytes()).map(|chunk| element(chunk, dtype)).collect())
 }
 
-/// The one element of a tensor as a number.
+/// The single element of a tensor as a number.
 pub fn item(rt: &Runtime, tensor: &Tensor) -> Result<Scalar> {
     let n = tensor.numel();
     if n != 1 {
@@ -42,7 +42,7 @@ pub fn item(rt: &Runtime, tensor: &Tensor) -> Result<Scalar> {
     Ok(element(&rt.peek_bytes(&view, view.layout.offset), view.dtype))
 }
 
-/// Whether a condition on a tensor holds.
+/// The truth value of a tensor as a condition.
 pub fn truth(rt: &Runtime, tensor: &Tensor) -> Result<bool> {
     let n = tensor.numel();
     if n != 1 {

@@ -1,6 +1,6 @@
 //! Gradients of parts of tensors: of views, and of what was written into a part of a base.
 
-use super::grad::{Outgoing, Walk, is_alone};
+use super::grad::{EdgeGrads, Walk, is_alone};
 use super::history;
 use crate::args;
 use crate::base::diag::Result;
@@ -15,16 +15,17 @@ use crate::op::tensor::{Edge, GradNode, SliceOf, Tensor};
 use std::sync::Arc;
 
 impl Walk<'_> {
-    /// The gradient of a view: zeros with `g` in their midst, or, where something has arrived for the tensor before
-    /// and nobody else has it, `g` added to a part of that. Fifty slices of a tensor else cost fifty times all of it.
+    /// The gradient of a view: zeros with `g` at its position, or, if a gradient has already arrived for the tensor
+    /// and nothing else holds it, that gradient with `g` added to a part. Otherwise fifty slices of a tensor would
+    /// cost fifty times all of it.
     pub(super) fn window(
         &mut self,
         node: &Arc<GradNode>,
         window: fn(&Layout, &Args) -> Result<Layout>,
         g: Option<Tensor>,
-    ) -> Result<Outgoing> {
+    ) -> Result<EdgeGrads> {
         let (Some(g), Some(edge), Some(meta)) = (g, node.edges[0].clone(), node.inputs[0].as_ref()) else {
-            return Ok(Outgoing::new());
+            return Ok(EdgeGrads::new());
         };
         let dense = Layout::contiguous(&meta.shape);
         let part = window(&dense, &node.args)?;
@@ -46,16 +47,16 @@ impl Walk<'_> {
                     && old.device() == g.device()
                     && old.shape().as_slice() == meta.shape.as_slice()
             });
-            // A second handle of the same cell: it is only looked through.
+            // A second handle of the same cell: it is only used for reading.
             if let Some(old) = old.map(|old| Tensor(old.0.clone())) {
                 let place = self.view_of(&old, part)?;
                 self.e.apply_inplace(&arith::ADD, args![&place, &g])?;
-                return Ok(Outgoing::new());
+                return Ok(EdgeGrads::new());
             }
         }
         let whole = view::spread(self.e, &g, &dense.shape, &part)?;
-        let whole = self.fit(whole, Some(meta))?;
-        Ok(Outgoing::from_iter([(edge, whole)]))
+        let whole = self.sum_to_operand(whole, Some(meta))?;
+        Ok(EdgeGrads::from_iter([(edge, whole)]))
     }
 
     /// A copy of the base's gradient with the base's geometry, and the part of it.

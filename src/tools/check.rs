@@ -1,4 +1,4 @@
-//! `tscript check`: what is wrong or odd in scripts, told for people or, line by line, for other programs.
+//! `tscript check`: mistakes and warnings in scripts, printed for people or, line by line, for other programs.
 
 use super::profile::quoted;
 use super::render::{Coloring, Place, labeled, render_error};
@@ -10,10 +10,10 @@ use crate::files::input::os_reason;
 use crate::script::error::Error;
 use std::path::{Path, PathBuf};
 
-/// How findings are told.
+/// How findings are printed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
-    /// With the lines of the script, on the error output.
+    /// With the lines of the script, on the standard error.
     #[default]
     Human,
     /// `file:line:column: error[E0101]: message`.
@@ -22,7 +22,7 @@ pub enum Format {
     Json,
 }
 
-/// What the command line asks for.
+/// Options of the command line.
 #[derive(Debug, Default, PartialEq)]
 pub struct Options {
     pub files: Vec<PathBuf>,
@@ -34,7 +34,7 @@ pub fn check(options: &Options) -> u8 {
     let mut files = Vec::new();
     let mut status = 0;
     for path in &options.files {
-        // A folder stands for all scripts in it.
+        // A folder means all scripts in it.
         if !path.is_dir() {
             files.push(path.clone());
             continue;
@@ -89,7 +89,7 @@ fn short(finding: &Error, file: &Path) -> String {
     format!("{}:{line}:{column}: {}[{}]: {message}", file.display(), word(diag.severity), diag.code)
 }
 
-/// Lines and columns count from 1, columns in characters; ends are behind the last character.
+/// Lines and columns count from 1, columns in characters; ends are after the last character.
 fn object(finding: &Error, file: &Path) -> String {
     let diag = finding.diag();
     let place = |(source, range, text): &Place| {

@@ -1,4 +1,4 @@
-//! The command line as a value. Reads words only: no file, no environment.
+//! Parses the command line to a value. Reads words only: no file, no environment.
 
 use super::check;
 use crate::base::device_id::DeviceSpec;
@@ -9,7 +9,7 @@ use lexopt::{Arg, Parser, ValueExt};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// What the command line asks for.
+/// The parsed command line.
 #[derive(Debug, PartialEq)]
 pub enum Command {
     /// No command.
@@ -27,7 +27,7 @@ pub enum Command {
         words: Vec<String>,
         settings: Settings,
     },
-    /// `run FILE -- --help`: what the script itself takes.
+    /// `run FILE -- --help`: the arguments of the script itself.
     Arguments {
         file: PathBuf,
     },
@@ -57,7 +57,7 @@ pub struct Settings {
     pub check: bool,
     /// `warn`, `error` or `off`.
     pub races: Option<Races>,
-    /// A table at the end of what took how long; a trace too where a file is named.
+    /// Prints a table of times at the end; also writes a trace if a file is given.
     pub profile: bool,
     pub trace_file: Option<PathBuf>,
     pub simulate_gpus: Option<usize>,
@@ -66,21 +66,21 @@ pub struct Settings {
     pub simulate_faults: Vec<PlannedFault>,
 }
 
-/// A command line that means nothing.
+/// An invalid command line.
 #[derive(Debug, PartialEq)]
-pub struct Usage {
+pub struct UsageError {
     pub message: String,
     pub help: Option<String>,
 }
 
-impl Usage {
-    pub fn new(message: impl Into<String>, help: impl Into<String>) -> Usage {
-        Usage { message: message.into(), help: Some(help.into()) }
+impl UsageError {
+    pub fn new(message: impl Into<String>, help: impl Into<String>) -> UsageError {
+        UsageError { message: message.into(), help: Some(help.into()) }
     }
 }
 
 pub const COMMANDS: &[&str] = &["run", "check", "test", "explain", "devices", "help"];
-/// What `tscript help` knows beside the commands.
+/// Topics of `tscript help` besides the commands.
 pub const TOPICS: &[&str] = &["environment"];
 const FLAGS: &[&str] = &[
     "device",
@@ -96,8 +96,8 @@ const FLAGS: &[&str] = &[
     "help",
 ];
 
-/// The command of the words after the program's name.
-pub fn parse(mut words: Vec<OsString>) -> Result<Command, Usage> {
+/// Parses the words after the program's name.
+pub fn parse(mut words: Vec<OsString>) -> Result<Command, UsageError> {
     if let Some(command) = without_command(&words)? {
         return Ok(command);
     }
@@ -111,7 +111,7 @@ pub fn parse(mut words: Vec<OsString>) -> Result<Command, Usage> {
     let mut parser = Parser::from_args(words);
     let name = match parser.next().map_err(unreadable)? {
         None if script_words.is_none() => return Ok(Command::Repl { settings: Settings::default() }),
-        None => return Err(Usage::new("a script is missing", "`tscript run FILE -- ...` gives it arguments")),
+        None => return Err(UsageError::new("a script is missing", "`tscript run FILE -- ...` gives it arguments")),
         Some(Arg::Long("help") | Arg::Short('h')) => return Ok(Command::Help(None)),
         Some(Arg::Long("version") | Arg::Short('V')) => return Ok(Command::Version),
         Some(Arg::Value(word)) => word.to_string_lossy().into_owned(),
@@ -124,7 +124,7 @@ pub fn parse(mut words: Vec<OsString>) -> Result<Command, Usage> {
         return Err(unknown_command(&name));
     };
     if script_words.is_some() && name != "run" {
-        return Err(Usage::new(
+        return Err(UsageError::new(
             format!("`tscript {name}` takes nothing after `--`"),
             "only `tscript run FILE -- ...` does",
         ));
@@ -138,7 +138,7 @@ pub fn parse(mut words: Vec<OsString>) -> Result<Command, Usage> {
             let (topics, help) = plain(&mut parser)?;
             if let Some(extra) = topics.get(1) {
                 let message = format!("`{}` is one argument too many", extra.to_string_lossy());
-                return Err(Usage::new(message, "for example `tscript help run`"));
+                return Err(UsageError::new(message, "for example `tscript help run`"));
             }
             let topic = topics.first().map(|topic| topic.to_string_lossy().into_owned());
             match topic {
@@ -159,9 +159,9 @@ pub fn parse(mut words: Vec<OsString>) -> Result<Command, Usage> {
     }
 }
 
-/// `tscript FILE ..` and `tscript -e CODE ..`, with flags of ours before them: what follows is the script's, as a
-/// script's first line `#!/usr/bin/env tscript` wants it.
-fn without_command(words: &[OsString]) -> Result<Option<Command>, Usage> {
+/// `tscript FILE ..` and `tscript -e CODE ..`, with our flags before them: what follows belongs to the script, as
+/// needed by a script's first line `#!/usr/bin/env tscript`.
+fn without_command(words: &[OsString]) -> Result<Option<Command>, UsageError> {
     let mut parser = Parser::from_args(words);
     let mut settings = Settings::default();
     loop {
@@ -188,13 +188,13 @@ fn without_command(words: &[OsString]) -> Result<Option<Command>, Usage> {
     }
 }
 
-/// Whether a word is the path of a script, and no command.
+/// Whether a word is the path of a script, and not a command.
 fn is_file(word: &std::ffi::OsStr) -> bool {
     let word = word.to_string_lossy();
     !COMMANDS.contains(&&*word) && (word.ends_with(".rhai") || word.contains('/'))
 }
 
-/// What is left of the command line, for the script; a `--` at its beginning only says so.
+/// The rest of the command line, for the script; a `--` at its beginning is dropped.
 fn rest(parser: &mut Parser) -> Vec<String> {
     let words: Vec<OsString> = parser.raw_args().map_or(Vec::new(), |words| words.collect());
     let is_mark = words.first().is_some_and(|word| word == "--");
@@ -205,9 +205,9 @@ fn plain_words(words: impl Iterator<Item = OsString>) -> Vec<String> {
     words.map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
-fn simple(name: &str, values: Vec<OsString>) -> Result<Command, Usage> {
+fn simple(name: &str, values: Vec<OsString>) -> Result<Command, UsageError> {
     let too_many = |most: usize| match values.get(most) {
-        Some(extra) => Err(Usage::new(
+        Some(extra) => Err(UsageError::new(
             format!("`{}` is one argument too many", extra.to_string_lossy()),
             format!("`tscript help {name}` shows what it takes"),
         )),
@@ -222,8 +222,8 @@ fn simple(name: &str, values: Vec<OsString>) -> Result<Command, Usage> {
     }
 }
 
-/// What a machine has, and which GPUs are simulated.
-fn devices(parser: &mut Parser) -> Result<Command, Usage> {
+/// Devices of the machine, and simulated GPUs.
+fn devices(parser: &mut Parser) -> Result<Command, UsageError> {
     let mut settings = Settings::default();
     while let Some(arg) = parser.next().map_err(unreadable)? {
         match owned(arg).as_str() {
@@ -234,7 +234,7 @@ fn devices(parser: &mut Parser) -> Result<Command, Usage> {
             }
             extra => {
                 let message = format!("`{extra}` is one argument too many");
-                return Err(Usage::new(message, "`tscript help devices` shows what it takes"));
+                return Err(UsageError::new(message, "`tscript help devices` shows what it takes"));
             }
         }
     }
@@ -242,7 +242,7 @@ fn devices(parser: &mut Parser) -> Result<Command, Usage> {
 }
 
 /// Values, and whether `--help` was among the words.
-fn plain(parser: &mut Parser) -> Result<(Vec<OsString>, bool), Usage> {
+fn plain(parser: &mut Parser) -> Result<(Vec<OsString>, bool), UsageError> {
     let mut values = Vec::new();
     let mut help = false;
     while let Some(arg) = parser.next().map_err(unreadable)? {
@@ -256,7 +256,7 @@ fn plain(parser: &mut Parser) -> Result<(Vec<OsString>, bool), Usage> {
 }
 
 /// Flags without a command: the REPL's.
-fn repl(parser: &mut Parser, first: String) -> Result<Command, Usage> {
+fn repl(parser: &mut Parser, first: String) -> Result<Command, UsageError> {
     let mut settings = Settings::default();
     let mut name = first;
     loop {
@@ -266,14 +266,14 @@ fn repl(parser: &mut Parser, first: String) -> Result<Command, Usage> {
             None => return Ok(Command::Repl { settings }),
             Some(Arg::Value(value)) => {
                 let message = format!("`{}` stands after flags and is no command", value.to_string_lossy());
-                return Err(Usage::new(message, "a command comes first: `tscript run FILE --seed 1`"));
+                return Err(UsageError::new(message, "a command comes first: `tscript run FILE --seed 1`"));
             }
             Some(other) => owned(other),
         };
     }
 }
 
-fn run(parser: &mut Parser, words: Vec<String>) -> Result<Command, Usage> {
+fn run(parser: &mut Parser, words: Vec<String>) -> Result<Command, UsageError> {
     let mut settings = Settings::default();
     let mut file: Option<PathBuf> = None;
     while let Some(arg) = parser.next().map_err(unreadable)? {
@@ -281,7 +281,10 @@ fn run(parser: &mut Parser, words: Vec<String>) -> Result<Command, Usage> {
             Arg::Value(value) if file.is_none() => file = Some(value.into()),
             Arg::Value(value) => {
                 let message = format!("`{}` stands after the script", value.to_string_lossy());
-                return Err(Usage::new(message, "arguments of the script stand after `--`: `tscript run FILE -- ...`"));
+                return Err(UsageError::new(
+                    message,
+                    "arguments of the script stand after `--`: `tscript run FILE -- ...`",
+                ));
             }
             Arg::Long("help") | Arg::Short('h') => return Ok(Command::Help(Some("run"))),
             other => {
@@ -294,7 +297,7 @@ fn run(parser: &mut Parser, words: Vec<String>) -> Result<Command, Usage> {
                         let after = rest(parser).join(" ");
                         let call = format!("tscript run {} -- {name} {after}", file.display());
                         let help = format!("what the script takes stands after `--`: `{}`", call.trim_end());
-                        return Err(Usage::new(format!("`{name}` is no flag of `tscript run`"), help));
+                        return Err(UsageError::new(format!("`{name}` is no flag of `tscript run`"), help));
                     }
                     _ => flag(parser, &mut settings, &name)?,
                 }
@@ -308,7 +311,7 @@ fn run(parser: &mut Parser, words: Vec<String>) -> Result<Command, Usage> {
     Ok(Command::Run { file, words, settings })
 }
 
-fn check(parser: &mut Parser) -> Result<Command, Usage> {
+fn check(parser: &mut Parser) -> Result<Command, UsageError> {
     let mut options = check::Options::default();
     while let Some(arg) = parser.next().map_err(unreadable)? {
         match arg {
@@ -324,19 +327,19 @@ fn check(parser: &mut Parser) -> Result<Command, Usage> {
     if options.files.is_empty() { Err(no_file("check")) } else { Ok(Command::Check(options)) }
 }
 
-fn message_format(parser: &mut Parser) -> Result<check::Format, Usage> {
+fn message_format(parser: &mut Parser) -> Result<check::Format, UsageError> {
     match text(parser, "--message-format", "`human`, `short` or `json`")?.as_str() {
         "human" => Ok(check::Format::Human),
         "short" => Ok(check::Format::Short),
         "json" => Ok(check::Format::Json),
         word => {
-            let message = format!("`--message-format` wants `human`, `short` or `json`, not `{word}`");
-            Err(Usage::new(message, "the default is `human`"))
+            let message = format!("`--message-format` expects `human`, `short` or `json`, not `{word}`");
+            Err(UsageError::new(message, "the default is `human`"))
         }
     }
 }
 
-fn test(parser: &mut Parser) -> Result<Command, Usage> {
+fn test(parser: &mut Parser) -> Result<Command, UsageError> {
     let mut settings = Settings::default();
     let mut folder: Option<PathBuf> = None;
     while let Some(arg) = parser.next().map_err(unreadable)? {
@@ -344,7 +347,7 @@ fn test(parser: &mut Parser) -> Result<Command, Usage> {
             Arg::Value(value) if folder.is_none() => folder = Some(value.into()),
             Arg::Value(value) => {
                 let message = format!("`{}` is a second folder", value.to_string_lossy());
-                return Err(Usage::new(message, "`tscript test` takes one folder or one file"));
+                return Err(UsageError::new(message, "`tscript test` takes one folder or one file"));
             }
             Arg::Long("help") | Arg::Short('h') => return Ok(Command::Help(Some("test"))),
             other => {
@@ -359,7 +362,7 @@ fn test(parser: &mut Parser) -> Result<Command, Usage> {
     Ok(Command::Test { folder: folder.unwrap_or_else(|| PathBuf::from(".")), settings })
 }
 
-fn flag(parser: &mut Parser, settings: &mut Settings, name: &str) -> Result<(), Usage> {
+fn flag(parser: &mut Parser, settings: &mut Settings, name: &str) -> Result<(), UsageError> {
     match name {
         "--device" => settings.device = Some(device(parser)?),
         "--seed" => {
@@ -375,7 +378,7 @@ fn flag(parser: &mut Parser, settings: &mut Settings, name: &str) -> Result<(), 
         "--simulate-gpus" => {
             let count = number(parser, name, "for example `--simulate-gpus 4`")?;
             settings.simulate_gpus =
-                Some(gpus(count).map_err(|text| Usage::new(text, "for example `--simulate-gpus 4`"))?);
+                Some(gpus(count).map_err(|text| UsageError::new(text, "for example `--simulate-gpus 4`"))?);
         }
         "--simulate-seed" => {
             settings.simulate_seed = Some(number(parser, name, "for example `--simulate-seed 7`")?);
@@ -383,14 +386,17 @@ fn flag(parser: &mut Parser, settings: &mut Settings, name: &str) -> Result<(), 
         "--simulate-memory" => {
             let word = text(parser, name, "a size such as `16GiB`")?;
             let bytes = crate::base::size_text::parse(&word).ok_or_else(|| {
-                Usage::new(format!("`--simulate-memory` wants a size, not `{word}`"), "for example `16GiB` or `512MiB`")
+                UsageError::new(
+                    format!("`--simulate-memory` expects a size, not `{word}`"),
+                    "for example `16GiB` or `512MiB`",
+                )
             })?;
             settings.simulate_memory = Some(bytes);
         }
         "--simulate-fault" => {
             let word = text(parser, name, "a fault such as `alloc:3@cuda:1`")?;
             let fault = PlannedFault::parse(&word);
-            let fault = fault.map_err(|text| Usage::new(text, "`tscript help run` shows what can go wrong"))?;
+            let fault = fault.map_err(|text| UsageError::new(text, "`tscript help run` shows what can go wrong"))?;
             settings.simulate_faults.push(fault);
         }
         _ => return Err(unknown(name, FLAGS)),
@@ -405,23 +411,24 @@ fn trace_file(parser: &mut Parser) -> Option<PathBuf> {
     named.or_else(|| parser.try_raw_args()?.next_if(is_trace)).map(PathBuf::from)
 }
 
-fn only_run_profiles() -> Usage {
-    Usage::new("`--profile` belongs to `tscript run`", "for example `tscript run model.rhai --profile trace.json`")
+fn only_run_profiles() -> UsageError {
+    UsageError::new("`--profile` belongs to `tscript run`", "for example `tscript run model.rhai --profile trace.json`")
 }
 
 /// A flag's number of at least 0.
-fn number(parser: &mut Parser, flag: &str, example: &str) -> Result<u64, Usage> {
+fn number(parser: &mut Parser, flag: &str, example: &str) -> Result<u64, UsageError> {
     let word = text(parser, flag, "an integer of at least 0")?;
-    word.parse().map_err(|_| Usage::new(format!("`{flag}` wants an integer of at least 0, not `{word}`"), example))
+    word.parse()
+        .map_err(|_| UsageError::new(format!("`{flag}` expects an integer of at least 0, not `{word}`"), example))
 }
 
-/// The name of a device; whether the machine has it is the session's to say.
-fn device(parser: &mut Parser) -> Result<String, Usage> {
+/// The name of a device; the session checks whether the machine has it.
+fn device(parser: &mut Parser) -> Result<String, UsageError> {
     let word = text(parser, "--device", "a device such as `cpu`")?;
     match DeviceSpec::parse(&word) {
         Some(_) => Ok(word),
-        None => Err(Usage::new(
-            format!("`--device` wants a device, not `{word}`"),
+        None => Err(UsageError::new(
+            format!("`--device` expects a device, not `{word}`"),
             "devices are `cpu`, `cuda`, and `cuda:0`, `cuda:1`, ..",
         )),
     }
@@ -435,20 +442,22 @@ pub fn gpus(count: u64) -> Result<usize, String> {
     }
 }
 
-fn races(parser: &mut Parser) -> Result<Races, Usage> {
+fn races(parser: &mut Parser) -> Result<Races, UsageError> {
     let word = text(parser, "--races", "`warn`, `error` or `off`")?;
     match word.as_str() {
         "warn" => Ok(Races::Warn),
         "error" => Ok(Races::Error),
         "off" => Ok(Races::Off),
-        _ => {
-            Err(Usage::new(format!("`--races` wants `warn`, `error` or `off`, not `{word}`"), "the default is `warn`"))
-        }
+        _ => Err(UsageError::new(
+            format!("`--races` expects `warn`, `error` or `off`, not `{word}`"),
+            "the default is `warn`",
+        )),
     }
 }
 
-fn text(parser: &mut Parser, flag: &str, what: &str) -> Result<String, Usage> {
-    let missing = || Usage::new(format!("`{flag}` wants {what} after it"), "`tscript help run` shows every flag");
+fn text(parser: &mut Parser, flag: &str, what: &str) -> Result<String, UsageError> {
+    let missing =
+        || UsageError::new(format!("`{flag}` expects {what} after it"), "`tscript help run` shows every flag");
     parser.value().map_err(|_| missing())?.string().map_err(|_| missing())
 }
 
@@ -460,41 +469,41 @@ fn owned(arg: Arg<'_>) -> String {
     }
 }
 
-fn unknown_flag(arg: &Arg<'_>, known: &[&str]) -> Usage {
+fn unknown_flag(arg: &Arg<'_>, known: &[&str]) -> UsageError {
     unknown(&owned(arg.clone()), known)
 }
 
-fn unknown(flag: &str, known: &[&str]) -> Usage {
+fn unknown(flag: &str, known: &[&str]) -> UsageError {
     let help = match nearest(flag.trim_start_matches('-'), known.iter().copied()) {
         Some(found) => format!("did you mean `--{found}`?"),
         None => {
             format!("the flags are: {}", known.iter().map(|name| format!("--{name}")).collect::<Vec<_>>().join(" "))
         }
     };
-    Usage::new(format!("unknown flag `{flag}`"), help)
+    UsageError::new(format!("unknown flag `{flag}`"), help)
 }
 
-fn unknown_command(word: &str) -> Usage {
+fn unknown_command(word: &str) -> UsageError {
     let help = match nearest(word, COMMANDS.iter().copied()) {
         Some(found) => format!("did you mean `tscript {found}`?"),
         None => format!("the commands are: {}", COMMANDS.join(" ")),
     };
-    Usage::new(format!("unknown command `{word}`"), help)
+    UsageError::new(format!("unknown command `{word}`"), help)
 }
 
-fn no_file(name: &str) -> Usage {
-    Usage::new(format!("`tscript {name}` wants a script"), format!("for example `tscript {name} model.rhai`"))
+fn no_file(name: &str) -> UsageError {
+    UsageError::new(format!("`tscript {name}` expects a script"), format!("for example `tscript {name} model.rhai`"))
 }
 
-fn unreadable(error: lexopt::Error) -> Usage {
-    Usage::new(error.to_string(), "`tscript --help` shows every command")
+fn unreadable(error: lexopt::Error) -> UsageError {
+    UsageError::new(error.to_string(), "`tscript --help` shows every command")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(line: &str) -> Result<Command, Usage> {
+    fn read(line: &str) -> Result<Command, UsageError> {
         parse(line.split_whitespace().map(OsString::from).collect())
     }
 
@@ -503,7 +512,7 @@ mod tests {
     }
 
     #[test]
-    fn a_device_is_a_device() {
+    fn device_names_are_checked() {
         assert!(read("run --device cud m.rhai").is_err());
         assert!(read("run --device cuda:x m.rhai").is_err());
         assert!(read("run --device cuda:7 m.rhai").is_ok());
@@ -511,12 +520,12 @@ mod tests {
 
     #[test]
     fn flags_may_stand_on_both_sides_of_the_script() {
-        let wanted = Command::Run {
+        let expected = Command::Run {
             file: "m.rhai".into(),
             words: vec!["--lr".into(), "0.1".into()],
             settings: Settings { device: Some("cpu".into()), seed: Some(7), blocking: true, ..Settings::default() },
         };
-        assert_eq!(read("run --device cpu --blocking m.rhai --seed=7 -- --lr 0.1"), Ok(wanted));
+        assert_eq!(read("run --device cpu --blocking m.rhai --seed=7 -- --lr 0.1"), Ok(expected));
     }
 
     #[test]
@@ -554,27 +563,27 @@ mod tests {
         let words = |line: &str| line.split_whitespace().map(str::to_string).collect();
         for (line, given) in [("", ""), (" -- a", "a"), (" --lr 3 a -- b", "--lr 3 a -- b"), (" --seed 2", "--seed 2")]
         {
-            let wanted = Command::Run { file: "./m".into(), words: words(given), settings: Settings::default() };
-            assert_eq!(read(&format!("./m{line}")), Ok(wanted), "{line}");
+            let expected = Command::Run { file: "./m".into(), words: words(given), settings: Settings::default() };
+            assert_eq!(read(&format!("./m{line}")), Ok(expected), "{line}");
         }
-        let wanted = Command::Run { file: "m.rhai".into(), words: Vec::new(), settings };
-        assert_eq!(read("--seed 1 m.rhai"), Ok(wanted));
+        let expected = Command::Run { file: "m.rhai".into(), words: Vec::new(), settings };
+        assert_eq!(read("--seed 1 m.rhai"), Ok(expected));
         assert_eq!(read("m.rhai --help"), Ok(Command::Arguments { file: "m.rhai".into() }));
-        let wanted = Command::Code { text: "print(1)".into(), words: words("--lr 3"), settings: Settings::default() };
-        assert_eq!(read("-e print(1) --lr 3"), Ok(wanted));
+        let expected = Command::Code { text: "print(1)".into(), words: words("--lr 3"), settings: Settings::default() };
+        assert_eq!(read("-e print(1) --lr 3"), Ok(expected));
         assert!(read("-e").is_err() && read("model").is_err());
     }
 
     #[test]
     fn a_profile_may_name_a_trace() {
-        let wanted = |trace: Option<&str>| {
+        let expected = |trace: Option<&str>| {
             let settings = Settings { profile: true, trace_file: trace.map(PathBuf::from), ..Settings::default() };
             Ok(Command::Run { file: "m.rhai".into(), words: Vec::new(), settings })
         };
-        assert_eq!(read("run --profile m.rhai"), wanted(None));
-        assert_eq!(read("run m.rhai --profile"), wanted(None));
-        assert_eq!(read("run m.rhai --profile t.json"), wanted(Some("t.json")));
-        assert_eq!(read("run --profile=t m.rhai"), wanted(Some("t")));
+        assert_eq!(read("run --profile m.rhai"), expected(None));
+        assert_eq!(read("run m.rhai --profile"), expected(None));
+        assert_eq!(read("run m.rhai --profile t.json"), expected(Some("t.json")));
+        assert_eq!(read("run --profile=t m.rhai"), expected(Some("t")));
         read("--profile").expect_err("the REPL");
         read("test --profile").expect_err("tests");
     }
@@ -599,7 +608,7 @@ mod tests {
     }
 
     #[test]
-    fn help_after_the_dashes_is_the_scripts() {
+    fn help_after_the_dashes_belongs_to_the_script() {
         assert_eq!(read("run x.rhai -- --help"), Ok(Command::Arguments { file: "x.rhai".into() }));
         assert_eq!(read("run x.rhai --help"), Ok(Command::Help(Some("run"))));
         assert_eq!(read("help check"), Ok(Command::Help(Some("check"))));

@@ -1,4 +1,4 @@
-//! `tscript devices`: what scripts can compute on, and what is missing.
+//! `tscript devices`: the devices that scripts can compute on, and what is missing.
 
 use super::command::Settings;
 use super::run::{simulated_gpus, visible};
@@ -32,7 +32,7 @@ pub fn report(settings: &Settings) -> String {
     text
 }
 
-/// GPUs that scripts get in place of real ones.
+/// GPUs that scripts get instead of real ones.
 fn simulated(count: usize, bytes: Option<usize>, text: &mut String) {
     let memory = gibibytes(bytes.unwrap_or(SIMULATED_BYTES) as u64 >> 10);
     let _ = writeln!(text, "simulated, in place of all GPUs");
@@ -44,7 +44,7 @@ fn simulated(count: usize, bytes: Option<usize>, text: &mut String) {
     }
 }
 
-/// Driver and GPUs, then the libraries that make them useful; what is missing comes with the way to get it.
+/// Driver and GPUs, then the libraries that they need; with help for what is missing.
 #[cfg(feature = "cuda")]
 fn cuda(inventory: &Inventory, text: &mut String) {
     let _ = writeln!(text, "cuda");
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn simulated_gpus_are_told_as_such() {
+    fn simulated_gpus_are_labeled() {
         let mut text = String::new();
         simulated(2, Some(3 << 29), &mut text);
         assert_eq!(text, "simulated, in place of all GPUs\n  cuda:0   1.5 GiB\n  cuda:1   1.5 GiB\n");
@@ -129,7 +129,7 @@ mod tests {
 
     #[cfg(feature = "cuda")]
     #[test]
-    fn what_is_there_and_what_is_missing() {
+    fn present_and_missing_parts_are_listed() {
         let gpu = Facts {
             index: 0,
             name: "NVIDIA H100 80GB HBM3".into(),

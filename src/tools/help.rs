@@ -1,4 +1,4 @@
-//! What `--help` shows.
+//! The texts of `--help`.
 
 /// The text for a command, or for the program.
 pub fn text(command: Option<&str>) -> &'static str {
@@ -16,13 +16,13 @@ pub fn text(command: Option<&str>) -> &'static str {
 const PROGRAM: &str = "\
 tscript: Rhai with tensors
 
-usage: tscript [flags]        the REPL; `:help` there tells more
+usage: tscript [flags]        the REPL; `:help` there shows more
        tscript [flags] FILE [args]      runs a script, as `run FILE -- args` does
        tscript [flags] -e CODE [args]   runs a text
        tscript COMMAND ...
 
   run FILE [flags] [-- args]   runs a script
-  check PATH ...               reads scripts and tells what is wrong without running
+  check PATH ...               reads scripts and reports what is wrong without running
   test [DIR]                   runs every function `test_*` of the `*_test.rhai` files
   explain [CODE]               the long form of an error, such as E0201
   devices                      what scripts can compute on
@@ -55,12 +55,12 @@ FILE may be `-`, the standard input. What stands after `--` is the script's: `ar
 `tscript run FILE -- --help` lists what a script asks for.
 TSCRIPT_LAUNCH_BLOCKING=1 does what `--blocking` does, TSCRIPT_SIMULATE_GPUS=N what `--simulate-gpus N`
 does, CUDA_VISIBLE_DEVICES hides devices, simulated ones too. TSCRIPT_SIMD=avx512, avx2 or portable chooses the
-vector instructions of the CPU's kernels, the machine's best unless given. Ctrl-C stops the script and tells where it was.";
+vector instructions of the CPU's kernels, the machine's best unless given. Ctrl-C stops the script and shows where it was.";
 
 const CHECK: &str = "\
 usage: tscript check PATH ... [flags]
 
-Reads scripts without running them and tells what is wrong: names that stand for nothing, calls with values or
+Reads scripts without running them and reports what is wrong: names that stand for nothing, calls with values or
 keywords that would be refused, shapes that do not fit, as far as the text alone tells. Warnings are of what is odd:
 variables and values that nobody uses, statements that are never reached. A PATH is a script, a folder, which stands
 for all its `*.rhai` files, or `-`, the standard input.
@@ -129,10 +129,10 @@ mod tests {
         }
     }
 
-    /// Whoever reads a variable writes a line about it. Those for tests, and what terminals say of themselves, are nobody's
-    /// to set.
+    /// Every environment variable that is read is documented. Those for tests, and those that terminals set, are not
+    /// settings.
     #[test]
-    fn every_variable_that_is_read_is_told() {
+    fn every_variable_that_is_read_is_documented() {
         let mut all = String::new();
         sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut all);
         let words = all.split('"').skip(1).filter(|word| word.len() > 5 && !word.contains("_ERROR"));

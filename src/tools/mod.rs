@@ -1,4 +1,4 @@
-//! Floor 6: the program. Goes through `Session`; knows neither kernels nor devices.
+//! Floor 6: the program. Uses `Session`; independent of kernels and devices.
 
 mod check;
 pub mod command;
@@ -12,7 +12,7 @@ pub mod run;
 mod terminal;
 mod test;
 
-use command::{Command, Usage};
+use command::{Command, UsageError};
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -26,10 +26,10 @@ const FAILED: u8 = 1;
 const USAGE: u8 = 2;
 const LOST: u8 = 3;
 
-/// Where a panic was last seen, for the message of E0806.
+/// Where the last panic occurred, for the message of E0806.
 static PANICKED: Mutex<Option<String>> = Mutex::new(None);
 
-/// The program: reads the command line, does what it says, gives the exit status.
+/// The program: parses the command line, runs the command, returns the exit status.
 pub fn main() -> ExitCode {
     std::panic::set_hook(Box::new(|info| {
         if let Ok(mut last) = PANICKED.lock() {
@@ -83,12 +83,12 @@ fn dispatch(words: Vec<std::ffi::OsString>) -> u8 {
     }
 }
 
-/// The status of a command whose simulated devices do not fit together.
+/// The status of a command whose simulated devices are inconsistent.
 fn simulated(settings: &command::Settings) -> Option<u8> {
     run::check_simulation(settings).err().map(wrong)
 }
 
-fn wrong(usage: Usage) -> u8 {
+fn wrong(usage: UsageError) -> u8 {
     let help = usage.help.map(|help| format!("  help: {help}\n")).unwrap_or_default();
     complain(&format!("error: {}\n{help}", usage.message));
     USAGE
@@ -99,7 +99,7 @@ fn say(text: &str) {
     print_line(text.trim_end_matches('\n'));
 }
 
-/// A text and a line feed on the standard output. Not: `println`, which panics when the reader has gone.
+/// A text and a line feed on the standard output. Not: `println`, which panics if the reader has gone.
 fn print_line(text: &str) {
     let mut out = std::io::stdout().lock();
     let done = out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n"));
@@ -108,12 +108,12 @@ fn print_line(text: &str) {
             let reason = crate::files::input::os_reason(&error);
             complain(&format!("error: the standard output cannot be written: {reason}\n"));
         }
-        // Nobody reads on, as with `tscript run x.rhai | head`.
+        // The reader has gone, as in `tscript run x.rhai | head`.
         std::process::exit(FAILED.into());
     }
 }
 
-/// Text on the error output; there is nowhere to tell that this failed.
+/// Text on the standard error; an error of writing it cannot be reported.
 fn complain(text: &str) {
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }

@@ -1,10 +1,10 @@
-//! A session's record as a trace that Perfetto and chrome://tracing open, and as a short table.
+//! A session's recording as a trace for Perfetto and chrome://tracing, and as a short table.
 //!
 //! The format is Chrome's "Trace Event Format": complete events with times in microseconds, flows from the launch
 //! of an operation to where it is carried out, counters.
 
 use crate::script::error::Error;
-use crate::script::inspect::profile::{Part, Row, Slice, Timeline, What};
+use crate::script::inspect::profile::{Part, Row, Slice, SliceKind, Timeline};
 use crate::script::session::handle::Session;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -123,9 +123,9 @@ fn add_slice(events: &mut Vec<String>, profile: &Timeline, slice: &Slice) {
     let (process, thread) = track(slice.row);
     let (begin, took) = (micros(slice.begin_ns), micros(slice.end_ns.saturating_sub(slice.begin_ns)));
     let category = match slice.what {
-        What::Launch => "launch",
-        What::Work => "work",
-        What::Wait => "wait",
+        SliceKind::Launch => "launch",
+        SliceKind::Work => "work",
+        SliceKind::Wait => "wait",
     };
     let lines: Vec<String> = lines(profile, &slice.parts).iter().map(|line| quoted(line)).collect();
     events.push(format!(
@@ -134,9 +134,9 @@ fn add_slice(events: &mut Vec<String>, profile: &Timeline, slice: &Slice) {
         lines.join(",")
     ));
     let (phase, binding) = match slice.what {
-        What::Launch => ("s", ""),
-        What::Work => ("f", r#","bp":"e""#),
-        What::Wait => return,
+        SliceKind::Launch => ("s", ""),
+        SliceKind::Work => ("f", r#","bp":"e""#),
+        SliceKind::Wait => return,
     };
     for part in &slice.parts {
         events.push(format!(
@@ -157,7 +157,7 @@ struct Sum {
 fn sums<'a>(profile: &Timeline, slices: impl Iterator<Item = &'a Slice>) -> Vec<(String, Sum)> {
     let mut by_line: BTreeMap<String, Sum> = BTreeMap::new();
     for slice in slices {
-        // A pass over memory that serves several operations counts for each of them alike.
+        // A pass over memory that serves several operations counts fully for each of them.
         let share = (slice.end_ns - slice.begin_ns.min(slice.end_ns)) / slice.parts.len().max(1) as u64;
         for part in &slice.parts {
             let sum = by_line.entry(line(profile, part)).or_default();
@@ -174,9 +174,9 @@ fn sums<'a>(profile: &Timeline, slices: impl Iterator<Item = &'a Slice>) -> Vec<
 
 /// The slowest lines, and the lines that made the script wait.
 pub fn table(profile: &Timeline) -> String {
-    let of = |what: What| profile.recording.slices.iter().filter(move |slice| slice.what == what);
+    let of = |what: SliceKind| profile.recording.slices.iter().filter(move |slice| slice.what == what);
     let mut out = String::new();
-    for (title, what) in [("slowest lines", What::Work), ("lines that made the script wait", What::Wait)] {
+    for (title, what) in [("slowest lines", SliceKind::Work), ("lines that made the script wait", SliceKind::Wait)] {
         let sums = sums(profile, of(what));
         let total: u64 = sums.iter().map(|(_, sum)| sum.ns).sum();
         let _ = writeln!(out, "{title}: {} in all", time(total));
@@ -205,7 +205,7 @@ fn time(ns: u64) -> String {
     }
 }
 
-/// The end of `run --profile`: writes the trace where one is wanted, and the table to the error output.
+/// The end of `run --profile`: writes the trace if requested, and the table to the standard error.
 pub fn finish(session: &Session, file: Option<&Path>) -> Result<(), Error> {
     let Some(profile) = session.timeline() else { return Ok(()) };
     if let Some(file) = file {

@@ -1,8 +1,7 @@
 //! Draws diagnostics as text: the message with its code, the source lines with their labels, notes, help
 //! and the script's call stack.
 //!
-//! ariadne draws the lines; notes, help and the call stack below them are ours. Knows nothing of what a diagnostic
-//! means.
+//! ariadne draws the lines; notes, help and the call stack below them are ours. Does not interpret diagnostics.
 
 use crate::base::diag::{Diag, Focus, Label, Severity};
 use crate::base::span::Site;
@@ -22,12 +21,12 @@ pub enum Coloring {
 }
 
 impl Coloring {
-    /// On when the error output is a terminal and `NO_COLOR` is not set.
+    /// On if the standard error is a terminal and `NO_COLOR` is not set.
     pub fn of_stderr() -> Coloring {
         Coloring::of(std::io::stderr().is_terminal())
     }
 
-    /// The same of the standard output.
+    /// The same for the standard output.
     pub fn of_stdout() -> Coloring {
         Coloring::of(std::io::stdout().is_terminal())
     }
@@ -38,7 +37,7 @@ impl Coloring {
         if terminal && !refused && !dumb { Coloring::On } else { Coloring::Off }
     }
 
-    /// Text that matters less.
+    /// Less important text.
     pub fn dim(self, text: &str) -> String {
         self.wrap("2", text)
     }
@@ -52,13 +51,13 @@ impl Coloring {
     }
 }
 
-/// Bound: frames shown at the inner and at the outer end of the call stack; a runaway recursion has a thousand.
+/// Bound: frames shown at the inner and at the outer end of the call stack; an endless recursion has a thousand.
 const FRAMES_INNER: usize = 6;
 const FRAMES_OUTER: usize = 2;
 
 type Span = (usize, Range<usize>);
 
-/// An error with all diagnostics that came with it.
+/// An error with all diagnostics that were reported with it.
 pub fn render_error(error: &Error, color: Coloring) -> String {
     let all = std::iter::once(error.diag()).chain(error.extra());
     all.map(|diag| render(diag, error.sources(), color)).collect::<Vec<_>>().join("\n")
@@ -79,7 +78,7 @@ pub fn render(diag: &Diag, sources: &SourceMap, color: Coloring) -> String {
             let mut report = ariadne::Report::build(ReportKind::Custom(&title, tint), (id(source), range.clone()))
                 .with_config(config)
                 .with_message(clean(&diag.message));
-            // ariadne draws labels of one source together only when they come in order.
+            // ariadne draws labels of one source together only if they are in order.
             let mut ordered: Vec<(usize, &Place)> = places.iter().enumerate().collect();
             let rank = |place: &Place| places.iter().position(|other| other.0.base == place.0.base);
             ordered.sort_by_key(|(_, place)| (rank(place), place.1.start, place.1.end));
@@ -104,7 +103,7 @@ pub fn render(diag: &Diag, sources: &SourceMap, color: Coloring) -> String {
     out
 }
 
-/// The source lines with labels; nothing if they cannot be drawn, so that the message still gets out.
+/// The source lines with labels; empty if they cannot be drawn, so that the message is still shown.
 fn drawn(report: ariadne::Report<Span>, places: &[Place]) -> Option<String> {
     let mut files: Vec<(usize, String, ariadne::Source<String>)> = Vec::new();
     for (source, ..) in places {
@@ -115,7 +114,7 @@ fn drawn(report: ariadne::Report<Span>, places: &[Place]) -> Option<String> {
     let mut bytes = Vec::new();
     report.write(Files(files), &mut bytes).ok()?;
     let text = String::from_utf8(bytes).ok()?;
-    // Rows that hold nothing but the margin, and the closing rule, only push the text apart.
+    // Rows with only the margin, and the closing rule, only add space.
     let filler = |line: &&str| {
         let plain = without_color(line);
         !matches!(plain.trim(), "" | "│" | "┆") && !plain.starts_with('─')
@@ -148,7 +147,7 @@ impl ariadne::Cache<usize> for Files {
 /// A source, bytes of it, and words about them.
 pub type Place = (Arc<Source>, Range<usize>, String);
 
-/// Every label that lies in a known source, an operation inside the standard library with both of its places.
+/// Every label in a known source; an operation inside the standard library with both of its positions.
 pub fn labeled(diag: &Diag, sources: &SourceMap) -> Vec<Place> {
     let mut out: Vec<Place> = Vec::new();
     let mut add = |site: Site, focus: Focus, keyword: Option<&str>, text: &str| {
@@ -202,7 +201,7 @@ fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() && c != '\n' { ' ' } else { c }).collect()
 }
 
-/// The same bytes with blanks for whatever moves the cursor or, to ariadne, ends a line and to us does not.
+/// The same bytes with blanks for characters that move the cursor or that only ariadne treats as line ends.
 fn printable(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut characters = text.chars().peekable();

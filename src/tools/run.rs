@@ -1,6 +1,6 @@
-//! `tscript run`: a session, its errors on the error output, Ctrl-C, panics.
+//! `tscript run`: a session, its errors on the standard error, Ctrl-C, panics.
 
-use super::command::{Settings, Usage};
+use super::command::{Settings, UsageError};
 use super::profile;
 use super::render::{Coloring, render, render_error};
 use super::{FAILED, LOST, STACK_BYTES, complain, print_line, say};
@@ -8,14 +8,14 @@ use crate::base::code;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::Diag;
 use crate::script::error::Error;
-use crate::script::language::arguments::unasked;
+use crate::script::language::arguments::unused_word;
 use crate::script::session::builder::Builder;
 use crate::script::session::handle::{InterruptHandle, PlannedFault, Session};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A builder with what the command line and the environment say.
+/// A builder with the settings of the command line and the environment.
 pub fn builder(settings: &Settings) -> Builder {
     let asked = |name: &str| std::env::var(name).is_ok_and(|value| value == "1");
     let blocking = settings.blocking || asked("TSCRIPT_LAUNCH_BLOCKING") || asked("CUDA_LAUNCH_BLOCKING");
@@ -56,20 +56,20 @@ pub fn simulated_gpus(settings: &Settings) -> Option<usize> {
     settings.simulate_gpus.or_else(|| super::command::gpus(named()?).ok()).filter(|&count| count > 0)
 }
 
-/// What the environment says in place of flags; a word that means nothing would be overlooked otherwise.
-pub fn check_environment() -> Result<(), Usage> {
+/// Settings of the environment in place of flags; an invalid value would be ignored otherwise.
+pub fn check_environment() -> Result<(), UsageError> {
     const NAME: &str = "TSCRIPT_SIMULATE_GPUS";
     let Ok(word) = std::env::var(NAME) else { return Ok(()) };
-    let wrong = |why: String| Err(Usage::new(why, format!("for example `{NAME}=4`")));
+    let wrong = |why: String| Err(UsageError::new(why, format!("for example `{NAME}=4`")));
     match word.trim().parse() {
         _ if word.trim().is_empty() => Ok(()),
         Ok(count) => super::command::gpus(count).map(drop).or_else(wrong),
-        Err(_) => wrong(format!("{NAME} wants an integer of at least 0, not `{word}`")),
+        Err(_) => wrong(format!("{NAME} expects an integer of at least 0, not `{word}`")),
     }
 }
 
-/// Flags that mean simulated GPUs want some, and a fault one that is there: they would be overlooked otherwise.
-pub fn check_simulation(settings: &Settings) -> Result<(), Usage> {
+/// Flags for simulated GPUs need some, and a fault an existing one: they would be ignored otherwise.
+pub fn check_simulation(settings: &Settings) -> Result<(), UsageError> {
     let Some(count) = simulated_gpus(settings).map(visible) else {
         let flag = match settings {
             Settings { simulate_memory: Some(_), .. } => "--simulate-memory",
@@ -77,7 +77,7 @@ pub fn check_simulation(settings: &Settings) -> Result<(), Usage> {
             Settings { simulate_faults, .. } if !simulate_faults.is_empty() => "--simulate-fault",
             _ => return Ok(()),
         };
-        return Err(Usage::new(
+        return Err(UsageError::new(
             format!("`{flag}` is for simulated GPUs, and there are none"),
             "add `--simulate-gpus 1`",
         ));
@@ -91,20 +91,19 @@ pub fn check_simulation(settings: &Settings) -> Result<(), Usage> {
                 format!("there are {count} simulated GPUs")
             };
             let message = format!("`--simulate-fault` names {}, and {are}", fault.device);
-            Err(Usage::new(message, "they are counted from cuda:0"))
+            Err(UsageError::new(message, "they are counted from cuda:0"))
         }
         None => Ok(()),
     }
 }
 
-/// How many of them `CUDA_VISIBLE_DEVICES` leaves.
+/// The number of them that `CUDA_VISIBLE_DEVICES` leaves.
 pub fn visible(count: usize) -> usize {
     std::env::var("CUDA_VISIBLE_DEVICES").map_or(count, |list| listed(&list, count))
 }
 
-/// How many of `count` devices a list leaves, read as CUDA and PyTorch read it: what comes after a number is passed
-/// over, the list ends at the first index that is none or does not exist, and an index that stands there twice leaves
-/// none at all.
+/// How many of `count` devices a list leaves, read as by CUDA and PyTorch: text after a number is ignored, the list
+/// ends at the first index that is invalid or does not exist, and a duplicate index leaves no device at all.
 fn listed(list: &str, count: usize) -> usize {
     let index = |word: &str| {
         let digits = word.trim().trim_start_matches('+');
@@ -115,7 +114,7 @@ fn listed(list: &str, count: usize) -> usize {
     if twice { 0 } else { numbers.into_iter().take_while(|&index| index < count).count() }
 }
 
-/// What is run.
+/// The script to run.
 pub enum Script<'a> {
     File(&'a Path),
     /// Of the command line.
@@ -132,13 +131,13 @@ pub fn run(script: Script, words: Vec<String>, settings: &Settings) -> u8 {
             Script::File(file) => (named(file), source(&session, file)?),
             Script::Text(text) => (PathBuf::from("-e"), text.to_string()),
         };
-        if let Some(wrong) = unasked(&text, &words) {
-            return Ok(super::wrong(Usage { message: wrong.message, help: Some(wrong.help) }));
+        if let Some(wrong) = unused_word(&text, &words) {
+            return Ok(super::wrong(UsageError { message: wrong.message, help: Some(wrong.help) }));
         }
         let ran = session.run_source(&name, &text);
         let told = if settings.profile { profile::finish(&session, settings.trace_file.as_deref()) } else { Ok(()) };
-        let status = session.left_with().unwrap_or(0);
-        // The process ends: taking the interpreter apart would cost as much as a third of starting it.
+        let status = session.exit_status().unwrap_or(0);
+        // The process ends: dropping the interpreter would take a third of the time of starting it.
         std::mem::forget(session);
         ran.and(told).map(|()| status)
     };
@@ -148,7 +147,7 @@ pub fn run(script: Script, words: Vec<String>, settings: &Settings) -> u8 {
     }
 }
 
-/// What messages call a script; `-` is the standard input.
+/// The name of a script in messages; `-` is the standard input.
 pub fn named(file: &Path) -> PathBuf {
     if file == Path::new("-") { PathBuf::from("stdin") } else { file.to_path_buf() }
 }
@@ -183,10 +182,10 @@ pub fn list_arguments(file: &Path) -> u8 {
     }
 }
 
-/// Why a piece of work gave no value.
+/// Why a piece of work returned no value.
 pub enum Failure {
     Script(Error),
-    /// Already drawn: a panic, or what is no error of the script.
+    /// Already printed: a panic, or an error that is not the script's.
     Panic(String),
 }
 
@@ -215,12 +214,12 @@ fn report(result: Result<(), Failure>) -> u8 {
     }
 }
 
-/// Whether nobody caught the loss of a device, also beside another error.
+/// Whether a lost device was not caught, also with another error.
 fn is_loss(error: &Error) -> bool {
     std::iter::once(error.diag()).chain(error.extra()).any(|diag| diag.code == code::DEVICE_LOST)
 }
 
-/// E0806, with what the panic said.
+/// E0806, with the message of the panic.
 pub fn internal() -> String {
     let said = super::PANICKED.lock().ok().and_then(|mut last| last.take()).unwrap_or_default();
     let diag = Diag::error(code::INTERNAL, "an internal error")
@@ -232,7 +231,7 @@ pub fn internal() -> String {
 /// The first Ctrl-C stops the script at its next step; the second ends the program at once.
 fn interruptible(handle: InterruptHandle) {
     let asked = AtomicBool::new(false);
-    // An error means that there is no signal to be had; the system's own Ctrl-C works then.
+    // An error means that signals are not available; the system's own Ctrl-C works then.
     let _ = ctrlc::set_handler(move || {
         if asked.swap(true, Ordering::Relaxed) {
             std::process::exit(FAILED.into());

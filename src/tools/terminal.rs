@@ -1,10 +1,10 @@
-//! What the terminal at the standard output can show, as far as its environment tells. Asks it nothing: an answer
-//! would arrive between what is typed.
+//! What the terminal at the standard output can show, according to the environment. Does not query it: an answer
+//! would arrive between typed characters.
 
 use super::render::Coloring;
 use crate::script::draw::terminal::{Graphics, Terminal};
 
-/// `TSCRIPT_GRAPHICS` is heard first: `kitty`, `sixel`, `full`, `indexed`, `plain`.
+/// `TSCRIPT_GRAPHICS` takes precedence: `kitty`, `sixel`, `full`, `indexed`, `plain`.
 pub fn of_stdout() -> Terminal {
     let read = |name: &str| std::env::var(name).unwrap_or_default();
     let color = Coloring::of_stdout() == Coloring::On;
@@ -24,7 +24,7 @@ fn graphics(read: impl Fn(&str) -> String, color: bool) -> Graphics {
         return Graphics::Plain;
     }
     let (kind, program) = (read("TERM"), read("TERM_PROGRAM"));
-    // tmux and screen pass neither protocol on unless told to.
+    // tmux and screen pass neither protocol on by default.
     let direct = read("TMUX").is_empty() && !kind.starts_with("screen") && !kind.starts_with("tmux");
     let kitty = !read("KITTY_WINDOW_ID").is_empty() || kind.contains("kitty") || kind.contains("ghostty");
     if direct && (kitty || ["WezTerm", "ghostty"].contains(&program.as_str())) {
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn the_environment_tells() {
+    fn the_environment_selects_graphics() {
         assert_eq!(with(&[("TERM", "xterm-kitty")], true), Graphics::Kitty);
         assert_eq!(with(&[("TERM", "xterm-kitty")], false), Graphics::Plain);
         assert_eq!(with(&[("TERM", "foot")], true), Graphics::Sixel);

@@ -49,10 +49,10 @@ pub fn test(folder: &Path, settings: &Settings) -> u8 {
     if failed > 0 { FAILED } else { 0 }
 }
 
-/// Bound: folders inside folders; links may go round in a circle.
+/// Bound: nesting of folders; links may be circular.
 const MAX_FOLDERS: usize = 32;
 
-/// The files below a folder whose names end so; a file stands for itself.
+/// The files below a folder whose names have this ending; a file stands for itself.
 pub fn scripts_in(path: &Path, ending: &str, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
     collect(path, ending, 0, files)
 }
@@ -84,7 +84,7 @@ fn functions(file: &Path) -> Result<Vec<String>, Failure> {
         .collect())
 }
 
-/// The file's text with a call of the function after it: what the file imports is there for the function.
+/// The file's text followed by a call of the function, which sees the file's imports.
 fn one(file: &Path, name: &str, settings: &Settings, printed: &Arc<Mutex<String>>) -> Result<(), Failure> {
     let sink = printed.clone();
     guarded(|| {
@@ -98,7 +98,7 @@ fn one(file: &Path, name: &str, settings: &Settings, printed: &Arc<Mutex<String>
         let mut session = session.build()?;
         let text = session.read_source(file)?;
         session.run_str(&file.display().to_string(), &format!("{text}\n;{name}();\n"))?;
-        Ok(session.left_with())
+        Ok(session.exit_status())
     })?
     .map_or(Ok(()), |status| Err(Failure::Panic(format!("error: `exit({status})` ended it before its end\n"))))
 }

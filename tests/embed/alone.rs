@@ -6,7 +6,7 @@ use std::process::Command;
 /// where megabytes are given. What it wrote to the error output.
 pub fn alone(name: &str, megabytes: Option<usize>, body: impl FnOnce()) -> String {
     const ALONE: &str = "TSCRIPT_TEST_ALONE";
-    if std::env::var(ALONE).is_ok_and(|wanted| wanted == name) {
+    if std::env::var(ALONE).is_ok_and(|expected| expected == name) {
         body();
         return String::new();
     }
@@ -15,8 +15,8 @@ pub fn alone(name: &str, megabytes: Option<usize>, body: impl FnOnce()) -> Strin
     let line = format!("{limit}exec '{}' --exact {name} --test-threads=1 --nocapture", program.display());
     let mut child = Command::new("sh");
     let out = child.args(["-c", &line]).env(ALONE, name).env("RUST_BACKTRACE", "1").output().expect("a shell");
-    let told = String::from_utf8_lossy(&out.stderr).into_owned();
+    let reported = String::from_utf8_lossy(&out.stderr).into_owned();
     let said = String::from_utf8_lossy(&out.stdout);
-    assert!(out.status.success() && said.contains("1 passed"), "{}: {said}\n{told}", out.status);
-    told
+    assert!(out.status.success() && said.contains("1 passed"), "{}: {said}\n{reported}", out.status);
+    reported
 }

@@ -78,24 +78,24 @@ fn json(error: &tscript::Error) -> serde_json::Value {
 }
 
 #[test]
-fn a_report_tells_all_that_the_program_tells() {
+fn a_report_contains_all_that_the_program_shows() {
     let module = "fn wrong(x) {\n    x @ ones([5, 2])\n}\n";
     let mut session = Session::builder().module("layers", module).build().expect("a session starts");
     let text = "import \"layers\" as layers;\nlet x = ones([3, 4]);\nfn outer(x) { layers::wrong(x) }\nouter(x);\n";
     let error = session.run_str("main.rhai", text).expect_err("shapes that do not fit");
-    let told = json(&error);
-    assert_eq!(told["code"], "E0201");
-    assert_eq!(told["message"], error.message(), "the code stands beside it, once");
-    assert_eq!(told["filename"], "layers");
+    let reported = json(&error);
+    assert_eq!(reported["code"], "E0201");
+    assert_eq!(reported["message"], error.message(), "the code stands beside it, once");
+    assert_eq!(reported["filename"], "layers");
     // The primary label comes first and is marked as such.
     let primary: Vec<bool> = error.labels().expect("labels").map(|label| label.primary()).collect();
     assert!(primary[0] && !primary[1..].contains(&true), "{primary:?}");
     // What lies in another source is a related diagnostic with that source.
-    let related = told["related"].as_array().expect("related diagnostics");
+    let related = reported["related"].as_array().expect("related diagnostics");
     let made = related.iter().find(|other| other["filename"] == "main.rhai").expect("where `x` was made");
-    assert!(made["labels"][0]["label"].as_str().is_some_and(|text| text.contains("made here")), "{told}");
+    assert!(made["labels"][0]["label"].as_str().is_some_and(|text| text.contains("made here")), "{reported}");
     // The call stack.
-    let help = told["help"].as_str().expect("a help");
+    let help = reported["help"].as_str().expect("a help");
     assert!(
         help.contains("in: `wrong`, called from main.rhai:3:") && help.contains("`outer`, called from main.rhai:4:1"),
         "{help}"
@@ -132,8 +132,8 @@ fn a_late_error_that_the_program_meets_has_its_place() {
         let place = error.location().expect("a place");
         assert_eq!((error.code(), &*place.source, place.line), ("E0401".to_string(), "late.rhai", 2), "{error:?}");
         assert!(error.help().is_some() || error.labels().is_some_and(|mut labels| labels.next().is_some()));
-        let told = json(&error)["help"].as_str().unwrap_or_default().to_string();
-        assert!(told.contains("in: `pick`, called from late.rhai:3:"), "{told}");
+        let reported = json(&error)["help"].as_str().unwrap_or_default().to_string();
+        assert!(reported.contains("in: `pick`, called from late.rhai:3:"), "{reported}");
     }
 }
 
@@ -163,7 +163,7 @@ fn types_have_the_names_that_scripts_use() {
     session.set("account", Account).expect("a value");
     session.set("purse", Purse).expect("a value");
     session.set("t", Tensor::from_slice(&[1.0f32, 2.0], &[2]).expect("a tensor")).expect("a value");
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     let values =
         ["account", "purse", "t", "t.dtype", "t.device", "cell(1)", "slice(0, 1, 1)", "|x| x", "0..3", "#{}", "[1]"];
     for value in values {
@@ -209,28 +209,28 @@ fn types_have_the_names_that_scripts_use() {
             "len(VALUE)",
         ] {
             if let Err(error) = session.run_str("types", &use_of.replace("VALUE", value)) {
-                told.push(format!("{} {:?} {:?}", error, error.help(), error.diag().labels));
+                reported.push(format!("{} {:?} {:?}", error, error.help(), error.diag().labels));
             }
         }
     }
-    told.extend(session.get::<String>("t").err().map(|error| error.to_string()));
-    told.extend(session.get::<String>("account").err().map(|error| error.to_string()));
-    told.extend(session.get::<Account>("t").err().map(|error| error.to_string()));
-    told.extend(session.get::<Account>("purse").err().map(|error| error.to_string()));
-    told.extend(session.get::<Vec<i64>>("account").err().map(|error| error.to_string()));
-    told.extend(session.get::<bool>("account").err().map(|error| error.to_string()));
-    told.extend(session.get::<Tensor>("account").err().map(|error| error.to_string()));
+    reported.extend(session.get::<String>("t").err().map(|error| error.to_string()));
+    reported.extend(session.get::<String>("account").err().map(|error| error.to_string()));
+    reported.extend(session.get::<Account>("t").err().map(|error| error.to_string()));
+    reported.extend(session.get::<Account>("purse").err().map(|error| error.to_string()));
+    reported.extend(session.get::<Vec<i64>>("account").err().map(|error| error.to_string()));
+    reported.extend(session.get::<bool>("account").err().map(|error| error.to_string()));
+    reported.extend(session.get::<Tensor>("account").err().map(|error| error.to_string()));
     for name in ["account", "purse"] {
         let value: Value = session.get(name).expect("a value");
         let Value::Other(opaque) = value else { panic!("it has no form outside") };
         assert_eq!((opaque.type_name(), format!("{opaque:?}")), (name, format!("<{name}>")));
     }
-    let leaks: Vec<&String> = told
+    let leaks: Vec<&String> = reported
         .iter()
         .filter(|text| {
             ["::", "Account", "Purse", "Value", "ImmutableString", "alloc"].iter().any(|part| text.contains(part))
         })
         .filter(|text| !text.contains("nn::"))
         .collect();
-    assert!(leaks.is_empty() && told.len() > 200, "{} of {}: {leaks:#?}", leaks.len(), told.len());
+    assert!(leaks.is_empty() && reported.len() > 200, "{} of {}: {leaks:#?}", leaks.len(), reported.len());
 }

@@ -288,7 +288,7 @@ fn texts_do_not_overflow_the_parser() {
 }
 
 #[test]
-fn nobody_gets_out_of_its_folder() {
+fn scripts_cannot_leave_their_folder() {
     let inside = tempfile::tempdir().expect("a folder");
     let outside = tempfile::tempdir().expect("a folder");
     std::fs::write(outside.path().join("secret.csv"), "a\n1\n").expect("written");

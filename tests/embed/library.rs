@@ -61,8 +61,8 @@ fn values_of_all_kinds_go_in_and_come_out() {
     let wrong = [
         (back::<u8>(256).unwrap_err(), "E0206", "256 does not fit in u8, which goes from 0 to 255"),
         (back::<i64>(u64::MAX).unwrap_err(), "E0206", "18446744073709551615 is beyond the integers"),
-        (back::<i64>(1.5).unwrap_err(), "E0215", "an integer is wanted, not a float"),
-        (back::<Tensor>(1).unwrap_err(), "E0215", "a tensor is wanted, not an integer"),
+        (back::<i64>(1.5).unwrap_err(), "E0215", "an integer is expected, not a float"),
+        (back::<Tensor>(1).unwrap_err(), "E0215", "a tensor is expected, not an integer"),
         (back::<Vec<i64>>(Value::Array(vec![1.into(), "a".into()])).unwrap_err(), "E0215", "at [1]: an integer"),
     ];
     for (error, code, text) in wrong {
@@ -118,7 +118,7 @@ fn a_call_that_fails_leaves_the_next_one_alone() {
 }
 
 #[test]
-fn an_error_of_a_rust_function_is_told_at_its_call() {
+fn an_error_of_a_rust_function_is_reported_at_its_call() {
     let mut session = Session::builder()
         .function("half", |x: i64| if x % 2 == 0 { Ok(x / 2) } else { Err(format!("{x} is odd")) })
         .function("explode", || -> i64 { panic!("on purpose") })
@@ -156,7 +156,7 @@ fn an_error_of_a_rust_function_is_told_at_its_call() {
     assert_eq!(session.eval::<()>("scaled(arange(2), 3)").unwrap_err().code(), "E0202");
     assert_eq!(session.eval::<()>("config(\"/no/such/file\")").unwrap_err().code(), "E0809");
     let error = session.eval::<()>("half(\"7\")").unwrap_err();
-    assert_eq!((error.code().as_str(), error.message()), ("E0204", "argument 1: an integer is wanted, not a string"));
+    assert_eq!((error.code().as_str(), error.message()), ("E0204", "argument 1: an integer is expected, not a string"));
     assert_eq!(session.eval::<()>("half(1, 2)").unwrap_err().code(), "E0208");
     let named = Session::builder().function("not a name", || 1).build();
     assert_eq!(named.err().expect("no name").code(), "E0206");

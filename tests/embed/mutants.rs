@@ -100,9 +100,9 @@ fn mutant(corpus: &[String], random: &mut Random) -> String {
 
 /// Tries for the time that is given, and some rounds in any case; the number of rounds.
 fn rounds(least: usize, mut round: impl FnMut(&mut Random)) -> usize {
-    let told = |name: &str| std::env::var(name).ok().and_then(|word| word.parse::<f64>().ok());
-    let budget = Duration::from_secs_f64(told("TSCRIPT_DAMAGE_SECONDS").unwrap_or(0.5));
-    let mut random = Random::new(told("TSCRIPT_FUZZ_SEED").unwrap_or(1.0) as u64);
+    let reported = |name: &str| std::env::var(name).ok().and_then(|word| word.parse::<f64>().ok());
+    let budget = Duration::from_secs_f64(reported("TSCRIPT_DAMAGE_SECONDS").unwrap_or(0.5));
+    let mut random = Random::new(reported("TSCRIPT_FUZZ_SEED").unwrap_or(1.0) as u64);
     let (begun, mut count) = (Instant::now(), 0);
     while count < least || begun.elapsed() < budget {
         round(&mut random);

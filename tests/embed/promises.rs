@@ -190,9 +190,9 @@ fn time_limit_ends_whatever_runs() {
 #[test]
 fn untrusted_sets_what_it_says() {
     let code = |text: &str| code(quiet().untrusted(), text);
-    let both = |inside: &str, beyond: &str, wanted: &str| {
+    let both = |inside: &str, beyond: &str, expected: &str| {
         assert_eq!(code(inside), "", "{inside}");
-        assert_eq!(code(beyond), wanted, "{beyond}");
+        assert_eq!(code(beyond), expected, "{beyond}");
     };
     let down = |levels: usize| format!("fn down(n) {{ if n == 0 {{ 0 }} else {{ down(n - 1) }} }} down({levels})");
     both(&down(190), &down(200), "E0802");
@@ -344,7 +344,7 @@ fn sessions_that_end_leave_no_memory_behind() {
 #[test]
 #[cfg(target_os = "linux")]
 fn panics_of_the_host_are_errors_of_calls() {
-    let told = alone("promises::panics_of_the_host_are_errors_of_calls", None, || {
+    let reported = alone("promises::panics_of_the_host_are_errors_of_calls", None, || {
         let mut session = quiet()
             .function("explode", || -> i64 { panic!("on purpose") })
             .function("each", |x: i64| -> i64 {
@@ -352,22 +352,22 @@ fn panics_of_the_host_are_errors_of_calls() {
             })
             .build()
             .expect("a session");
-        for (text, wanted) in [
+        for (text, expected) in [
             ("explode()", "E0809"),
             ("[1, 2, 3].map(|x| each(x))", "E0809"),
             ("let a = [3, 1, 2]; a.sort(|x, y| each(x) - each(y)); a", "E0809"),
             ("no_grad(|| explode())", "E0809"),
             ("for x in [1, 2, 3].map(|x| x) { each(x); }", "E0809"),
         ] {
-            assert_eq!(session.run_str("panics", text).expect_err("a panic").code(), wanted, "{text}");
+            assert_eq!(session.run_str("panics", text).expect_err("a panic").code(), expected, "{text}");
             let caught = format!("let code = \"\"; try {{ {text}; }} catch (e) {{ code = e.code; }} code");
-            assert_eq!(session.eval::<String>(&caught).expect("caught"), wanted, "{text}");
+            assert_eq!(session.eval::<String>(&caught).expect("caught"), expected, "{text}");
         }
         let mut session = Session::builder().output(|_| panic!("no output")).build().expect("a session");
         assert!(session.run_str("prints", "print(1)").is_err());
         assert_eq!(session.eval::<i64>("1 + 1").expect("it goes on"), 2);
     });
-    assert!(!told.contains("panicked") && !told.contains("backtrace"), "{told}");
+    assert!(!reported.contains("panicked") && !reported.contains("backtrace"), "{reported}");
 }
 
 /// Also where scripts may use no files; and nothing else is read through it.

@@ -92,8 +92,8 @@ fn users_script_the_steps() -> Result<(), tscript::Error> {
     // A half turn of a spring with period pi.
     simulate(springs, &world, 1571, 0.001)?;
     let positions = world.with(|bodies| bodies.positions.clone());
-    for (found, wanted) in positions.iter().zip([-1.0, 0.0, 0.0, -2.0, 0.5, 0.0]) {
-        assert!((found - wanted).abs() < 0.02, "{positions:?}");
+    for (found, expected) in positions.iter().zip([-1.0, 0.0, 0.0, -2.0, 0.5, 0.0]) {
+        assert!((found - expected).abs() < 0.02, "{positions:?}");
     }
     assert!((world.with(|bodies| bodies.time) - 1.571).abs() < 1e-9);
     Ok(())

@@ -124,9 +124,9 @@ fn the_public_surface_is_what_it_was() {
         std::fs::write(&path, found).expect("the list can be written");
         return;
     }
-    let wanted = std::fs::read_to_string(&path).unwrap_or_default();
-    let missing: Vec<&str> = wanted.lines().filter(|line| !found.lines().any(|other| other == *line)).collect();
-    let added: Vec<&str> = found.lines().filter(|line| !wanted.lines().any(|other| other == *line)).collect();
+    let expected = std::fs::read_to_string(&path).unwrap_or_default();
+    let missing: Vec<&str> = expected.lines().filter(|line| !found.lines().any(|other| other == *line)).collect();
+    let added: Vec<&str> = found.lines().filter(|line| !expected.lines().any(|other| other == *line)).collect();
     assert!(missing.is_empty() && added.is_empty(), "gone: {missing:#?}\nadded: {added:#?}");
 }
 

@@ -125,7 +125,7 @@ fn what_was_found_is_an_error() {
 #[test]
 #[cfg(target_os = "linux")]
 fn hostile_arguments_are_errors_of_their_calls() {
-    let told = alone("sweep::hostile_arguments_are_errors_of_their_calls", Some(4000), || {
+    let reported = alone("sweep::hostile_arguments_are_errors_of_their_calls", Some(4000), || {
         let only = std::env::var("TSCRIPT_SWEEP_OP").ok();
         let shows = std::env::var("TSCRIPT_SWEEP_SHOW").is_ok();
         let rows: Vec<&'static Op> = tscript::internals::op::table::all()
@@ -145,5 +145,5 @@ fn hostile_arguments_are_errors_of_their_calls() {
         }
         assert!(problems.is_empty(), "{} problems\n{}", problems.len(), problems.join("\n"));
     });
-    assert!(std::env::var("TSCRIPT_SWEEP_SHOW").is_ok() || !told.contains("panicked"), "{told}");
+    assert!(std::env::var("TSCRIPT_SWEEP_SHOW").is_ok() || !reported.contains("panicked"), "{reported}");
 }

@@ -27,7 +27,7 @@ fn runs_out(base: Builder, before: &str, lines: &[&str], done: usize) {
 }
 
 #[test]
-fn what_only_a_fraction_forbids_is_told_at_the_call() {
+fn a_memory_fraction_is_enforced_at_the_call() {
     let before = "cuda::set_per_process_memory_fraction(0.5);";
     runs_out(gpu(64), before, &["let a = mib.call(20);", "let b = mib.call(20);", "let c = a + 1;"], 1);
     // Many small ones, none of which is too large.
@@ -41,7 +41,7 @@ fn what_only_a_fraction_forbids_is_told_at_the_call() {
 }
 
 #[test]
-fn what_only_fragmentation_forbids_is_told_at_the_call() {
+fn fragmentation_is_reported_at_the_call() {
     // The one segment has a hole of 30 MiB, and 24 MiB can still be reserved.
     let before = "let whole = mib.call(40); synchronize(); whole = (); let part = mib.call(10); synchronize();";
     runs_out(gpu(64), before, &["let a = mib.call(5);", "let b = mib.call(45);", "let c = b + 1;"], 1);

@@ -12,13 +12,13 @@ fn asked_arguments_are_listed() {
     let mut session = Session::builder().build().expect("a session starts");
     let mut asked = session.arguments_of(&path).expect("it parses");
     asked.sort();
-    let wanted = [
+    let expected = [
         ("disable-cuda", None),
         ("lr", Some("0.001")),
         ("steps", Some("10")),
         ("width", Some("computed by the script")),
     ];
-    assert_eq!(asked, wanted.map(|(name, default)| (name.to_string(), default.map(str::to_string))));
+    assert_eq!(asked, expected.map(|(name, default)| (name.to_string(), default.map(str::to_string))));
     let functions = session.functions_of(&path).expect("it parses");
     assert_eq!(functions, [("f".to_string(), 0)]);
 }

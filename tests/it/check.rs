@@ -16,7 +16,7 @@ fn place(error: &Error) -> String {
     format!("{} {line}", error.code())
 }
 
-fn told(text: &str) -> Vec<String> {
+fn reported(text: &str) -> Vec<String> {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::write(folder.path().join("own.rhai"), "fn known() { #{greet: || 1} }").expect("it can be written");
     check(&folder.path().join("a.rhai"), text).iter().map(place).collect()
@@ -25,12 +25,12 @@ fn told(text: &str) -> Vec<String> {
 /// The same without what is odd, which is another test's matter.
 fn errors(text: &str) -> Vec<String> {
     let odd = ["E0115", "E0116", "E0117", "E0118"];
-    told(text).into_iter().filter(|found| !odd.iter().any(|code| found.starts_with(code))).collect()
+    reported(text).into_iter().filter(|found| !odd.iter().any(|code| found.starts_with(code))).collect()
 }
 
 /// Scripts that fail in a run, or do something that nobody means: what is told of each, line by line.
 #[test]
-fn wrong_scripts_are_told() {
+fn wrong_scripts_are_reported() {
     let mut text = String::new();
     let mut problems = Vec::new();
     for path in scripts::scripts("check/wrong") {
@@ -69,8 +69,8 @@ fn right_scripts_are_left_alone() {
 }
 
 #[test]
-fn names_that_stand_for_nothing_are_told() {
-    for (text, wanted) in [
+fn undefined_names_are_reported() {
+    for (text, expected) in [
         ("let x = y + 1;", vec!["E0102 1"]),
         ("let x = 1;\nfn f() { x }", vec!["E0102 2"]),
         ("if true { let x = 1; }\nprint(x);", vec!["E0102 2"]),
@@ -92,12 +92,12 @@ fn names_that_stand_for_nothing_are_told() {
         ("a; b; c;", vec!["E0102 1", "E0102 1", "E0102 1"]),
         ("let y = (2;\nzeors([2]);", vec!["E0101 1"]),
     ] {
-        assert_eq!(errors(text), wanted, "{text}");
+        assert_eq!(errors(text), expected, "{text}");
     }
 }
 
 #[test]
-fn what_stands_for_something_is_not_told() {
+fn defined_names_are_not_reported() {
     for text in [
         "let x = 1; let f = |y| x + y; print(f.call(2), `${x:.3f} ${PI:e}`);",
         "fn f(x) { let y = x; for i in 0..y { print(i, y); } g(y) } fn g(z) { z } f(3); [1].map(g);",
@@ -119,7 +119,7 @@ fn what_stands_for_something_is_not_told() {
 /// What a statement names and does not call is told by a run, too, before it begins.
 #[test]
 fn a_run_warns_of_methods_that_are_not_called() {
-    let told = |text: &str| {
+    let reported = |text: &str| {
         let found = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
         let sink = found.clone();
         let builder =
@@ -130,20 +130,20 @@ fn a_run_warns_of_methods_that_are_not_called() {
         found.lock().expect("no panic").clone()
     };
     let opt = "let opt = optim::sgd([ones([1], #{requires_grad: true})], #{lr: 0.1});";
-    assert_eq!(told(&format!("{opt} opt.step;")), ["E0116 3"]);
+    assert_eq!(reported(&format!("{opt} opt.step;")), ["E0116 3"]);
     assert_eq!(
-        told(&format!("{opt}\nif true {{ opt.zero_grad; }}\nopt.state_dict; opt.lr;")),
+        reported(&format!("{opt}\nif true {{ opt.zero_grad; }}\nopt.state_dict; opt.lr;")),
         ["E0116 4", "E0116 5", "E0116 5"]
     );
     for fine in ["m.a;", "opt.step();", "let f = opt.step; f.call();", "m.step = 3;", "opt.step"] {
-        assert_eq!(told(&format!("{opt} {fine}")), Vec::<String>::new(), "{fine}");
+        assert_eq!(reported(&format!("{opt} {fine}")), Vec::<String>::new(), "{fine}");
     }
 }
 
 /// Loops that take pairs apart as Python does.
 #[test]
-fn a_loop_that_counts_where_pairs_are_meant_is_told() {
-    for (text, wanted) in [
+fn a_loop_that_counts_where_pairs_are_meant_is_reported() {
+    for (text, expected) in [
         ("for (a, b) in [[1, 2]] { print(a, b); }", vec!["E0112 1"]),
         ("let m = #{a: 1};\nfor (k, v) in m.items() { print(k, v); }", vec![]),
         ("let ps = [[1, 2], [3, 4]];\nfor (a, b) in ps { print(a, b); }", vec!["E0112 2"]),
@@ -153,7 +153,7 @@ fn a_loop_that_counts_where_pairs_are_meant_is_told() {
         ("for (a, b) in [[1, 2, 3]] { print(a, b); }", vec![]),
         ("for (a, b) in f() { print(a, b); }\nfn f() { [[1, 2]] }", vec![]),
     ] {
-        assert_eq!(told(text), wanted, "{text}");
+        assert_eq!(reported(text), expected, "{text}");
     }
 }
 
@@ -187,7 +187,7 @@ fn the_repositorys_scripts_are_right() {
 /// One table of names for a check and a run: what one takes the other takes.
 #[test]
 fn keywords_are_those_of_a_run() {
-    for (call, wanted) in [
+    for (call, expected) in [
         ("x.sum(#{keepdims: true})", ""),
         ("x.sum(#{axis: 0, keepdim: true})", ""),
         ("softmax(#{input: x, dim: 0})", ""),
@@ -206,8 +206,8 @@ fn keywords_are_those_of_a_run() {
     ] {
         let text = format!("let x = ones([2, 3]);\nprint({call});\nprint(x);");
         let ran = scripts::run(scripts::builder().output(|_| {}), "a.rhai", &text).result;
-        assert_eq!(ran.err().map_or(String::new(), |error| error.code().to_string()), wanted, "{call}: run");
+        assert_eq!(ran.err().map_or(String::new(), |error| error.code().to_string()), expected, "{call}: run");
         let checked = check(Path::new("a.rhai"), &text);
-        assert_eq!(checked.first().map_or(String::new(), |error| error.code().to_string()), wanted, "{call}: check");
+        assert_eq!(checked.first().map_or(String::new(), |error| error.code().to_string()), expected, "{call}: check");
     }
 }

@@ -101,7 +101,7 @@ fn a_mistake_has_one_code_wherever_it_is_made() {
             let rest = rest.trim_end_matches(';').to_string();
             let caught =
                 format!("{top}\nlet told = \"\"; try {{ {rest}; }} catch (e) {{ told = `${{e.code}} ${{e.line}}`; }}");
-            let told = match session.run_str("caught", &caught) {
+            let reported = match session.run_str("caught", &caught) {
                 Ok(()) => session.get::<String>("told").unwrap_or_default(),
                 // Found by the parser.
                 Err(error) => format!("{} 2", error.code()),
@@ -111,9 +111,11 @@ fn a_mistake_has_one_code_wherever_it_is_made() {
                 .iter()
                 .find(|error| error.diag().severity == tscript::internals::base::diag::Severity::Error)
                 .map(|error| error.code());
-            let same = ran == *code && entered == *code && [format!("{code} 1"), format!("{code} 2")].contains(&told);
+            let same =
+                ran == *code && entered == *code && [format!("{code} 1"), format!("{code} 2")].contains(&reported);
             if !same || checked.as_ref().is_some_and(|checked| checked != code) {
-                problems.push(format!("{code}: {script}: run {ran}, REPL {entered}, caught {told}, check {checked:?}"));
+                problems
+                    .push(format!("{code}: {script}: run {ran}, REPL {entered}, caught {reported}, check {checked:?}"));
             }
         }
     }

@@ -141,7 +141,7 @@ fn a_device_of_the_command_line_is_the_current_one() {
 
 /// At run too, once for each loop, and only where the values are pairs.
 #[test]
-fn a_loop_that_counts_where_pairs_are_meant_is_told() {
+fn a_loop_that_counts_where_pairs_are_meant_is_reported() {
     let script = "let pairs = [[1, 2], [3, 4]];\nfor n in 0..2 { for (a, b) in pairs.filter(|p| true) { print(b); } }\n\
                   for (row, i) in pairs { }\nfor (a, b) in [1, 2] { }\nfor (k, v) in #{x: 1} { }\n\
                   import \"data\" as data;\nfor (x, y) in data::loader(zeros([4, 2]), 2) { }";
@@ -155,7 +155,7 @@ fn a_loop_that_counts_where_pairs_are_meant_is_told() {
 
 /// Folders and several files; for people, and line by line for other programs.
 #[test]
-fn check_tells_of_folders_in_three_formats() {
+fn check_reports_folders_in_three_formats() {
     let folder = tempfile::tempdir().expect("a folder");
     std::fs::create_dir(folder.path().join("inner")).expect("a folder");
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("it can be written");

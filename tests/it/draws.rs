@@ -163,14 +163,14 @@ fn draws_are_the_generators() {
         "let a = zeros([4, 6])[slice(0, (), 2), slice(0, (), 2)].uniform_(); let b = a.amax(0);",
         "let b = eye(2, 3); try { rand([2, -1]) } catch { } let a = rand([2, 3]); let c = (a * b).sum(0);",
     ];
-    let wanted: Vec<f64> = (0..6).map(|i| rng::uniform_f32(rng::word(7, 0, i)) as f64).collect();
+    let expected: Vec<f64> = (0..6).map(|i| rng::uniform_f32(rng::word(7, 0, i)) as f64).collect();
     for script in scripts {
         let ran =
             run(builder(), "draws.rhai", &format!("manual_seed(7); {script} print(a.flatten().double().to_array());"));
         ran.result.unwrap_or_else(|error| panic!("{script}: {error}"));
         let found: Vec<f64> =
             ran.printed.trim_matches(['[', ']', '\n']).split(", ").map(|x| x.parse().expect("a number")).collect();
-        assert_eq!(found, wanted, "{script}");
+        assert_eq!(found, expected, "{script}");
     }
 }
 
@@ -218,6 +218,6 @@ fn positions_do_not_depend_on_what_follows() {
          catch (e) { print(e.notes[0]) }",
     );
     ran.result.unwrap_or_else(|error| panic!("{error}"));
-    let wanted = "tensor([1., 1., 0.])\ntensor([5., 5., 0.])\nthe divisor is 0 at element 4\n";
-    assert_eq!(ran.printed, wanted);
+    let expected = "tensor([1., 1., 0.])\ntensor([5., 5., 0.])\nthe divisor is 0 at element 4\n";
+    assert_eq!(ran.printed, expected);
 }

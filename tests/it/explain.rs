@@ -24,7 +24,7 @@ fn settings(code: &str, builder: Builder) -> Builder {
 }
 
 /// The codes that running a script told, warnings among them.
-fn told(code: &str, script: &str, folder: &std::path::Path) -> Vec<String> {
+fn reported(code: &str, script: &str, folder: &std::path::Path) -> Vec<String> {
     let warned = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let sink = warned.clone();
     let all = if code == "E0604" { Session::builder() } else { Session::builder().all_files() };
@@ -44,8 +44,8 @@ fn told(code: &str, script: &str, folder: &std::path::Path) -> Vec<String> {
 #[test]
 fn examples_get_their_codes() {
     let elsewhere = [
-        ("E0803", "wants somebody who stops it: tests/it/limits.rs"),
-        ("E0805", "wants two sessions: tests/it/limits.rs"),
+        ("E0803", "expects somebody who stops it: tests/it/limits.rs"),
+        ("E0805", "expects two sessions: tests/it/limits.rs"),
         ("E0806", "never, it is hoped"),
         ("E0809", "its script catches it: tests/embed/library.rs"),
     ];
@@ -67,14 +67,14 @@ fn examples_get_their_codes() {
             .map(|text| here(text.trim_start_matches("tscript")))
             .collect();
         if !elsewhere.iter().any(|(known, _)| *known == name) {
-            let codes = told(&name, &scripts[0], folder.path());
+            let codes = reported(&name, &scripts[0], folder.path());
             if codes != [name.clone()] {
                 problems.push(format!("{name}: its script gets {codes:?}"));
             }
         }
         // Files that only their readers have.
         if let Some(second) = scripts.get(1).filter(|text| !text.contains("load(")) {
-            let codes = told(&name, second, folder.path());
+            let codes = reported(&name, second, folder.path());
             if !codes.is_empty() {
                 problems.push(format!("{name}: the script that does it right gets {codes:?}"));
             }

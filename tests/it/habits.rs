@@ -37,7 +37,7 @@ fn session() -> Session {
     session.expect("a session")
 }
 
-fn told(result: Result<(), Error>) -> String {
+fn reported(result: Result<(), Error>) -> String {
     let Err(error) = result else { return "fine\n".into() };
     let one = |diag: &Diag, sources: &SourceMap| {
         let place = diag.labels.first().and_then(|label| {
@@ -79,11 +79,11 @@ fn answered(path: &Path, problems: &mut Vec<String>) -> usize {
         let mut session = session();
         session.runs_one_script();
         let whole = format!("{before}\n{script}");
-        let answer = told(session.run_str("habit", &whole));
+        let answer = reported(session.run_str("habit", &whole));
         let checked = checker.check_source(Path::new("habit"), &whole);
         // What entries and scripts do not share is how they are parsed.
         let entered = if path.ends_with("syntax.txt") {
-            told(self::session().enter(1, &whole).map(drop))
+            reported(self::session().enter(1, &whole).map(drop))
         } else {
             answer.clone()
         };

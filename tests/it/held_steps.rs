@@ -15,18 +15,18 @@ fn modes(count: usize) -> Vec<(String, Builder)> {
     all.into_iter().filter_map(|(name, base)| Some((name, base?))).collect()
 }
 
-fn prints_in(modes: Vec<(String, Builder)>, text: &str, wanted: &str) {
+fn prints_in(modes: Vec<(String, Builder)>, text: &str, expected: &str) {
     for (name, base) in modes {
         let ran = run(base, "held", text);
         if let Err(error) = &ran.result {
             panic!("{name}: {}\n{}\n{text}", error.diag().message, ran.printed);
         }
-        assert_eq!(ran.printed, wanted, "{name}\n{text}");
+        assert_eq!(ran.printed, expected, "{name}\n{text}");
     }
 }
 
-fn prints(text: &str, wanted: &str) {
-    prints_in(modes(if text.contains("cuda:1") { 2 } else { 1 }), text, wanted);
+fn prints(text: &str, expected: &str) {
+    prints_in(modes(if text.contains("cuda:1") { 2 } else { 1 }), text, expected);
 }
 
 /// A parameter of 1 whose gradient is 1, a step that subtracts it, and what makes a fault.
@@ -142,9 +142,9 @@ fn poison_in_a_gradient_holds_the_step_wherever_it_comes_from() {
         opt.zero_grad(); (p * w).sum().backward(); opt.step();";
     prints(&format!("{ONE}{FAR}{apart}\nprint(p.item());\ntell.call();"), "-1.0\nE0401\n");
     // Told already, and still poisoned: on its way, and after it was read.
-    let told = "let w = x[bad]; let e = default_stream(0).record_event(); try { e.synchronize(); } catch (e) { print(e.code); }
+    let reported = "let w = x[bad]; let e = default_stream(0).record_event(); try { e.synchronize(); } catch (e) { print(e.code); }
         opt.zero_grad(); (p * w).sum().backward(); opt.step();";
-    prints(&format!("{ONE}{told}\ngo.call();\nprint(p.item());\ntell.call();"), "E0401\n0.0\nnothing\n");
+    prints(&format!("{ONE}{reported}\ngo.call();\nprint(p.item());\ntell.call();"), "E0401\n0.0\nnothing\n");
     let late = "let e = (); let w = x[bad]; e = default_stream(0).record_event(); cuda::sleep(5); let v = w * 1; opt.zero_grad(); (p * v).sum().backward();
         try { e.synchronize(); } catch (e) { print(e.code); } opt.step();";
     prints(&format!("{ONE}{late}\nprint(p.item());\ntell.call();"), "E0401\n1.0\nnothing\n");
@@ -158,7 +158,7 @@ fn poison_in_a_gradient_holds_the_step_wherever_it_comes_from() {
 
 #[test]
 fn a_step_over_several_devices_is_held_or_done_as_one() {
-    for (devices, fault, wanted) in [
+    for (devices, fault, expected) in [
         (["cuda:0", "cuda:1"], "far[far_bad];", "1.0 1.0\nE0401\n0.0 0.0\n"),
         (["cuda:0", "cuda:1"], "x[bad];", "1.0 1.0\nE0401\n0.0 0.0\n"),
         (["cpu", "cuda:0"], "x[bad];", "1.0 1.0\nE0401\n0.0 0.0\n"),
@@ -180,8 +180,8 @@ fn a_step_over_several_devices_is_held_or_done_as_one() {
                 step.call();
                 print(a.item(), b.item());"
             );
-            let wanted = if momentum > 0.0 { wanted.replace("-1.0", "-1.5") } else { wanted.to_string() };
-            prints(&text, &wanted);
+            let expected = if momentum > 0.0 { expected.replace("-1.0", "-1.5") } else { expected.to_string() };
+            prints(&text, &expected);
         }
     }
 }

@@ -54,12 +54,12 @@ fn labels(error: &Error) -> Vec<(usize, String)> {
 }
 
 /// Runs in every mode that does not run operations at once; all print the same and end without an error.
-fn prints(text: &str, wanted: &str) {
+fn prints(text: &str, expected: &str) {
     for mode in modes().into_iter().filter(|mode| !mode.at_once) {
         let name = mode.name.clone();
         let ran = on(mode, text);
         assert!(ran.result.is_ok(), "{name}: {:?}\n{}", ran.result.err(), ran.printed);
-        assert_eq!(ran.printed, wanted, "{name}");
+        assert_eq!(ran.printed, expected, "{name}");
     }
 }
 
@@ -134,15 +134,15 @@ fn every_fault_names_the_same_lines_in_every_mode() {
                 continue;
             };
             let place = if device == "cpu" { "cpu" } else { "cuda:0 stream 0" };
-            let mut wanted = vec![(4, format!("queued here, on {place}"))];
+            let mut expected = vec![(4, format!("queued here, on {place}"))];
             let made =
                 ["index tensor was", "target was", "probabilities were", "divisor was", "matrix was", "matrix was"];
             let which = made[code[4..].parse::<usize>().expect("a digit") - 1];
-            wanted.push((2, format!("the {which} made here")));
+            expected.push((2, format!("the {which} made here")));
             if !at_once {
-                wanted.push((6, "noticed here, when its result was needed".to_string()));
+                expected.push((6, "noticed here, when its result was needed".to_string()));
             }
-            if error.code() != *code || labels(&error) != wanted {
+            if error.code() != *code || labels(&error) != expected {
                 problems.push(format!("{operation}, {name}: {error}, {:?}", labels(&error)));
             }
         }
@@ -151,7 +151,7 @@ fn every_fault_names_the_same_lines_in_every_mode() {
 }
 
 #[test]
-fn the_lowest_bad_element_is_told() {
+fn the_lowest_bad_element_is_reported() {
     prints(
         "let i = tensor([1, 70, 3, 80, -90], #{device: \"DEV\"});
          try { arange(10, #{device: \"DEV\"})[i]; } catch (e) { print(e.message); print(e.notes[0].sub_string(0, 9)); }",
@@ -196,7 +196,7 @@ fn poison_goes_along_with_copies_and_devices() {
 }
 
 #[test]
-fn what_nobody_reads_is_told_at_the_end_and_beside_another_error() {
+fn unread_faults_are_reported_at_the_end_and_with_another_error() {
     for mode in modes() {
         let (name, at_once) = (mode.name.clone(), mode.at_once);
         let text = "let x = arange(3, #{device: \"DEV\"});\nx[tensor([7], #{device: \"DEV\"})];\nlet n = 1;\nthrow n;";
@@ -246,7 +246,7 @@ fn a_try_block_catches_what_it_surrounds_and_nothing_else() {
 }
 
 #[test]
-fn synchronize_tells_each_fault_once_the_earliest_first() {
+fn synchronize_reports_each_fault_once_the_earliest_first() {
     prints(
         "let x = arange(3, #{device: \"DEV\"});
          let a = x[tensor([7], #{device: \"DEV\"})];
@@ -293,7 +293,7 @@ fn synchronize_concerns_what_is_ordered_before() {
 }
 
 #[test]
-fn a_tensor_that_several_faults_reached_tells_the_one_queued_first() {
+fn a_tensor_reached_by_several_faults_reports_the_one_queued_first() {
     let text = "let s = stream(#{device: \"cuda:0\"});
          let x = arange(3, #{device: \"cuda:0\"});
          let i = tensor([7], #{device: \"cuda:0\"});
@@ -315,7 +315,7 @@ fn a_tensor_that_several_faults_reached_tells_the_one_queued_first() {
 /// A gradient meets the bad index that its operation met, on a stream that may come to it before the fault is told or
 /// after.
 #[test]
-fn a_fault_that_a_gradient_repeats_is_told_once() {
+fn a_fault_that_a_gradient_repeats_is_reported_once() {
     let text = "let t = tensor([0.25, -0.75, 1.75]);
          let p = tensor([[0.2, -0.4, 0.6], [0.8, 1.0, -1.2]], #{requires_grad: true});
          let s = stream();
@@ -336,7 +336,7 @@ fn a_fault_that_a_gradient_repeats_is_told_once() {
 }
 
 #[test]
-fn an_optimizer_changes_nothing_while_a_fault_is_untold() {
+fn an_optimizer_changes_nothing_while_a_fault_is_unreported() {
     prints(
         "import \"optim\" as optim;
          let p = ones([2], #{device: \"DEV\", requires_grad: true});
@@ -496,9 +496,9 @@ fn frames(text: &str) -> Vec<(String, usize)> {
 
 #[test]
 fn call_stacks_hold_what_was_entered_and_nothing_else() {
-    let shown = |text: &str, wanted: &[(&str, usize)]| {
-        let wanted: Vec<(String, usize)> = wanted.iter().map(|(name, line)| (name.to_string(), *line)).collect();
-        assert_eq!(frames(text), wanted, "{text}");
+    let shown = |text: &str, expected: &[(&str, usize)]| {
+        let expected: Vec<(String, usize)> = expected.iter().map(|(name, line)| (name.to_string(), *line)).collect();
+        assert_eq!(frames(text), expected, "{text}");
     };
     let head = "let x = arange(9, #{device: \"DEV\"});\nlet i = tensor([11], #{device: \"DEV\"});\n";
     let after = |text: &str| format!("{head}{text}");

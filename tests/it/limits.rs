@@ -88,8 +88,8 @@ fn files_keep_names_dtypes_and_values() {
         );
         let ran = run(builder(), "files", &text);
         assert!(ran.result.is_ok(), "{:?}", ran.result.err());
-        let wanted = "tensor([[ 1.5000, -2.0000]])\ntensor([0, 1, 2])\ntensor([[1, 3],\n        [2, 4]])\ntensor([[ 1.5000, -2.0000]], dtype=f64)\n";
-        assert_eq!(ran.printed, wanted);
+        let expected = "tensor([[ 1.5000, -2.0000]])\ntensor([0, 1, 2])\ntensor([[1, 3],\n        [2, 4]])\ntensor([[ 1.5000, -2.0000]], dtype=f64)\n";
+        assert_eq!(ran.printed, expected);
     }
 }
 
@@ -129,11 +129,11 @@ fn progress_hands_on_what_it_goes_over() {
 #[test]
 fn results_do_not_depend_on_where_a_window_ends() {
     let text = "let x = ones([3]); for i in 0..40 { x = x + 1; } print(x); let y = (x * 2).relu(); print(y.sum());";
-    let wanted = "tensor([41., 41., 41.])\ntensor(246.)\n";
+    let expected = "tensor([41., 41., 41.])\ntensor(246.)\n";
     for nodes in [1, 2, 3, 7, 40, 41, 512] {
-        assert_eq!(run(builder().window(nodes), "windows", text).printed, wanted, "windows of {nodes}");
+        assert_eq!(run(builder().window(nodes), "windows", text).printed, expected, "windows of {nodes}");
     }
-    assert_eq!(run(builder().blocking(true), "windows", text).printed, wanted);
+    assert_eq!(run(builder().blocking(true), "windows", text).printed, expected);
 }
 
 #[test]
@@ -292,13 +292,13 @@ fn texts_are_no_longer_than_they_may_be() {
         assert_eq!(code(Session::builder(), &text), "E0807", "{text}");
     }
     for text in ["int(\"9\" * 10000000)", "assert(false, \"x\" * 1000000 + zeros([2, 3]).reshape([7]))"] {
-        let told = Session::builder().build().expect("a session").run_str("long", text).expect_err("wrong");
-        assert!(told.message().len() < 5000, "{}", told.message().len());
+        let reported = Session::builder().build().expect("a session").run_str("long", text).expect_err("wrong");
+        assert!(reported.message().len() < 5000, "{}", reported.message().len());
     }
 }
 
 #[test]
-fn queued_work_of_a_script_that_had_to_end_keeps_nobody() {
+fn nothing_waits_for_queued_work_of_a_script_that_had_to_end() {
     let begun = std::time::Instant::now();
     let limit = std::time::Duration::from_millis(300);
     let mut session = Session::builder().simulate_gpus(1).time_limit(limit).build().expect("a session starts");
@@ -314,7 +314,7 @@ fn queued_work_of_a_script_that_had_to_end_keeps_nobody() {
 /// Under `ulimit -v`: an error, not an abort.
 #[test]
 #[cfg(target_os = "linux")]
-fn the_systems_limits_of_memory_are_kept_to() {
+fn the_systems_memory_limits_are_respected() {
     for text in [
         "let t = \"x\"; loop { t += t; }",
         "parse_json(\"[\" + \"1,\" * 20000000 + \"1]\")",
@@ -328,8 +328,8 @@ fn the_systems_limits_of_memory_are_kept_to() {
         std::fs::write(&path, text).expect("written");
         let line = format!("ulimit -v 1500000; exec {} run {}", super::scripts::program().display(), path.display());
         let out = std::process::Command::new("sh").args(["-c", &line]).output().expect("a shell");
-        let told = String::from_utf8_lossy(&out.stderr).into_owned();
-        assert_eq!(out.status.code(), Some(1), "{told}");
-        assert!(["E0804", "E0304"].iter().any(|code| told.contains(code)), "{text}: {told}");
+        let reported = String::from_utf8_lossy(&out.stderr).into_owned();
+        assert_eq!(out.status.code(), Some(1), "{reported}");
+        assert!(["E0804", "E0304"].iter().any(|code| reported.contains(code)), "{text}: {reported}");
     }
 }

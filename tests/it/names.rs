@@ -67,9 +67,9 @@ fn a_script_changes_nothing_for_the_library() {
             x.softmax(), softmax(x, 0).sum(), [1.0].map(relu), is_def_fn("relu", 1)];
         `${told}`
     "#;
-    let wanted = "[tensor([0., 2.]), tensor([-100.,  200.]), tensor([-100.,  200.]), tensor([-100.,  200.]), \
+    let expected = "[tensor([0., 2.]), tensor([-100.,  200.]), tensor([-100.,  200.]), tensor([-100.,  200.]), \
                   tensor([0., 2.]), tensor([-3.,  6.]), tensor([0., 3.]), tensor(1.), [100.0], true]";
-    assert_eq!(run(&[], script), wanted);
+    assert_eq!(run(&[], script), expected);
 }
 
 #[test]
@@ -102,8 +102,8 @@ fn constants_are_known_everywhere() {
         let hidden = eval("let E = 5; [1].map(|x| x + E)");
         `${told} ${hidden}`
     "#;
-    let wanted = "[6.283185307179586, -inf, 3, \"2.718281828459045\", nan, [3.141592653589793]] [6]";
-    assert_eq!(run(&[], script).to_lowercase(), wanted);
+    let expected = "[6.283185307179586, -inf, 3, \"2.718281828459045\", nan, [3.141592653589793]] [6]";
+    assert_eq!(run(&[], script).to_lowercase(), expected);
 }
 
 /// Rhai's own `sort` takes an error of its closure, and a float, for "equal".
@@ -123,9 +123,9 @@ fn sorting_with_a_closure() {
         told.push(a);
         `${told}`
     "#;
-    let wanted =
+    let expected =
         "[[1, 2, 3], [tensor(1.), tensor(2.)], [2, 4, 6, 1, 3, 5, 7], \"no\", \"E0204\", \"E0204\", [1, 2, 3]]";
-    assert_eq!(run(&[], script), wanted);
+    assert_eq!(run(&[], script), expected);
 }
 
 /// Lists that are made on the host on the way of a result: no abort.
@@ -138,8 +138,8 @@ fn lists_beyond_memory() {
         "ones([1]).expand([1000000000000]).tolist()",
         "affine_grid(ones([1, 2, 3]), [1, 1, 1000000, 1000000])",
     ] {
-        let told = run(&[], &format!("let code = \"\"; try {{ {call}; }} catch (e) {{ code = e.code; }} code"));
-        assert!(matches!(told.as_str(), "E0304" | "E0210"), "{call}: {told}");
+        let reported = run(&[], &format!("let code = \"\"; try {{ {call}; }} catch (e) {{ code = e.code; }} code"));
+        assert!(matches!(reported.as_str(), "E0304" | "E0210"), "{call}: {reported}");
     }
     assert_eq!(run(&[], "`${tril_indices(1000000000000000000, 1, -999999999999999995).shape}`"), "[2, 5]");
 }
@@ -154,7 +154,7 @@ fn texts_of_values() {
         try { nothing } catch (e) { told.push(e); told.push(`${e}`); }
         `${told}`
     "#;
-    let wanted = "[cell(3), cell, closure, Fn(relu), loader, E0102: there is no variable `nothing`, \
+    let expected = "[cell(3), cell, closure, Fn(relu), loader, E0102: there is no variable `nothing`, \
                   \"E0102: there is no variable `nothing`\"]";
-    assert_eq!(run(&[], script), wanted);
+    assert_eq!(run(&[], script), expected);
 }

@@ -118,9 +118,9 @@ fn initial_values_are_distributed_as_in_torch() {
                     continue;
                 }
             };
-            let told = |key: &str| tensor[key].as_f64().expect("a number");
-            let (low, high, mean, std) = (told("low"), told("high"), told("mean"), told("std"));
-            let count = told("count");
+            let reported = |key: &str| tensor[key].as_f64().expect("a number");
+            let (low, high, mean, std) = (reported("low"), reported("high"), reported("mean"), reported("std"));
+            let count = reported("count");
             // Extremes of normal values scatter; those of uniform ones lie at their bounds.
             let normal = (high - low) > 3.7 * std && std > 0.0;
             let edge = if normal { 0.35 * (high - low) } else { (0.01 + 8.0 / count) * (high - low) };

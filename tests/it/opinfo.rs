@@ -109,9 +109,9 @@ fn operations_answer_as_pytorch_does() {
 }
 
 /// `topk` selects `topk`; `pad` also `nn_functional_pad_constant`.
-fn selects(wanted: &str, name: &str) -> bool {
+fn selects(expected: &str, name: &str) -> bool {
     let bare = name.strip_prefix("nn_functional_").or_else(|| name.strip_prefix("linalg_")).unwrap_or(name);
-    name == wanted || bare == wanted || bare.strip_prefix(wanted).is_some_and(|rest| rest.starts_with('_'))
+    name == expected || bare == expected || bare.strip_prefix(expected).is_some_and(|rest| rest.starts_with('_'))
 }
 
 fn fixtures() -> PathBuf {
@@ -183,16 +183,16 @@ impl Suite {
             Err(message) => Verdict::Failed(first_line(&message)),
             Ok(_) if refused => Verdict::Failed("was accepted, and PyTorch refuses it".to_string()),
             Ok(results) => {
-                let mut wanted: Vec<(String, &Value, &[Value])> = Vec::new();
+                let mut expected: Vec<(String, &Value, &[Value])> = Vec::new();
                 for out in case["out"].as_array().into_iter().flatten() {
                     let out = out.as_array().expect("a result");
-                    wanted.push((out[0].as_str().unwrap_or("").to_string(), &out[1], &out[2..]));
+                    expected.push((out[0].as_str().unwrap_or("").to_string(), &out[1], &out[2..]));
                 }
                 for (name, grad) in case["grad"].as_object().into_iter().flatten() {
                     let grad = grad.as_array().expect("a gradient");
-                    wanted.push((format!("{name}.grad"), &grad[0], &grad[1..]));
+                    expected.push((format!("{name}.grad"), &grad[0], &grad[1..]));
                 }
-                for ((name, expected, limits), got) in wanted.iter().zip(&results) {
+                for ((name, expected, limits), got) in expected.iter().zip(&results) {
                     if let Err(why) = self.compare(expected, limits, got) {
                         return Verdict::Failed(format!("`{name}`: {why}"));
                     }
@@ -554,7 +554,7 @@ mod tests {
     }
 
     #[test]
-    fn comparison_tells_values_shapes_and_dtypes_apart() {
+    fn comparison_distinguishes_values_shapes_and_dtypes() {
         let x = data(&[1.0, f32::NAN, f32::INFINITY]);
         assert_eq!(same(&x, &x, 0.0, 0.0), Ok(()));
         assert!(same(&x, &data(&[1.0, 1.0, f32::INFINITY]), 1.0, 1.0).is_err());

@@ -48,8 +48,8 @@ fn a_trace_has_a_row_a_stream_and_one_for_the_script() {
             rows.insert(key, event["args"]["name"].as_str().expect("a name").to_string());
         }
         let names: BTreeSet<&str> = rows.values().map(String::as_str).collect();
-        for wanted in ["script", "cpu", "cuda:0", "cuda:1", "stream 0", "stream 1"] {
-            assert!(names.contains(wanted), "{wanted} is missing in {names:?}");
+        for expected in ["script", "cpu", "cuda:0", "cuda:1", "stream 0", "stream 1"] {
+            assert!(names.contains(expected), "{expected} is missing in {names:?}");
         }
         let tracks: BTreeSet<_> = of(&events, "M").map(|e| (e["pid"].as_u64(), e["tid"].as_u64())).collect();
         let slices: Vec<&Value> = of(&events, "X").collect();
@@ -73,9 +73,9 @@ fn every_slice_names_its_line_and_flows_lead_from_launch_to_work() {
         };
         assert!(of(&events, "X").all(|event| !lines(event).is_empty()));
         for (name, line) in [("matmul", 4), ("relu", 4), ("exp", 6), ("to", 8)] {
-            let wanted = format!("work.rhai:{line}");
-            assert!(at("launch", name).contains(&wanted), "{name}: {:?}", at("launch", name));
-            assert!(at("work", name).contains(&wanted), "{name}: {:?}", at("work", name));
+            let expected = format!("work.rhai:{line}");
+            assert!(at("launch", name).contains(&expected), "{name}: {:?}", at("launch", name));
+            assert!(at("work", name).contains(&expected), "{name}: {:?}", at("work", name));
         }
         assert!(at("wait", "reading").contains("work.rhai:4"), "{:?}", at("wait", ""));
         let ids = |phase| of(&events, phase).map(|e| e["id"].as_u64().expect("an id")).collect::<BTreeSet<u64>>();
@@ -93,7 +93,7 @@ fn every_slice_names_its_line_and_flows_lead_from_launch_to_work() {
 }
 
 #[test]
-fn the_table_tells_slow_lines_and_waits() {
+fn the_table_shows_slow_lines_and_waits() {
     let session = session(None);
     let text = table(&session.timeline().expect("it was asked for"));
     assert!(text.starts_with("slowest lines: "), "{text}");
@@ -114,8 +114,8 @@ fn the_program_writes_a_trace_and_ends_with_the_table() {
         program.expect("it starts")
     };
     let out = run(&[script.as_os_str(), "--profile".as_ref(), trace.as_os_str()]);
-    let told = String::from_utf8_lossy(&out.stderr).into_owned();
-    assert!(out.status.success() && told.contains("slowest lines") && told.contains("a.rhai:2"), "{told}");
+    let reported = String::from_utf8_lossy(&out.stderr).into_owned();
+    assert!(out.status.success() && reported.contains("slowest lines") && reported.contains("a.rhai:2"), "{reported}");
     assert_eq!(String::from_utf8_lossy(&out.stdout), "512.0\n");
     let text = std::fs::read_to_string(&trace).expect("the trace");
     assert!(serde_json::from_str::<Value>(&text).expect("JSON")["traceEvents"].as_array().is_some_and(|e| e.len() > 4));

@@ -12,17 +12,17 @@ use tscript::{Error, Session};
 type Told = Arc<Mutex<Vec<Error>>>;
 
 fn listening(builder: tscript::Builder) -> (tscript::Builder, Told) {
-    let told: Told = Arc::default();
-    let sink = told.clone();
-    (builder.on_warning(move |warning| sink.lock().expect("no panic").push(warning.clone())), told)
+    let reported: Told = Arc::default();
+    let sink = reported.clone();
+    (builder.on_warning(move |warning| sink.lock().expect("no panic").push(warning.clone())), reported)
 }
 
 /// Warnings of a script on two simulated GPUs.
 fn warnings(text: &str) -> Vec<Error> {
-    let (builder, told) = listening(builder().simulate_gpus(2));
+    let (builder, reported) = listening(builder().simulate_gpus(2));
     let ran = run(builder, "race.rhai", text);
     assert!(ran.result.is_ok(), "{:?}", ran.result.err());
-    told.lock().expect("no panic").clone()
+    reported.lock().expect("no panic").clone()
 }
 
 const EXAMPLE: &str = "let s = stream(#{device: \"cuda\"});
@@ -32,10 +32,10 @@ with_stream(s, || a.sum());
 ";
 
 #[test]
-fn the_languages_example_is_told_as_it_stands_there() {
-    let told = warnings(EXAMPLE);
-    let shown: Vec<String> = told.iter().map(|warning| render_error(warning, Coloring::Off)).collect();
-    let wanted = "warning[E0501]: `sum` reads memory that `normal_` may still be writing
+fn the_example_of_the_language_page_is_reported_as_shown() {
+    let reported = warnings(EXAMPLE);
+    let shown: Vec<String> = reported.iter().map(|warning| render_error(warning, Coloring::Off)).collect();
+    let expected = "warning[E0501]: `sum` reads memory that `normal_` may still be writing
    ╭─[ race.rhai:4:21 ]
  2 │ let a = empty([100, 100], #{device: \"cuda\"}).normal_();
    │                                              ────┬────
@@ -45,16 +45,16 @@ fn the_languages_example_is_told_as_it_stands_there() {
    │                       ╰──── read here, on cuda:0 stream 1, with nothing ordering the two
    │ help: before line 4, write `s.wait_stream(default_stream());`
 ";
-    assert_eq!(shown, [wanted]);
+    assert_eq!(shown, [expected]);
 }
 
 #[test]
-fn what_is_told_can_be_refused_or_left_alone() {
-    let (refusing, told) = listening(builder().simulate_gpus(1).races(Races::Error));
+fn races_can_be_warnings_errors_or_ignored() {
+    let (refusing, reported) = listening(builder().simulate_gpus(1).races(Races::Error));
     let ran = run(refusing, "race.rhai", &format!("{EXAMPLE}print(\"on\");"));
     let error = ran.result.expect_err("refused");
     assert_eq!((error.code().as_str(), error.location().map(|at| at.line)), ("E0501", Some(4)));
-    assert!(ran.printed.is_empty() && told.lock().expect("no panic").is_empty());
+    assert!(ran.printed.is_empty() && reported.lock().expect("no panic").is_empty());
     let caught = "try { with_stream(s, || a.sum()); } catch (e) { print(e.code); }\na.sum();\ns.wait_stream(default_stream());\nprint(with_stream(s, || (a * 0).sum()).item());";
     let text = EXAMPLE.replace("with_stream(s, || a.sum());", caught);
     let ran = run(builder().simulate_gpus(1).races(Races::Error), "race.rhai", &text);
@@ -65,24 +65,24 @@ fn what_is_told_can_be_refused_or_left_alone() {
     let error = run(checked, "race.rhai", EXAMPLE).result.expect_err("refused");
     assert_eq!(error.code().as_str(), "E0501");
     for quiet in [builder().races(Races::Off), builder().blocking(true)] {
-        let (quiet, told) = listening(quiet.simulate_gpus(1));
+        let (quiet, reported) = listening(quiet.simulate_gpus(1));
         assert!(run(quiet, "race.rhai", EXAMPLE).result.is_ok());
-        assert!(told.lock().expect("no panic").is_empty());
+        assert!(reported.lock().expect("no panic").is_empty());
     }
 }
 
 #[test]
-fn a_pair_of_lines_is_told_once() {
+fn a_pair_of_lines_is_reported_once() {
     let text = "let s = stream(#{device: \"cuda:0\"});
 let a = zeros([4], #{device: \"cuda:0\"});
 for n in 0..20 {
     a.add_(1.0);
     with_stream(s, || a.mul_(2.0));
 }";
-    let told = warnings(text);
-    let mut pairs: Vec<BTreeSet<usize>> = told.iter().map(lines).collect();
+    let reported = warnings(text);
+    let mut pairs: Vec<BTreeSet<usize>> = reported.iter().map(lines).collect();
     pairs.sort();
-    assert_eq!(pairs, [BTreeSet::from([4, 5])], "{told:?}");
+    assert_eq!(pairs, [BTreeSet::from([4, 5])], "{reported:?}");
 }
 
 /// The lines that a warning names.
@@ -100,8 +100,8 @@ let s = stream(#{device: \"cuda:0\"});
 let m = nn::linear(4, 4).to(\"cuda:0\");
 let x = ones([2, 4], #{device: \"cuda:0\"});
 let y = with_stream(s, || m.forward(x));";
-    let told = warnings(text);
-    assert!(!told.is_empty() && told.iter().all(|warning| lines(warning).contains(&5)), "{told:?}");
+    let reported = warnings(text);
+    assert!(!reported.is_empty() && reported.iter().all(|warning| lines(warning).contains(&5)), "{reported:?}");
     let text = "let s = stream(#{device: \"cuda:0\"});
 let w = ones([4], #{device: \"cuda:0\", requires_grad: true});
 s.wait_stream(default_stream(0));
@@ -110,13 +110,13 @@ default_stream(0).wait_stream(s);
 let g = zeros([4], #{device: \"cuda:0\"});
 y.backward();
 with_stream(s, || { w.grad.add_(1.0); });";
-    let told = warnings(text);
-    assert!(told.iter().all(|warning| lines(warning).contains(&8)), "{told:?}");
+    let reported = warnings(text);
+    assert!(reported.iter().all(|warning| lines(warning).contains(&8)), "{reported:?}");
 }
 
 /// Each of these is ordered, by the script or by what the language promises.
 #[test]
-fn what_is_ordered_is_never_told() {
+fn ordered_accesses_are_never_reported() {
     for text in [
         // Host reads wait by themselves.
         "let s = stream(#{device: \"cuda:0\"}); let a = with_stream(s, || ones([4], #{device: \"cuda:0\"}) * 2); print(a); print(a[1].item()); a.to_array();",
@@ -375,7 +375,7 @@ fn random_programs_are_judged_as_an_oracle_judges_them() {
     for seed in 1..=8u64 {
         let printed = Arc::new(Mutex::new(String::new()));
         let sink = printed.clone();
-        let (builder, told) = listening(Session::builder().simulate_gpus(2).simulate_seed(seed));
+        let (builder, reported) = listening(Session::builder().simulate_gpus(2).simulate_seed(seed));
         let builder = builder.output(move |line| *sink.lock().expect("no panic") += &format!("{line}\n"));
         let mut session = builder.build().expect("a session starts");
         let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -383,23 +383,23 @@ fn random_programs_are_judged_as_an_oracle_judges_them() {
             let length = 4 + random.below(28);
             let (text, lines_of) = program(&mut random, length);
             printed.lock().expect("no panic").clear();
-            told.lock().expect("no panic").clear();
+            reported.lock().expect("no panic").clear();
             session.run_str("program", &text).unwrap_or_else(|error| panic!("{error:#}\n{text}"));
-            let wanted = judge(lines_of, &printed.lock().expect("no panic"));
+            let expected = judge(lines_of, &printed.lock().expect("no panic"));
             let mut found: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
-            for warning in told.lock().expect("no panic").iter() {
+            for warning in reported.lock().expect("no panic").iter() {
                 let line = |n: usize| {
                     let label = &warning.diag().labels[n];
                     warning.sources().location(label.origin.user).map_or(0, |at| at.line)
                 };
                 found.entry(line(0)).or_default().insert(line(1));
             }
-            let context = || format!("seed {seed}, round {round}\n{text}\nwanted {wanted:?}\nfound {found:?}");
+            let context = || format!("seed {seed}, round {round}\n{text}\nwanted {expected:?}\nfound {found:?}");
             // An access that races with several others tells the latest of them.
-            assert_eq!(found.keys().collect::<Vec<_>>(), wanted.keys().collect::<Vec<_>>(), "{}", context());
-            assert!(found.iter().all(|(line, earlier)| earlier.is_subset(&wanted[line])), "{}", context());
+            assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>(), "{}", context());
+            assert!(found.iter().all(|(line, earlier)| earlier.is_subset(&expected[line])), "{}", context());
             races += found.len();
-            quiet += wanted.is_empty() as usize;
+            quiet += expected.is_empty() as usize;
         }
     }
     assert!(races > 300 && quiet > 10, "{races} races, {quiet} programs without one");

@@ -94,8 +94,8 @@ fn an_interrupt_keeps_the_session() {
     terminal.keys("loop { n.set(n.get() + 1); if n.get() == 5000 { print(\"under\" + \" way\") } }\r");
     terminal.wait("under way");
     terminal.keys("\x03");
-    let told = terminal.wait("cpu> ");
-    assert!(told.contains("E0803") && told.contains("repl:2"), "{told}");
+    let reported = terminal.wait("cpu> ");
+    assert!(reported.contains("E0803") && reported.contains("repl:2"), "{reported}");
     assert_eq!(terminal.enter("n.get() > 4999"), "true");
 }
 
@@ -157,7 +157,7 @@ fn commands_look_at_the_session() {
     assert!(terminal.enter(":help optim::LBFGS").contains("there is no L-BFGS"));
     assert!(terminal.enter(":help nn").contains("linear"));
     assert!(terminal.enter(":help E0201").contains("E0201"));
-    assert!(terminal.enter(":type").contains("`:type` wants something after it"));
+    assert!(terminal.enter(":type").contains("`:type` expects something after it"));
     terminal.enter(":reset");
     assert_eq!(terminal.enter(":vars"), "no variables");
 }
@@ -191,8 +191,8 @@ fn the_prompt_names_device_and_stream() {
     let streams = terminal.enter(":streams");
     assert!(terminal.raw().contains("cuda:1 s1> "), "{streams}");
     // A fault of a device is told when it is known, at the entry that queued it.
-    let told = terminal.enter("let x = arange(10)[tensor([11])]; x.sum().item()");
-    assert!(told.contains("E0401") && told.contains("repl:4"), "{told}");
+    let reported = terminal.enter("let x = arange(10)[tensor([11])]; x.sum().item()");
+    assert!(reported.contains("E0401") && reported.contains("repl:4"), "{reported}");
     assert_eq!(terminal.enter("let t = ones([3]).sum(); t.item()"), "3.0");
 }
 
@@ -203,8 +203,8 @@ fn a_lost_device_leaves_the_session() {
     let mut terminal = Terminal::with_arguments(folder.path(), &flags, &[]);
     terminal.prompt();
     terminal.enter("let kept = tensor([1.0, 2.0])");
-    let told = terminal.enter("let a = kept.cuda() + 1; let b = (a * 2).sum(); b.item()");
-    assert!(told.contains("cuda:0 was lost") && told.contains("repl:2"), "{told}");
+    let reported = terminal.enter("let a = kept.cuda() + 1; let b = (a * 2).sum(); b.item()");
+    assert!(reported.contains("cuda:0 was lost") && reported.contains("repl:2"), "{reported}");
     assert!(terminal.enter("kept + 1").contains("tensor([2., 3.])"));
     assert!(terminal.enter("kept.to(\"cuda:1\") + 1").contains("tensor([2., 3.], device=cuda:1)"));
 }

@@ -290,11 +290,11 @@ fn assigned_values_with_leading_ones() {
 /// At 0 and at infinity the gradient of a power is PyTorch's, however the power is computed.
 #[test]
 fn gradients_of_powers_at_their_ends() {
-    for (power, wanted) in
+    for (power, expected) in
         [("-2", "[-INF, INF, 0.0, 0.0]"), ("-1", "[-INF, -INF, 0.0, 0.0]"), ("-0.5", "[-INF, -INF, 0.0, 0.0]")]
     {
         holds(&format!(
-            "let x = tensor([0.0, -0.0, INF, -INF], #{{requires_grad: true}}); (x ** {power}).sum().backward(); equal(x.grad, tensor({wanted}))"
+            "let x = tensor([0.0, -0.0, INF, -INF], #{{requires_grad: true}}); (x ** {power}).sum().backward(); equal(x.grad, tensor({expected}))"
         ));
     }
 }

@@ -47,8 +47,8 @@ pub fn program() -> PathBuf {
 
 /// What a process of several does: the part that a variable names, `3/16`, and of how many.
 pub fn part(variable: &str) -> Option<(usize, usize)> {
-    let told = std::env::var(variable).ok()?;
-    let (first, of) = told.split_once('/').expect("a part is written 3/16");
+    let reported = std::env::var(variable).ok()?;
+    let (first, of) = reported.split_once('/').expect("a part is written 3/16");
     Some((first.parse().expect("a number"), of.parse().expect("a number")))
 }
 
@@ -69,13 +69,13 @@ pub fn real_gpus() -> usize {
 }
 
 /// With simulated GPUs, or the real ones; none when there are too few of those.
-pub fn with_gpus(builder: Builder, wanted: usize) -> Option<Builder> {
+pub fn with_gpus(builder: Builder, expected: usize) -> Option<Builder> {
     if !on_real_gpus() {
-        return Some(builder.simulate_gpus(wanted));
+        return Some(builder.simulate_gpus(expected));
     }
     let found = real_gpus();
-    if found < wanted {
-        eprintln!("left out: it wants {wanted} GPUs, and there are {found}");
+    if found < expected {
+        eprintln!("left out: it expects {expected} GPUs, and there are {found}");
         return None;
     }
     Some(builder)
@@ -101,8 +101,8 @@ pub fn compare(path: &Path, got: &str) -> Option<String> {
         std::fs::write(path, got).expect("the expected text can be written");
         return None;
     }
-    let wanted = std::fs::read_to_string(path).unwrap_or_default();
-    (wanted != got).then(|| format!("{} differs. Expected:\n{wanted}\nGot:\n{got}", path.display()))
+    let expected = std::fs::read_to_string(path).unwrap_or_default();
+    (expected != got).then(|| format!("{} differs. Expected:\n{expected}\nGot:\n{got}", path.display()))
 }
 
 /// Fails with all messages together.

@@ -72,14 +72,14 @@ impl Head {
 pub fn said(mut builder: Builder, name: &str, text: &str) -> String {
     let printed = Arc::new(Mutex::new(String::new()));
     let warnings = Arc::new(Mutex::new(String::new()));
-    let (sink, told) = (printed.clone(), warnings.clone());
+    let (sink, reported) = (printed.clone(), warnings.clone());
     builder = builder.output(move |line| {
         let mut text = sink.lock().expect("no test panics while printing");
         text.push_str(line);
         text.push('\n');
     });
     builder = builder.on_warning(move |warning| {
-        told.lock().expect("no test panics while printing").push_str(&render_error(warning, Coloring::Off));
+        reported.lock().expect("no test panics while printing").push_str(&render_error(warning, Coloring::Off));
     });
     let result = builder.build().and_then(|mut session| session.run_str(name, text));
     let mut all = printed.lock().expect("no test panics while printing").clone();
@@ -122,12 +122,12 @@ fn scripts_say_what_they_said_in_every_way() {
     for path in scripts() {
         let text = std::fs::read_to_string(&path).expect("a script");
         let (name, head) = (file_name(&path), Head::of(&text));
-        let wanted = head.settings().simulate_gpus.unwrap_or(0);
+        let expected = head.settings().simulate_gpus.unwrap_or(0);
         if only.as_ref().is_some_and(|only| !name.contains(only.as_str())) {
             continue;
         }
-        if on_real_gpus() && (head.is_sim_only || wanted > gpus) {
-            println!("{name} is left out: it wants {wanted} GPUs");
+        if on_real_gpus() && (head.is_sim_only || expected > gpus) {
+            println!("{name} is left out: it expects {expected} GPUs");
             continue;
         }
         let plain = said(builder(&head, &Way::Plain), &name, &text);
@@ -136,10 +136,10 @@ fn scripts_say_what_they_said_in_every_way() {
         if !on_real_gpus() {
             ways.extend((1..=5).map(|seed| (Way::Seed(seed), format!("seed {seed}"))));
         }
-        for (way, told) in ways.iter().filter(|(way, _)| head.allows(way)) {
+        for (way, reported) in ways.iter().filter(|(way, _)| head.allows(way)) {
             let other = said(builder(&head, way), &name, &text);
             if other != plain {
-                problems.push(format!("{name}: {told} says\n{other}instead of\n{plain}"));
+                problems.push(format!("{name}: {reported} says\n{other}instead of\n{plain}"));
             }
         }
     }
@@ -220,20 +220,24 @@ fn status(words: &[&str], script: &str, code: &str) -> (Option<i32>, bool) {
 /// 3 for a lost device that nobody caught, also when nobody read what it made, or another error came first; a loss
 /// that was caught counts as little as any other error that was.
 #[test]
-fn the_exit_status_tells_a_lost_device() {
+fn the_exit_status_shows_a_lost_device() {
     let lost = ["--simulate-gpus", "2", "--simulate-fault", "lost:2@cuda:1"];
     let use_it = "let x = ones([1], #{device: \"cuda:1\"}); synchronize(); let y = x + 1;";
-    let told = |rest: &str| status(&lost, &format!("{use_it} {rest}"), "E0408");
-    assert_eq!(told("print(y.sum().item());"), (Some(3), true));
-    assert_eq!(told("print(1);"), (Some(3), true), "the end of the script tells it");
-    assert_eq!(told("throw 1;"), (Some(3), true), "beside the script's own error");
-    assert_eq!(told("try { y.item(); } catch (e) { print(e.code); }"), (Some(0), false));
+    let reported = |rest: &str| status(&lost, &format!("{use_it} {rest}"), "E0408");
+    assert_eq!(reported("print(y.sum().item());"), (Some(3), true));
+    assert_eq!(reported("print(1);"), (Some(3), true), "the end of the script tells it");
+    assert_eq!(reported("throw 1;"), (Some(3), true), "beside the script's own error");
+    assert_eq!(reported("try { y.item(); } catch (e) { print(e.code); }"), (Some(0), false));
     assert_eq!(
-        told("try { synchronize(1); } catch (e) { print(e.code); } print(ones([2], #{device: 0}).sum());"),
+        reported("try { synchronize(1); } catch (e) { print(e.code); } print(ones([2], #{device: 0}).sum());"),
         (Some(0), false)
     );
-    assert_eq!(told("try { synchronize(1); } catch { } throw 1;"), (Some(1), false));
-    assert_eq!(told("try { synchronize(1); } catch { } y.sum().item();"), (Some(3), true), "used again, not caught");
+    assert_eq!(reported("try { synchronize(1); } catch { } throw 1;"), (Some(1), false));
+    assert_eq!(
+        reported("try { synchronize(1); } catch { } y.sum().item();"),
+        (Some(3), true),
+        "used again, not caught"
+    );
     assert_eq!(status(&["--blocking", lost[0], lost[1], lost[2], lost[3]], use_it, "E0408"), (Some(3), true));
     assert_eq!(status(&lost, "print(1);", "E0408"), (Some(0), false));
     assert_eq!(status(&lost, "throw 1;", "E0408"), (Some(1), false));

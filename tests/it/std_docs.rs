@@ -48,14 +48,14 @@ fn example(docs: &[String]) -> Option<(String, String)> {
     let start = docs.iter().position(|line| line == "```rhai")?;
     let end = start + 1 + docs[start + 1..].iter().position(|line| line == "```")?;
     let lines = &docs[start + 1..end];
-    let mut wanted = String::new();
+    let mut expected = String::new();
     for line in lines {
         if let Some((_, comment)) = line.split_once("// ") {
-            wanted += comment;
-            wanted.push('\n');
+            expected += comment;
+            expected.push('\n');
         }
     }
-    Some((lines.join("\n"), wanted))
+    Some((lines.join("\n"), expected))
 }
 
 /// Alignment inside a printed tensor is not what an example is about.
@@ -74,7 +74,7 @@ fn every_function_of_std_has_an_example_that_holds() {
             problems.push(format!("{place}: `{name}` is not documented; if it is not for users, make it `private`"));
             continue;
         }
-        let Some((code, wanted)) = example(&function.docs) else {
+        let Some((code, expected)) = example(&function.docs) else {
             problems.push(format!("{place}: `{name}` has no example"));
             continue;
         };
@@ -84,8 +84,8 @@ fn every_function_of_std_has_an_example_that_holds() {
         let ran = run(builder(), &name, &code);
         if let Err(error) = ran.result {
             problems.push(format!("{place}: {error:#}"));
-        } else if squeezed(&ran.printed) != squeezed(&wanted) {
-            problems.push(format!("{place}: `{name}` prints\n{}and not\n{wanted}", ran.printed));
+        } else if squeezed(&ran.printed) != squeezed(&expected) {
+            problems.push(format!("{place}: `{name}` prints\n{}and not\n{expected}", ran.printed));
         }
     }
     none(problems);

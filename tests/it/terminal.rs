@@ -84,16 +84,16 @@ impl Terminal {
     }
 
     /// Waits until a text has come, without colors and other sequences; gives all that came up to now.
-    pub fn wait(&mut self, wanted: &str) -> String {
+    pub fn wait(&mut self, expected: &str) -> String {
         let began = Instant::now();
         loop {
             let raw = self.fresh();
             let shown = plain(&raw);
-            if shown.contains(wanted) {
+            if shown.contains(expected) {
                 self.read += raw.len();
                 return shown;
             }
-            assert!(began.elapsed() < PATIENCE, "waited for {wanted:?}; there is:\n{shown}");
+            assert!(began.elapsed() < PATIENCE, "waited for {expected:?}; there is:\n{shown}");
             std::thread::sleep(Duration::from_millis(5));
         }
     }

@@ -28,22 +28,22 @@ fn ran(name: &str, base: Builder, text: &str) -> Ran {
 }
 
 /// What a script prints on the CPU and on a GPU, in every mode.
-fn prints(text: &str, wanted: &str) {
+fn prints(text: &str, expected: &str) {
     for device in ["cpu", "cuda:0"] {
         for (name, base) in modes() {
             let printed = ran(&name, base, &text.replace("DEV", device)).printed;
-            assert_eq!(printed, wanted, "{device}, {name}\n{text}");
+            assert_eq!(printed, expected, "{device}, {name}\n{text}");
         }
     }
 }
 
-/// As `prints`, for a script that leaves an untold fault behind nowhere: what is before it makes one.
+/// As `prints`, for a script that leaves an unreported fault behind nowhere: what is before it makes one.
 const SETUP: &str = "let x = arange(3, #{device: \"DEV\"});
     let bad = |n| x[tensor([n], #{device: \"DEV\"})];
     ";
 
 #[test]
-fn whatever_leaves_a_block_its_earliest_fault_is_told_instead() {
+fn the_earliest_fault_of_a_block_replaces_whatever_leaves_it() {
     let ways = [
         ("fn f(bad) { try { bad.call(7); 1 } catch (e) { return e.message; } }", ""),
         ("fn f(bad) { try { bad.call(7); return 1; } catch (e) { return e.message; } }", "`return`"),
@@ -58,16 +58,16 @@ fn whatever_leaves_a_block_its_earliest_fault_is_told_instead() {
     ];
     for (text, note) in ways {
         // With operations that run at once nothing was on its way out yet.
-        let told = "index 7 is out of range for dimension 0 of size 3\n";
+        let reported = "index 7 is out of range for dimension 0 of size 3\n";
         let text = format!("{SETUP}{text}\nprint(f(bad));");
-        prints(&text, &told.replace("\\n", "\n"));
+        prints(&text, &reported.replace("\\n", "\n"));
         if note.is_empty() {
             continue;
         }
         let text = text.replace("e.message", "e.notes[-1]").replace("DEV", "cpu");
         let printed = ran("notes", builder(), &text).printed;
-        let wanted = format!("the `try` was being left by {}", note.replace("\\\"", "\""));
-        assert!(printed.starts_with(&wanted), "{printed}");
+        let expected = format!("the `try` was being left by {}", note.replace("\\\"", "\""));
+        assert!(printed.starts_with(&expected), "{printed}");
     }
 }
 
@@ -93,7 +93,7 @@ fn later_faults_of_a_block_are_spent_and_earlier_ones_of_others_are_not() {
 }
 
 #[test]
-fn nested_blocks_each_tell_their_own() {
+fn nested_blocks_report_their_own_faults() {
     prints(
         &format!(
             "{SETUP}
@@ -113,7 +113,7 @@ fn nested_blocks_each_tell_their_own() {
 
 /// Only where operations are put off: what stands before a block, and what is seen in it.
 #[test]
-fn a_fault_of_before_is_told_as_what_it_is_and_one_of_the_block_goes_first() {
+fn a_fault_of_the_block_comes_before_an_earlier_one() {
     for device in ["cpu", "cuda:0"] {
         for (name, base) in modes().into_iter().filter(|(name, _)| name != "blocking" && name != "with checks") {
             let text = format!(
@@ -173,7 +173,7 @@ fn what_was_queued_inside_comes_before_what_follows_for_races_too() {
     for seed in 0..4 {
         let base = |seed| builder().simulate_gpus(1).simulate_seed(seed).races(tscript::Races::Error);
         assert_eq!(ran("ordered", base(seed), &quiet).printed, "100.0\n");
-        let told = run(base(seed), "racing", &racing).result.expect_err("a race");
-        assert_eq!(told.diag().code.to_string(), "E0501");
+        let reported = run(base(seed), "racing", &racing).result.expect_err("a race");
+        assert_eq!(reported.diag().code.to_string(), "E0501");
     }
 }

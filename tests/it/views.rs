@@ -33,28 +33,28 @@ fn script(program: &Value) -> String {
 }
 
 /// Equal numbers, to the digits that the file keeps; an unknown answer is equal to all.
-fn alike(got: &Value, wanted: &Value) -> bool {
-    match (got, wanted) {
-        (Value::Array(got), Value::Array(wanted)) => {
-            got.len() == wanted.len() && got.iter().zip(wanted).all(|(got, wanted)| alike(got, wanted))
+fn alike(got: &Value, expected: &Value) -> bool {
+    match (got, expected) {
+        (Value::Array(got), Value::Array(expected)) => {
+            got.len() == expected.len() && got.iter().zip(expected).all(|(got, expected)| alike(got, expected))
         }
-        (Value::Number(got), Value::Number(wanted)) => {
-            let (got, wanted) = (got.as_f64().unwrap_or(f64::NAN), wanted.as_f64().unwrap_or(f64::NAN));
-            (got - wanted).abs() <= 1e-8 * wanted.abs().max(1.0)
+        (Value::Number(got), Value::Number(expected)) => {
+            let (got, expected) = (got.as_f64().unwrap_or(f64::NAN), expected.as_f64().unwrap_or(f64::NAN));
+            (got - expected).abs() <= 1e-8 * expected.abs().max(1.0)
         }
-        _ => got == wanted,
+        _ => got == expected,
     }
 }
 
 /// What is wrong with one variable's line.
-fn look(line: Option<&str>, wanted: &Value) -> Option<String> {
+fn look(line: Option<&str>, expected: &Value) -> Option<String> {
     let got: Value = serde_json::from_str(&line.unwrap_or("").replace("()", "null")).unwrap_or(Value::Null);
     let parts = ["requires_grad", "is_leaf", "_version", "values", "gradient"];
     let wrong = parts.iter().enumerate().find(|&(at, part)| {
-        let unknown = *part == "is_leaf" && wanted[at + 1].is_null();
-        !unknown && !alike(&got[at], &wanted[at + 1])
+        let unknown = *part == "is_leaf" && expected[at + 1].is_null();
+        !unknown && !alike(&got[at], &expected[at + 1])
     });
-    wrong.map(|(at, part)| format!("{}: {part} is {}, in PyTorch {}", wanted[0], got[at], wanted[at + 1]))
+    wrong.map(|(at, part)| format!("{}: {part} is {}, in PyTorch {}", expected[0], got[at], expected[at + 1]))
 }
 
 fn check(session: &mut Session, printed: &Mutex<String>, program: &Value) -> Option<String> {
@@ -66,7 +66,7 @@ fn check(session: &mut Session, printed: &Mutex<String>, program: &Value) -> Opt
     match (ended, program["e"].as_str()) {
         (Ok(()), None) => {
             let mut lines = printed.lines().skip(done);
-            program["v"].as_array().expect("variables").iter().find_map(|wanted| look(lines.next(), wanted))
+            program["v"].as_array().expect("variables").iter().find_map(|expected| look(lines.next(), expected))
         }
         (Ok(()), Some(code)) => Some(format!("the last statement is no {code}")),
         (Err(error), Some(code)) if done + 1 == count && error.code() == code => None,

@@ -82,8 +82,9 @@ pub static FAMILIES: &[(Chapter, &[&Op])] = &[
     (Loss, nn::pdist::ROWS),
     (Layer, nn::attention::ROWS),
     (Layer, nn::multihead::ROWS),
-    (Optimizer, optim::optimizers::ROWS),
-    (Optimizer, optim::adaptive::ROWS),
+    (Optimizer, optim::sgd_lion::ROWS),
+    (Optimizer, optim::adam_variants::ROWS),
+    (Optimizer, optim::adagrad_adadelta_rmsprop::ROWS),
     (Optimizer, optim::clip_grad::ROWS),
     (Optimizer, optim::asgd_rprop::ROWS),
 ];

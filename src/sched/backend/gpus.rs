@@ -1,4 +1,4 @@
-//! The devices of a session: opened when a script first asks, with their memory.
+//! The devices of a session, with their memory; opened when a script first uses one.
 
 use super::{Backend, KINDS};
 use crate::base::code;
@@ -19,34 +19,34 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Gpu {
     pub memory: Mutex<Memory>,
     pub lost: AtomicBool,
-    /// What is told of its loss, once.
-    pub last_words: Mutex<Option<Arc<Diag>>>,
+    /// The report of its loss, created once.
+    pub loss_report: Mutex<Option<Arc<Diag>>>,
 }
 
-/// All devices of a session beside the host.
+/// All devices of a session besides the host.
 pub struct Gpus {
     pub backend: Box<dyn Backend>,
     pub queues: Arc<dyn Queues>,
     pub list: Vec<Gpu>,
-    /// Host memory from which devices copy while the host goes on.
+    /// Pinned host memory.
     pub pinned: Mutex<Memory>,
     pub faults: Mutex<FaultPlan>,
-    /// Whether a request for memory is planned to fail: then each is made at its call.
+    /// Whether a request for memory is planned to fail: then each request is made at its call.
     pub counts_requests: bool,
 }
 
-/// Memory of devices whose segments only go back when the device is idle, as with `cudaFree`; no more of it than
-/// the session may have.
+/// Memory of devices whose segments are freed only while the device is idle, as with `cudaFree`; limited to the
+/// session's share.
 struct Settled<M: RawMemory> {
     raw: M,
     limit: usize,
     reserved: usize,
-    /// Segments that go back when the device is idle: the script did not wait for that to its end.
+    /// Segments to free when the device is idle: the script did not wait until then.
     going: Vec<(u64, usize)>,
     stop: Arc<Stop>,
     device: u16,
     queues: Arc<dyn Queues>,
-    /// Queues launches that are held back.
+    /// Queues the collected launches.
     let_go: Option<LetGo>,
 }
 
@@ -88,10 +88,10 @@ impl<M: RawMemory> Drop for Settled<M> {
     }
 }
 
-/// Queues what is held back before memory under it goes.
+/// Queues the collected launches before memory that they use is freed.
 pub type LetGo = Box<dyn Fn() + Send>;
 
-/// A device of a kind, over its memory.
+/// A device of some kind, with its memory.
 pub(super) fn gpu<M: RawMemory + Send + 'static>(
     raw: M,
     device: u16,
@@ -101,11 +101,11 @@ pub(super) fn gpu<M: RawMemory + Send + 'static>(
 ) -> Gpu {
     let (limit, stop) = (limits.device_limit, limits.stop.clone());
     let raw = Settled { raw, limit, reserved: 0, going: Vec::new(), stop, device, queues: queues.clone(), let_go };
-    Gpu { memory: Mutex::new(Memory::new(Box::new(raw))), lost: AtomicBool::new(false), last_words: Mutex::default() }
+    Gpu { memory: Mutex::new(Memory::new(Box::new(raw))), lost: AtomicBool::new(false), loss_report: Mutex::default() }
 }
 
 impl Gpus {
-    /// The GPUs that the options give, or that the machine has.
+    /// The GPUs that the options describe, or that the machine has.
     pub fn open(options: &Options) -> Option<Gpus> {
         KINDS.iter().find_map(|open| open(options))
     }

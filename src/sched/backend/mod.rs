@@ -1,8 +1,8 @@
-//! The seam to kinds of devices: what the scheduler asks of them, in words that name none. A kind is a folder here and
-//! a line of `KINDS`; `docs/decisions/0102-a-seam-for-devices.md` says what a further one takes.
+//! The interface to kinds of devices: what the scheduler asks of them, independent of any kind. A kind is a folder
+//! here and a line of `KINDS`; `docs/decisions/0102-a-seam-for-devices.md` says what a further one takes.
 //!
-//! Above the seam stand windows, plans, guards, poison, faults, memory's blocks and the order of streams; below it
-//! stands how bytes are reserved, how a step is carried out, and how one knows that it has ended.
+//! Above the interface are windows, plans, guards, poison, faults, memory blocks and the order of streams; below it
+//! are how bytes are reserved, how a step is carried out, and how its end is noticed.
 
 #[cfg(feature = "cuda")]
 pub mod cuda;
@@ -34,7 +34,7 @@ use step::Submission;
 use task::{Enqueued, Stamp, Task, Wish};
 use touch::Span;
 
-/// The kinds of devices beside the host, in the order in which they are asked for devices.
+/// The kinds of devices besides the host, in the order in which they are asked for devices.
 pub(in crate::sched) const KINDS: &[fn(&Options) -> Option<Gpus>] = &[
     #[cfg(test)]
     record::open,
@@ -43,99 +43,99 @@ pub(in crate::sched) const KINDS: &[fn(&Options) -> Option<Gpus>] = &[
     cuda::open,
 ];
 
-/// Points of other streams that work comes after.
+/// Points of other streams that work waits for.
 pub type After = SmallVec<[Point; 2]>;
 
 /// All devices of one kind in a session. Called by the script's thread, one call at a time.
 ///
-/// Memory is asked of [`RawMemory`](crate::device::cache::RawMemory), streams and waits of
-/// [`Queues`](crate::device::queues::Queues), both of which [`Gpus`] holds beside this.
+/// Memory is requested from [`RawMemory`](crate::device::cache::RawMemory), streams and waits from
+/// [`Queues`](crate::device::queues::Queues); [`Gpus`] holds both.
 pub trait Backend: Send + Sync {
-    /// What is known of a device.
+    /// The properties of a device.
     fn facts(&self, device: u16) -> Facts;
 
-    /// Something is asked for on a device: it is made ready, where it is not.
+    /// Prepares a device before its first use.
     fn open(&self, _device: u16) {}
 
-    /// A window comes, for a stream.
+    /// Begins a window on a stream.
     fn begin<'a>(&'a self, window: Window<'a>) -> Box<dyn Submission + 'a>;
 
-    /// Queues a single work on a stream: a copy, a wait of the clock, a mark of time.
+    /// Queues a single task on a stream: a copy, a sleep, a time stamp.
     fn enqueue(&self, stream: u32, after: After, task: Task, wish: Wish) -> Enqueued;
 
-    /// Milliseconds from one stamp of this kind to another; both have been passed. The error is a sentence for the user.
+    /// Milliseconds between two stamps of this kind that were both passed. The error is a sentence for the user.
     fn elapsed_ms(&self, from: &Stamp, to: &Stamp) -> Result<f64, String>;
 
-    /// Whether the host reaches a device's memory by its address.
+    /// Whether the host can access a device's memory by its address.
     fn shares_memory(&self) -> bool {
         true
     }
 
-    /// Bytes of a device that no work writes any more. The error says why the device answers no more.
+    /// Bytes of a device that no work writes any more. The error says why the device does not respond.
     fn read(&self, _device: u16, from: &Span) -> Result<Vec<u8>, String> {
         Ok(from.read())
     }
 
-    /// Whether asking how far a device has come costs about as much as a small window: then it is asked seldom.
-    fn is_asked_seldom(&self) -> bool {
+    /// Whether querying a device's progress costs about as much as a small window: then it is queried rarely.
+    fn is_query_slow(&self) -> bool {
         false
     }
 
-    /// Products that are queued from now on are as exact as this.
+    /// Sets the precision of products that are queued from now on.
     fn set_matmul_precision(&self, _precision: MatmulPrecision) {}
 
-    /// Commands that are held back are queued now: somebody waits.
+    /// Queues collected commands now: the caller waits for them.
     fn let_go(&self) {}
 
-    /// What was prepared for a plan takes as little memory of devices as it can.
+    /// Frees device memory of what was prepared for a plan, as far as possible.
     fn forget(&self, _prepared: &mut Prepared) {}
 
-    /// Why a device is dead, where it died under its work.
+    /// Why a device is lost, if its work caused it.
     fn death(&self, _device: u16) -> Option<String> {
         None
     }
 
-    /// Whether the work up to this point was seen to end, also on a device that died since.
+    /// Whether the work up to this point is known to have ended, also on a device that was lost later.
     fn has_run(&self, _point: Point) -> bool {
         true
     }
 
-    /// Whether devices decide by themselves if a step is held, by what they were told of untold faults. Then these must
-    /// not change while such steps are under way.
+    /// Whether devices decide themselves if a step is held, by the numbers of unreported faults that they have. These
+    /// must then not change while such steps are in flight.
     fn decides_gates(&self) -> bool {
         false
     }
 
-    /// What an error slot that a device keeps holds, after its work has ended.
+    /// The content of an error slot that a device keeps, after its work has ended.
     fn read_slot(&self, _device: u16, _slot: u32) -> Option<Fault> {
         None
     }
 
-    /// Nobody looks at an error slot any more.
+    /// An error slot is not read any more.
     fn free_slot(&self, _device: u16, _slot: u32) {}
 
-    /// The first fault of a stream that is untold: all work there that could fail has ended.
+    /// Sets the first unreported fault of a stream: all work there that could fail has ended.
     fn set_first_fault(&self, _device: u16, _stream: u32, _number: Option<u64>) {}
 }
 
-/// One device, as it tells of itself.
+/// The properties of one device.
 pub struct Facts {
     pub name: String,
-    /// Major and minor number of what its processors can do.
+    /// Compute capability, major and minor.
     pub capability: (u32, u32),
     pub multiprocessors: u32,
     pub uuid: [u8; 16],
     pub is_simulated: bool,
 }
 
-/// A window on its way to a stream, and what may be asked of the session meanwhile.
+/// A window that is being submitted to a stream, and what it may use of the session.
 pub struct Window<'a> {
     pub stream: u32,
     pub name: StreamName,
     /// Index of the device.
     pub device: u16,
     pub after: After,
-    /// What the plan became here before.
+    /// What was prepared for the plan in earlier runs.
     pub prepared: &'a mut Prepared,
     /// The allocator of the device.
     pub memory: &'a Mutex<Memory>,
@@ -144,8 +144,8 @@ pub struct Window<'a> {
     /// The host's memory, for what runs there.
     pub room: &'a Arc<Room>,
     pub log: &'a Arc<FaultLog>,
-    /// The clock of a trace, where one is wanted.
+    /// The clock of a trace, if one is recorded.
     pub clock: Option<Clock>,
-    /// Windows that repeat may become graphs.
+    /// Repeated windows may become graphs.
     pub graphs: bool,
 }

@@ -1,4 +1,4 @@
-//! One window on its way, step by step: what the loop above (`execute/window.rs`) tells, and what it is told.
+//! The interface by which the loop (`execute/window.rs`) submits one window, step by step.
 
 use crate::base::attr::Attrs;
 use crate::base::device_id::DeviceId;
@@ -18,82 +18,82 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Where it is decided whether a step is held, or left out because the script must end.
+/// Who decides whether a step is held, or skipped because the script must end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Decides {
-    /// In the loop: what comes before has run.
+    /// The loop: all earlier work has run.
     Loop,
-    /// In the loop as far as it is known there; the rest on the device, when the step's turn comes.
+    /// The loop as far as it knows; the device decides the rest when the step's turn comes.
     Device,
-    /// When the step's turn comes, with [`Turn::of`].
+    /// The device, when the step's turn comes, with [`Turn::of`].
     Queue,
 }
 
-/// What becomes of a step when its turn comes.
+/// What happens to a step when its turn comes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Turn {
     Runs,
-    /// It changes nothing, by its gate.
+    /// It is held by its gate and changes nothing.
     Held,
     /// The script must end before it.
     LeftOut,
 }
 
 impl Turn {
-    /// `must_end`: the run that queued the step has to end. An optimizer's step is then left out, or done as a whole once a
-    /// part of it is under way.
+    /// `must_end`: the run that queued the step has to end. An optimizer's step is then skipped, or finished as a
+    /// whole once a part of it has started.
     #[inline]
     pub fn of(gate: Option<&Gate>, must_end: bool, is_held: impl FnOnce(&Gate) -> bool) -> Turn {
         match gate {
-            Some(gate) if (must_end && gate.leave_out()) || is_held(gate) => Turn::Held,
+            Some(gate) if (must_end && gate.skip()) || is_held(gate) => Turn::Held,
             None if must_end => Turn::LeftOut,
             _ => Turn::Runs,
         }
     }
 }
 
-/// A window that is being handed over.
+/// A window that is being submitted.
 pub trait Submission {
     fn decides(&self) -> Decides;
 
-    /// Whether anything can be queued: else its steps are not asked for.
+    /// Whether anything can be queued; if not, its steps are not passed.
     fn is_usable(&self) -> bool {
         true
     }
 
-    /// What a user's plan of faults makes of the next step. Asked once a step.
+    /// What an injected fault does to the next step. Called once a step.
     fn fate(&mut self) -> Fate {
         Fate::Runs
     }
 
-    /// The next step is held where the gate says so. `device_of` knows the devices of streams.
+    /// The next step is held if the gate says so. `device_of` gives the device of a stream.
     fn guard(&mut self, _gate: &Arc<Gate>, _of: &[usize], _device_of: &dyn Fn(u32) -> DeviceId) {}
 
-    /// The next step, with memory under all of its operands.
+    /// The next step, with memory for all of its operands.
     fn step(&mut self, call: &StepCall<'_>, report: &mut Report);
 
     /// The next step does nothing: it fails by plan, or has no memory.
     fn skip(&mut self, _nodes: &[Node], _of: &[usize]) {}
 
-    /// All was told. What is reported now is the first node's.
+    /// All steps were passed. What is reported now belongs to the first node.
     fn end(&mut self, nodes: &[Node], report: &mut Report) -> Submitted;
 }
 
 /// A step that can be carried out.
 pub struct StepCall<'a> {
-    /// Its place in the plan.
+    /// Its index in the plan.
     pub at: usize,
     pub nodes: &'a [Node],
-    /// The nodes that it carries out.
+    /// The nodes that it computes.
     pub of: &'a [usize],
     /// Nodes that own its error slots.
     pub owners: &'a [usize],
     pub command: Command<'a>,
-    /// Whether it may be cut short; an optimizer's step may not.
+    /// Whether it may be aborted; an optimizer's step may not.
     pub may_end: bool,
 }
 
-/// What a step does, with the addresses and numbers of this run.
+/// What a step does, with the addresses and scalars of this run.
 pub enum Command<'a> {
     /// One program over all elements of a shape.
     Fused {
@@ -119,12 +119,12 @@ pub enum Command<'a> {
     },
 }
 
-/// What is known of a step at once.
+/// What is known right after a step.
 #[derive(Default)]
 pub struct Report {
     /// Faults of kernels, and the nodes that own them.
     pub faults: Vec<(usize, Fault)>,
-    /// Why it did not come to its end, where it ran on the host.
+    /// Why it did not finish, if it ran on the host.
     pub end: Option<End>,
     /// Why it was not queued.
     pub failure: Option<Failure>,
@@ -136,7 +136,7 @@ impl Report {
         self.faults.is_empty() && self.end.is_none() && self.failure.is_none()
     }
 
-    /// Takes the faults out of error slots.
+    /// Reads the faults from error slots.
     #[inline]
     pub fn take(&mut self, slots: &[Faults], owners: &[usize]) {
         for (slot, &owner) in slots.iter().zip(owners) {
@@ -147,14 +147,14 @@ impl Report {
     }
 }
 
-/// A launch that did not happen, on a device that lives.
+/// A launch that failed, on a device that is not lost.
 pub struct Failure {
     pub is_out_of_memory: bool,
-    /// What the device said.
+    /// The message of the device.
     pub said: String,
 }
 
-/// A window that was handed over, and where its outcome will be.
+/// A window that was submitted, and where its outcome will be.
 #[derive(Default)]
 pub struct Submitted {
     pub sequence: u64,
@@ -163,15 +163,15 @@ pub struct Submitted {
     pub owners: Vec<usize>,
     /// Error slots that the device keeps: their numbers, their addresses, and the nodes that own them.
     pub slots: Vec<(u32, u64, usize)>,
-    /// Whether it ran to its end; none where nobody can tell.
+    /// Whether it ran to its end; none if that cannot be known.
     pub ran: Option<Arc<AtomicBool>>,
-    /// Steps that did not come to their end.
+    /// Steps that did not finish.
     pub ended: Option<Ended>,
     /// When it ran, for a trace.
     pub timing: Option<Timing>,
 }
 
-/// Steps of one submission that did not come to their end, by number, and the nodes of all its steps.
+/// Steps of one submission that did not finish, by index, and the nodes of all its steps.
 pub struct Ended {
     pub ends: Arc<Mutex<Vec<(usize, End)>>>,
     pub step_nodes: Vec<SmallVec<[usize; 4]>>,
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_has_begun_on_one_device_is_done_on_all() {
+    fn a_step_that_has_started_on_one_device_is_done_on_all() {
         let gate = gate();
         assert!(!gate.is_held(), "nothing went wrong");
         for is_held in [Gate::is_held, Gate::is_known_held] {
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_run_holds_steps_that_have_not_begun_and_leaves_out_all_else() {
+    fn the_end_of_a_run_holds_steps_that_have_not_started_and_skips_all_else() {
         let gate = gate();
         assert_eq!(Turn::of(Some(&gate), true, Gate::is_held), Turn::Held);
         assert_eq!(Turn::of(Some(&gate), false, Gate::is_held), Turn::Held, "and it stays so");

@@ -1,5 +1,4 @@
-//! Single works that are no window: copies, waits of the clock, marks of time. Each kind of device takes them in its own
-//! way.
+//! Single tasks outside of windows: copies, sleeps, time stamps. Each kind of device carries them out in its own way.
 
 use super::touch::Span;
 use crate::base::device_id::DeviceId;
@@ -9,13 +8,13 @@ use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// What to put on a stream.
+/// What to queue on a stream.
 pub enum Task {
     Nothing,
     Sleep {
         ns: u64,
     },
-    /// Bytes of the host, taken before the call returns.
+    /// Bytes of the host, read before the call returns.
     Write {
         from: Span,
         to: Span,
@@ -25,14 +24,14 @@ pub enum Task {
         from: (DeviceId, Span),
         to: (DeviceId, Span),
     },
-    /// Ends without having done anything: a launch that goes wrong by plan.
+    /// Ends without doing anything: a launch that fails by plan.
     Fails,
 }
 
-/// What its caller wants to know of a task.
+/// What the caller wants to know about a task.
 #[derive(Default)]
 pub struct Wish {
-    /// When the stream passes it.
+    /// The time when the stream passes it.
     pub stamp: bool,
     /// Whether it ran.
     pub ran: bool,
@@ -40,7 +39,7 @@ pub struct Wish {
     pub trace: Option<(Part, Clock)>,
 }
 
-/// A task on its way, with what was wished for, as far as the device can tell.
+/// A queued task, with the requested information, as far as the device can provide it.
 #[derive(Default)]
 pub struct Enqueued {
     pub sequence: u64,
@@ -49,6 +48,6 @@ pub struct Enqueued {
     pub timing: Option<Timing>,
 }
 
-/// When a stream passed a point; only the kind of device that made it can read it.
+/// The time when a stream passed a point; only the kind of device that created it can read it.
 #[derive(Clone)]
 pub struct Stamp(pub Arc<dyn Any + Send + Sync>);

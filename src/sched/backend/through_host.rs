@@ -1,37 +1,37 @@
-//! Steps on copies in host memory: for what a kind of device has no kernel of its own. So every operation works on every
-//! device, and a new kind of device begins with nothing else.
+//! Steps on copies in host memory, for operations without a kernel on a kind of device. With it every operation works
+//! on every device, and a new kind of device needs nothing else.
 
 use super::host;
 use super::step::Command;
 use super::touch::{self, Span};
 use crate::kernel::abi::{Faults, RawView};
 use crate::kernel::guard::End;
-use crate::sched::memory::ward::Ward;
+use crate::sched::memory::kernel_context::KernelContext;
 use crate::sched::window::plan::Operands;
 
-/// Memory that the host does not reach.
+/// Memory that the host cannot access directly.
 pub trait Remote {
     type Error;
-    /// The bytes, once all that was queued before has run.
+    /// The bytes, after all work that was queued before.
     fn fetch(&self, span: &Span) -> Result<Vec<u8>, Self::Error>;
-    /// Puts bytes there, which are read before this returns or before [`Remote::wait`] does.
+    /// Writes bytes, which are read before this returns or before [`Remote::wait`] does.
     fn store(&self, span: &Span, bytes: &[u8]) -> Result<(), Self::Error>;
-    /// All stores have ended.
+    /// Waits until all stores have ended.
     fn wait(&self) -> Result<(), Self::Error>;
 }
 
-/// Runs a step on copies. The outer error is the device's; the inner says why the step did not come to its end.
+/// Runs a step on copies. The outer error is the device's; the inner says why the step did not finish.
 pub fn run<R: Remote>(
     remote: &R,
     command: &Command<'_>,
     slots: &[Faults],
-    ward: &Ward<'_>,
+    kernel_context: &KernelContext<'_>,
 ) -> Result<Result<(), End>, R::Error> {
     let mut copies = Copies { remote, spans: Vec::new() };
     match command {
         Command::Fused { program, shape, views, table } => {
             let fetched = copies.fetch_all(views)?;
-            let done = host::run(&Command::Fused { program, shape, views: &fetched, table }, slots, ward);
+            let done = host::run(&Command::Fused { program, shape, views: &fetched, table }, slots, kernel_context);
             copies.store(views)?;
             Ok(done)
         }
@@ -39,7 +39,8 @@ pub fn run<R: Remote>(
             let inputs = copies.fetch_all(&operands.inputs)?;
             let copied = Operands { inputs, outputs: copies.fetch_all(&operands.outputs)? };
             let (kernel, seed, offset) = (*kernel, *seed, *offset);
-            let done = host::run(&Command::Kernel { kernel, attrs, operands: &copied, seed, offset }, slots, ward);
+            let done =
+                host::run(&Command::Kernel { kernel, attrs, operands: &copied, seed, offset }, slots, kernel_context);
             copies.store(&operands.outputs)?;
             Ok(done)
         }
@@ -49,7 +50,7 @@ pub fn run<R: Remote>(
                 let views = each.views(node, member);
                 let fetched = copies.fetch_all(&views)?;
                 let shape = each.shape(node, member);
-                let done = touch::run_fused(&each.program, shape, &fetched, scalars, &[], ward);
+                let done = touch::run_fused(&each.program, shape, &fetched, scalars, &[], kernel_context);
                 copies.store(&views)?;
                 if done.is_err() {
                     return Ok(done);
@@ -87,7 +88,7 @@ impl<R: Remote> Copies<'_, R> {
         views.iter().map(|view| self.fetch(view)).collect()
     }
 
-    /// Puts back what may have changed.
+    /// Writes back what may have changed.
     fn store(&self, views: &[RawView]) -> Result<(), R::Error> {
         let written = |span: &Span| {
             let starts = |view: &RawView| view.ptr.wrapping_offset(extent(view).0) as u64 == span.address();
@@ -100,7 +101,7 @@ impl<R: Remote> Copies<'_, R> {
     }
 }
 
-/// Bytes of a view: where the lowest lies from its first element, and how many there are.
+/// The byte range of a view: the offset of its lowest byte from its first element, and its length.
 fn extent(view: &RawView) -> (isize, usize) {
     let elem = view.dtype.size_bytes() as isize;
     if view.numel() == 0 {

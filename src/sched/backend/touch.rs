@@ -1,10 +1,10 @@
-//! Where this floor touches memory of tensors: kernels are called and bytes are copied here, and in the file of this
-//! name of a kind of devices.
+//! The file in which this floor accesses memory of tensors: kernels are called and bytes are copied here, and in the
+//! file of this name of each kind of devices.
 //!
-//! Invariant (whoever calls): every view and span lies in memory that is kept until the call has ended; nobody
-//! else writes what is read or touches what is written, since the planner, the queues and the waits of the
-//! host order conflicting work. Where a script leaves two streams unordered the contents are the script's risk,
-//! which the race detector tells; the memory stays valid.
+//! Invariant (of the callers): every view and span lies in memory that is kept until the call has ended; nothing else
+//! writes what is read or accesses what is written, since the planner, the queues and the waits of the host order
+//! conflicting work. Where a script leaves two streams unordered, the contents are unspecified, which the race
+//! detector reports; the memory stays valid.
 
 use crate::device::lent::Lent;
 use crate::kernel::abi::{Call, Faults, HostFn, RawView};
@@ -13,7 +13,7 @@ use crate::kernel::fused::host as fused;
 use crate::kernel::guard::{self, End};
 use crate::kernel::program::Program;
 use crate::op::tensor::View;
-use crate::sched::memory::ward::Ward;
+use crate::sched::memory::kernel_context::KernelContext;
 use crate::sched::runtime::threads;
 use std::any::Any;
 
@@ -41,7 +41,7 @@ impl Span {
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), self.0, self.1) };
     }
 
-    /// Copies rows of so many bytes, by number, one after the other to another span in other memory.
+    /// Copies rows of so many bytes, by index, one after another to a span in other memory.
     pub fn gather_rows(&self, row_bytes: usize, rows: &[usize], to: &Span) {
         assert_eq!(rows.len() * row_bytes, to.1, "as many rows as there is room for");
         if row_bytes == 0 {
@@ -49,7 +49,7 @@ impl Span {
         }
         for (n, &row) in rows.iter().enumerate() {
             assert!(row < self.1 / row_bytes, "a row that is there");
-            // SAFETY: the invariant of this file; both places were checked.
+            // SAFETY: the invariant of this file; both ranges were checked.
             unsafe {
                 let from = self.0.add(row * row_bytes);
                 std::ptr::copy_nonoverlapping(from, to.0.add(n * row_bytes), row_bytes);
@@ -68,39 +68,39 @@ impl Span {
 /// Memory of a settled tensor on the host, for another library; `keeper` holds the tensor.
 pub fn lend_out(view: &View, keeper: impl Any + Send + Sync) -> Lent {
     let bytes = view.buffer.size_bytes - view.layout.offset * view.dtype.size_bytes();
-    // SAFETY: the keeper's handle keeps the memory where it is. The contents belong to the script, which may write them
-    // later: whoever takes the tensor was told.
+    // SAFETY: the keeper's handle keeps the memory. A script may write the contents later, which the documentation of
+    // `to_dlpack` says.
     unsafe { Lent::new(view.ptr(), bytes, Box::new(keeper)) }
 }
 
-/// Runs a fused step on the host's cores; the error says why it did not come to its end.
+/// Runs a fused step on the host's cores; the error says why it did not finish.
 pub fn run_fused(
     program: &Program,
     shape: &[usize],
     views: &[RawView],
     table: &[u64],
     faults: &[Faults],
-    ward: &Ward<'_>,
+    kernel_context: &KernelContext<'_>,
 ) -> Result<(), End> {
     // SAFETY: the invariant of this file; the planner made the program for these views.
-    guard::under(ward, || unsafe { fused::run(program, shape, views, table, threads(), faults) })
+    guard::under(kernel_context, || unsafe { fused::run(program, shape, views, table, threads(), faults) })
 }
 
-/// Runs a kernel on the host's cores; the error says why it did not come to its end.
-pub fn run_kernel(host: HostFn, call: &Call<'_>, ward: &Ward<'_>) -> Result<(), End> {
+/// Runs a kernel on the host's cores; the error says why it did not finish.
+pub fn run_kernel(host: HostFn, call: &Call<'_>, kernel_context: &KernelContext<'_>) -> Result<(), End> {
     // SAFETY: the invariant of this file; the row that named the kernel gave it the views that it takes.
-    let done = guard::under(ward, || unsafe { host(call) });
+    let done = guard::under(kernel_context, || unsafe { host(call) });
     if done != Err(End::Detach) {
         return done;
     }
     let bytes = detached::bytes(call);
-    let lease = ward.lease(bytes).ok_or(End::NoMemory(bytes))?;
+    let lease = kernel_context.lease(bytes).ok_or(End::NoMemory(bytes))?;
     // SAFETY: the row named the kernel for the views of `call`, which nobody else uses (the invariant of this file);
     // nothing was written yet.
-    unsafe { detached::run(host, call, ward, Box::new(lease)) }
+    unsafe { detached::run(host, call, kernel_context, Box::new(lease)) }
 }
 
-/// The same memory where it is no host's.
+/// The same memory at a non-host address.
 impl Span {
     pub fn address(&self) -> u64 {
         self.0 as u64

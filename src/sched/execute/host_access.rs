@@ -1,4 +1,4 @@
-//! The host reads and writes memory of tensors: the points that wait.
+//! Reads and writes of tensor memory by the host: these wait for queued work.
 
 use crate::base::code;
 use crate::base::device_id::DeviceId;
@@ -8,6 +8,7 @@ use crate::base::span::Origin;
 use crate::device::lent::Lent;
 use crate::op::tensor::{Held, View};
 use crate::sched::backend::touch::Span;
+use crate::sched::fault::ledger::Access;
 use crate::sched::fault::poison;
 use crate::sched::runtime::{Runtime, State};
 use crate::sched::window::node::{Input, Node, Work};
@@ -16,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Runtime {
-    /// Waits for whatever last wrote the view's buffer, on whichever stream; raises the fault that reached it.
+    /// Waits for the last write of the view's buffer, on any stream; raises the fault that reached it.
     pub fn settle(&self, view: &Arc<View>) -> Result<()> {
         let fault = {
             let _waiting = self.waiting("reading a value");
@@ -25,21 +26,21 @@ impl Runtime {
             poison::of(view)
         };
         if let Some((_, fault)) = fault {
-            self.told(&fault);
+            self.mark_reported(&fault);
             return Err(Box::new((*fault).clone()));
         }
-        // What a lost device held is gone, also where no fault reached it.
+        // The memory of a lost device is gone, also where no fault reached it.
         self.check_device(view.buffer.device)?;
         self.give_memory(&view.buffer)
     }
 
-    /// All elements of a view as they are once everything that writes it has run; none where a fault has reached
-    /// them, which stays as untold as it is. Orders nothing: what a script does without this would do as well.
-    pub fn look(&self, view: &Arc<View>) -> Option<Vec<u8>> {
+    /// All elements of a view after everything that writes it has run; none if a fault has reached them, which stays
+    /// unreported. Does not order streams: a script must do that itself.
+    pub fn peek_elements(&self, view: &Arc<View>) -> Option<Vec<u8>> {
         {
             let mut state = self.state.lock();
             self.flush_buffer(&mut state, &view.buffer);
-            self.wait_buffer(&mut state, &view.buffer, true).ok()?;
+            self.wait_buffer(&mut state, &view.buffer, Access::Read).ok()?;
         }
         if poison::of(view).is_some() || !view.buffer.has_memory() {
             return None;
@@ -48,14 +49,15 @@ impl Runtime {
         self.gather(view).ok()
     }
 
-    /// All elements of a settled view, out of the bytes between its first and its last: nothing is queued for it.
+    /// All elements of a settled view, copied from the bytes between its first and its last element; queues nothing.
     fn gather(&self, view: &Arc<View>) -> Result<Vec<u8>> {
         let (elem, layout) = (view.dtype.size_bytes(), &view.layout);
-        let reach = |below: bool| -> isize {
+        // The offset of the lowest element, or of the highest, from the first one.
+        let extent = |below: bool| -> isize {
             let dims = layout.shape.iter().zip(&layout.strides).filter(|(_, stride)| (**stride < 0) == below);
             dims.map(|(&size, &stride)| (size as isize - 1) * stride).sum()
         };
-        let (low, high) = (reach(true), reach(false));
+        let (low, high) = (extent(true), extent(false));
         let first = layout.offset.wrapping_add_signed(low) * elem;
         let span = Span::new(view.buffer.ptr().wrapping_add(first), (high - low + 1) as usize * elem);
         let bytes = self.read_span(view.buffer.device, span)?;
@@ -82,27 +84,27 @@ impl Runtime {
     fn wait_written(&self, state: &mut State, view: &Arc<View>) -> Result<()> {
         self.flush_buffer(state, &view.buffer);
         if view.buffer.device.is_cuda() || view.buffer.in_flight.load(Ordering::Acquire) > 0 {
-            self.wait_buffer(state, &view.buffer, true)?;
+            self.wait_buffer(state, &view.buffer, Access::Read)?;
             self.watch_host_read(state, view);
         }
         self.host_came_after_writer(state, &view.buffer);
         Ok(())
     }
 
-    /// The host is about to read: it waits for whatever last wrote the view, on whichever stream. What a fault has
-    /// reached is not told here: it goes along into the copy.
-    pub fn await_written(&self, view: &Arc<View>) -> Result<()> {
+    /// Before the host reads: waits for the last write of the view, on any stream. A fault that has reached it is not
+    /// raised here, but follows the copy.
+    pub fn wait_before_read(&self, view: &Arc<View>) -> Result<()> {
         let _waiting = self.waiting("copy to the host");
         self.wait_written(&mut self.state.lock(), view)
     }
 
-    /// Before the host's window runs: copies between its buffers and devices end first.
+    /// Before the host's window runs: waits for copies between its buffers and devices.
     pub(in crate::sched) fn wait_for_copies(&self, state: &mut State, nodes: &[Node]) -> Result<()> {
         for node in nodes {
-            let reads = node.reads().map(|view| (view, true));
-            for (view, only_reads) in reads.chain(node.outputs.iter().map(|view| (view, false))) {
+            let reads = node.reads().map(|view| (view, Access::Read));
+            for (view, access) in reads.chain(node.outputs.iter().map(|view| (view, Access::Write))) {
                 if view.buffer.in_flight.load(Ordering::Acquire) > 0 {
-                    self.wait_buffer(state, &view.buffer, only_reads)?;
+                    self.wait_buffer(state, &view.buffer, access)?;
                 }
                 self.host_came_after_writer(state, &view.buffer);
                 self.watch_host_read(state, view);
@@ -164,25 +166,25 @@ impl Runtime {
         let elem = view.dtype.size_bytes();
         let mut out = [0u8; 8];
         let at = view.buffer.ptr().wrapping_add(element * elem);
-        // A GPU that answers no more gives nothing; the fault was told by whoever waited for it.
+        // A lost GPU returns nothing; the fault was reported by the wait for it.
         let bytes = self.read_span(view.buffer.device, Span::new(at, elem)).unwrap_or_else(|_| vec![0; elem]);
         out[..elem].copy_from_slice(&bytes);
         out
     }
 
-    /// Whether the host reads a device's memory by its address.
+    /// Whether the host can access a device's memory by its address.
     fn reaches_memory(&self, device: DeviceId) -> bool {
         device == DeviceId::Cpu || self.gpus().is_none_or(|gpus| gpus.backend.shares_memory())
     }
 
-    /// Bytes of a device that nobody writes any more.
+    /// Bytes of a device that no work writes any more.
     fn read_span(&self, device: DeviceId, span: Span) -> Result<Vec<u8>> {
         let (DeviceId::Cuda(index), Some(gpus)) = (device, self.gpus()) else { return Ok(span.read()) };
         let read = gpus.backend.read(index, &span);
         read.map_err(|said| Diag::error(code::DEVICE_LOST, format!("{device} was lost")).note(said))
     }
 
-    /// The same values, dense, on the same device: queued there.
+    /// The same values as a dense view on the same device: the copy is queued there.
     pub fn densify(&self, view: &Arc<View>, name: &'static str, origin: Origin) -> Result<Arc<View>> {
         if view.layout.is_contiguous() {
             return Ok(view.clone());

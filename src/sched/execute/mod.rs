@@ -1,6 +1,6 @@
-//! Windows are carried out, copies made, and values read.
+//! Runs windows, makes copies, and reads values.
 
-pub mod ahead;
+pub mod device_prefetch;
 pub mod host_access;
 mod operands;
 pub mod transfer;

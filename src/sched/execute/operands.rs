@@ -1,4 +1,4 @@
-//! A step's operands for one run: memory under them, their addresses, and the numbers that the nodes have.
+//! A step's operands for one run: their memory, their addresses, and the scalars of the nodes.
 
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::{Shape, Strides};
@@ -15,7 +15,7 @@ use crate::sched::window::plan::{Fused, Operands, ScalarRef, Step, view_of};
 use std::sync::Arc;
 
 impl Runtime {
-    /// Fills a step in for this run; false when there is no memory, which is among the faults then.
+    /// Prepares a step for this run; false if there is no memory, which is then one of the faults.
     #[inline]
     pub(super) fn make_ready(
         &self,
@@ -38,8 +38,8 @@ impl Runtime {
         }
     }
 
-    /// Memory for a step's output. Running out here means that admission was wrong by what others took
-    /// meanwhile: the node faults, the session lives.
+    /// Allocates memory for a step's output. If that fails, other programs took memory that admission had counted on:
+    /// the node faults, the session goes on.
     #[inline]
     fn ensure(&self, view: &View, node: &Node, at: usize, faults: &mut Found) -> bool {
         view.buffer.has_memory() || self.ensure_new(view, node, at, faults)
@@ -55,13 +55,13 @@ impl Runtime {
                     }
                 }
                 let diag = diag.or_at(node.origin, "queued here");
-                faults.push((at, self.late(diag, node.number, node.trail)));
+                faults.push((at, self.late(diag, node.number, node.call_chain)));
                 false
             }
         }
     }
 
-    /// Addresses and scalars of one run of a fused step; false when there is no memory.
+    /// Addresses and scalars of one run of a fused step; false if there is no memory.
     fn fill_fused(&self, nodes: &[Node], step: &mut Fused, faults: &mut Found) -> bool {
         for (slot, raw) in step.slots.iter().zip(&mut step.views) {
             let node = &nodes[slot.node];
@@ -96,7 +96,7 @@ impl Runtime {
     }
 }
 
-/// A step that was filled in, as devices see it, and the nodes that own its error slots.
+/// A prepared step as devices see it, and the nodes that own its error slots.
 #[inline]
 pub(super) fn command<'a>(nodes: &'a [Node], step: &'a Step, kept: &'a Option<Operands>) -> (Command<'a>, &'a [usize]) {
     match step {
@@ -138,7 +138,7 @@ fn raw(view: &Arc<View>) -> RawView {
     }
 }
 
-/// A table entry as raw bits.
+/// A scalar table entry as raw bits.
 fn scalar_bits(nodes: &[Node], scalar: ScalarRef) -> u64 {
     let random = |node: usize, input: u8| match &nodes[node].inputs[input as usize] {
         Input::Random(drawn) => [drawn.seed, drawn.offset, drawn.low as u64, drawn.range],
@@ -161,7 +161,7 @@ fn bits(value: Scalar, class: Class, dtype: DType) -> u64 {
     match class {
         Class::Bool => (value.to_f64() != 0.0 || value.to_f64().is_nan()) as u64,
         Class::I64 => dtype.wrap(value.to_i64()) as u64,
-        // 16-bit tensors compute with the number in f32, as PyTorch does.
+        // 16-bit tensors compute with the number in f32, as in PyTorch.
         Class::F32 | Class::F64 => value.to_f64().to_bits(),
     }
 }

@@ -1,4 +1,4 @@
-//! Copies between devices: ordered against the current streams of both, as PyTorch's are.
+//! Copies between devices: ordered against the current streams of both, as in PyTorch.
 
 use crate::base::device_id::DeviceId;
 use crate::base::diag::Result;
@@ -7,7 +7,7 @@ use crate::device::queues::Point;
 use crate::op::tensor::View;
 use crate::sched::backend::task::{Enqueued, Task};
 use crate::sched::backend::touch::Span;
-use crate::sched::fault::ledger::Entry;
+use crate::sched::fault::ledger::{Access, Entry};
 use crate::sched::order::gate::note_writer;
 use crate::sched::profile::timeline;
 use crate::sched::runtime::{Runtime, State};
@@ -16,12 +16,12 @@ use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Who asks for a copy.
+/// Who requested a copy.
 #[derive(Clone, Copy)]
 pub struct Asked {
     pub name: &'static str,
     pub origin: Origin,
-    /// The host goes on although the copy may not have ended; only between pinned memory and a device.
+    /// The host does not wait for the copy; only between pinned memory and a device.
     pub non_blocking: bool,
 }
 
@@ -56,7 +56,7 @@ impl Runtime {
         for view in [from, to] {
             self.give_memory(&view.buffer)?;
             if view.buffer.device == DeviceId::Cpu && view.buffer.in_flight.load(Ordering::Acquire) > 0 {
-                self.wait_buffer(state, &view.buffer, false)?;
+                self.wait_buffer(state, &view.buffer, Access::Write)?;
             }
         }
         let node = self.transfer_node(asked, smallvec![Input::View(from.clone())], to);
@@ -79,13 +79,13 @@ impl Runtime {
         self.harvest_front(state)
     }
 
-    /// A copy into a view, in the order of queueing.
+    /// A copy into a view, as a node with a queue number.
     pub(super) fn transfer_node(&self, asked: Asked, inputs: SmallVec<[Input; 3]>, to: &Arc<View>) -> Node {
         Node {
             name: asked.name,
             origin: asked.origin,
             number: self.next_number(),
-            trail: self.trail(),
+            call_chain: self.call_chain(),
             work: Work::Transfer,
             inputs,
             outputs: smallvec![to.clone()],
@@ -103,7 +103,7 @@ impl Runtime {
         let task = if known.is_some() {
             Task::Fails
         } else if source_on == DeviceId::Cpu && !late {
-            // What the host may change while the copy waits is taken now.
+            // Memory that the host may change while the copy waits is copied now.
             Task::Write { from: source, to: target }
         } else {
             Task::Copy { from: (source_on, source), to: (target_on, target) }
@@ -145,7 +145,7 @@ impl Runtime {
         self.harvest_front(state)
     }
 
-    /// Runs the window that a node on this buffer waits in.
+    /// Runs the window that contains a node on this buffer.
     pub(in crate::sched) fn flush_buffer(&self, state: &mut State, buffer: &crate::op::tensor::Buffer) {
         match buffer.pending.load(Ordering::Relaxed) {
             0 => {}

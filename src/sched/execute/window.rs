@@ -1,8 +1,8 @@
-//! The one loop over the steps of a window, for every kind of device: it knows guards, memory, faults, the ends of runs
-//! and releases, and a device only how a step is carried out (`backend`).
+//! The one loop over the steps of a window, for every kind of device: it handles guards, memory, faults, ends of runs
+//! and releases; a device only carries out steps (`backend`).
 //!
-//! Addresses are fixed here, in the script's order, and memory of what nobody needs any more goes back at once, since
-//! later work of the stream comes after.
+//! Addresses are assigned here, in the script's order, and memory that is not needed any more is freed at once, since
+//! later work of the stream runs after this.
 
 use super::operands::command;
 use crate::base::device_id::DeviceId;
@@ -22,22 +22,22 @@ use crate::sched::window::node::Node;
 use crate::sched::window::plan::{Operands, Plan, Step, view_of};
 use std::sync::atomic::Ordering;
 
-/// Nodes that are queued between two looks at what has ended, where a device is asked seldom, so that the memory of nodes
-/// that are done with is in the processor's cache when it is used again.
+/// Nodes that are queued between two queries of a device's progress, if querying is expensive, so that the memory of
+/// finished nodes is still in the processor's cache when it is reused.
 pub const LOOK_NODES: usize = 128;
-/// For how many nodes a window counts at least.
-/// Bound: asking the device costs as much as a small window's launch; whoever wants to know asks by himself.
+/// The minimum number of nodes that a window counts as.
+/// Bound: a query costs as much as the launch of a small window; a caller that waits queries by itself.
 pub const LEAST_NODES: usize = 16;
 
-/// Where a window goes.
+/// The stream that a window is submitted to.
 struct Place {
     slot: u32,
     name: StreamName,
-    /// The number that it will have there.
+    /// The sequence number that it will have there.
     sequence: u64,
 }
 
-/// Faults that are known, and how many of them the log was told.
+/// Faults that are known, and how many of them the fault log has.
 #[derive(Default)]
 struct Known {
     faults: Found,
@@ -45,7 +45,7 @@ struct Known {
 }
 
 impl Known {
-    /// Steps that are held by faults ask the log.
+    /// Adds new faults to the log, which gates read.
     fn note(&mut self, state: &State, place: &Place, nodes: &[Node]) {
         for (at, diag) in &self.faults[self.noted..] {
             state.ledger.note(diag, place.slot, place.name.device, nodes[*at].number);
@@ -65,7 +65,7 @@ impl Runtime {
         state.ledger.follow();
     }
 
-    /// Hands a window to its device.
+    /// Submits a window to its device.
     pub(in crate::sched) fn submit(&self, state: &mut State, slot: u32, nodes: Vec<Node>, plan: &mut Plan) {
         let gpus = self.gpus().expect("streams are of devices");
         let stream = &mut state.streams[slot as usize];
@@ -94,7 +94,7 @@ impl Runtime {
         let submitted = submission.end(&nodes, &mut report);
         drop(submission);
         if !report.is_empty() {
-            self.tell_report(report, &nodes, &[0], &place, &mut known.faults);
+            self.diagnose_report(report, &nodes, &[0], &place, &mut known.faults);
         }
         plan.prepared = prepared;
         end_pending(plan, &nodes);
@@ -107,14 +107,14 @@ impl Runtime {
         let entry =
             Entry { faults, owners, known: known.faults, slots, ran, ended, timing, ..Entry::new(point, nodes) };
         state.ledger.push(entry, name.device);
-        if state.since_look >= LOOK_NODES || !gpus.backend.is_asked_seldom() {
+        if state.since_look >= LOOK_NODES || !gpus.backend.is_query_slow() {
             state.since_look = 0;
-            // An interruption is noticed by the script at its next step.
+            // The script notices an interruption at its next step.
             let _ = self.harvest_front(state);
         }
     }
 
-    /// The loop. What is known to be wrong when it ends, with the nodes.
+    /// The loop. Returns the faults that are known when it ends, with their nodes.
     fn carry_out<S: Submission + ?Sized>(
         &self,
         state: &State,
@@ -131,15 +131,15 @@ impl Runtime {
         }
         let steps = plan.steps.iter_mut().zip(&plan.last_uses).zip(&mut plan.operands).enumerate();
         for (at, ((step, last_uses), kept)) in steps {
-            // Times of what is only queued here are known elsewhere.
+            // Times of queued work are measured elsewhere.
             let at_once = decides == Decides::Loop;
             let (start, begun) = if at_once { (self.trace.begin(), self.time_now()) } else { (None, None) };
             let gate = nodes[step.nodes()[0]].gate.as_ref();
             if gate.is_some() {
-                // Faults of this window come before, where they were queued before.
+                // Faults of this window take precedence, if they were queued earlier.
                 known.note(state, place, nodes);
             }
-            // Looked at before each step, since a window may hold minutes of work.
+            // Checked before each step, since a window may hold minutes of work.
             let must_end = decides != Decides::Queue && self.options.stop.drops(self.options.stop.run());
             let turn = match decides {
                 Decides::Loop => Turn::of(gate.map(|gate| &**gate), must_end, Gate::is_held),
@@ -170,7 +170,7 @@ impl Runtime {
         known
     }
 
-    /// One step whose turn it is, as far as is known here.
+    /// Runs the next step, unless it is skipped as far as is known here.
     #[inline]
     fn take_step<S: Submission + ?Sized>(
         &self,
@@ -184,7 +184,7 @@ impl Runtime {
         let first = step.nodes()[0];
         let fate = submission.fate();
         if fate != Fate::Runs {
-            faults.extend(self.tell_fate(fate, place.name.device, &nodes[first]).map(|fault| (first, fault)));
+            faults.extend(self.diagnose_injected(fate, place.name.device, &nodes[first]).map(|fault| (first, fault)));
             submission.skip(nodes, step.nodes());
             return;
         }
@@ -202,13 +202,13 @@ impl Runtime {
         let call = StepCall { at, nodes, of: step.nodes(), owners, command, may_end: gate.is_none() };
         submission.step(&call, &mut report);
         if !report.is_empty() {
-            self.tell_report(report, nodes, step.nodes(), place, faults);
+            self.diagnose_report(report, nodes, step.nodes(), place, faults);
         }
     }
 
-    /// Diagnostics of what a device reported of some nodes.
+    /// Diagnostics of the faults that a device reported for some nodes.
     #[cold]
-    fn tell_report(&self, report: Report, nodes: &[Node], of: &[usize], place: &Place, faults: &mut Found) {
+    fn diagnose_report(&self, report: Report, nodes: &[Node], of: &[usize], place: &Place, faults: &mut Found) {
         let text = if place.slot == HOST { "cpu".to_string() } else { place.name.to_string() };
         faults.extend(report.faults.into_iter().map(|(at, found)| (at, self.diagnose(found, &nodes[at], &text))));
         if let Some(end) = report.end {
@@ -219,9 +219,9 @@ impl Runtime {
         }
     }
 
-    /// Blocks that other streams than their own use are kept from reuse until this work has ended.
+    /// Blocks that are used by streams other than their own are not reused before this work has ended.
     fn note_uses(&self, nodes: &[Node], step: &Step, slot: u32, sequence: u64) {
-        // What a fused step does not see has no memory, or is seen by another step.
+        // Views that a fused step does not contain have no memory, or belong to another step.
         if let Step::Fused(fused) = step {
             for seen in &fused.slots {
                 self.note_use(&view_of(&nodes[seen.node], seen.operand).buffer, slot, sequence);

@@ -1,6 +1,6 @@
 //! From a kernel's fault to the diagnostic of the line that queued it.
 
-use super::trail::Step;
+use super::call_chain::Step;
 use crate::base::attr::Attr;
 use crate::base::code;
 use crate::base::diag::{Diag, Focus, Frame};
@@ -13,23 +13,24 @@ use std::sync::Arc;
 impl Runtime {
     /// The diagnostic of a fault that a kernel of `node` reported, on a stream or on `cpu`.
     pub(in crate::sched) fn diagnose(&self, fault: Fault, node: &Node, place: &str) -> Arc<Diag> {
-        let diag = told(fault, node).label(node.origin, Focus::Expression, format!("queued here, on {place}"));
+        let diag =
+            describe_fault(fault, node).label(node.origin, Focus::Expression, format!("queued here, on {place}"));
         let made = operand(fault, node).and_then(|at| node.made.get(at).copied());
         let diag = match made {
-            // What the operation itself made on the way has no line of its own.
+            // Tensors that the operation itself created on the way have no source line.
             Some(made) if !made.user.is_none() && made != node.origin => {
                 diag.label(made, Focus::Expression, made_here(fault.kind))
             }
             _ => diag,
         };
-        self.late(diag, node.number, node.trail)
+        self.late(diag, node.number, node.call_chain)
     }
 
-    /// A diagnostic of work that was queued earlier, at this place in the order, with the calls that led to it.
-    pub(in crate::sched) fn late(&self, mut diag: Box<Diag>, number: u64, trail: u32) -> Arc<Diag> {
+    /// A diagnostic of work that was queued earlier, with its queue number and the calls that led to it.
+    pub(in crate::sched) fn late(&self, mut diag: Box<Diag>, number: u64, call_chain: u32) -> Arc<Diag> {
         diag.is_late = true;
         diag.queued = number;
-        for step in self.steps(trail) {
+        for step in self.steps(call_chain) {
             match step {
                 Step::Call(call) => diag.stack.push(Frame { function: String::new(), call }),
                 Step::Backward(asked) => diag = diag.label(asked, Focus::Call, "gradients were asked for here"),
@@ -40,7 +41,7 @@ impl Runtime {
 }
 
 /// Code, message and note.
-fn told(fault: Fault, node: &Node) -> Box<Diag> {
+fn describe_fault(fault: Fault, node: &Node) -> Box<Diag> {
     let Fault { kind, position, value, bound } = fault;
     let (code, message, note) = match kind {
         FaultKind::Index { dim } => (
@@ -100,7 +101,7 @@ fn told(fault: Fault, node: &Node) -> Box<Diag> {
     Diag::error(code, message).note(note)
 }
 
-/// What the bad value's operand is called.
+/// How the operand with the bad value is called.
 fn made_here(kind: FaultKind) -> &'static str {
     match kind {
         FaultKind::Index { .. } => "the index tensor was made here",
@@ -113,7 +114,7 @@ fn made_here(kind: FaultKind) -> &'static str {
     }
 }
 
-/// Which operand holds the bad value. Kernels that take indices take what is indexed first; those with an index
+/// Which operand holds the bad value. Kernels that take indices take the indexed tensor first; those with an index
 /// for each of several dims take these last, and the dims as their first attribute.
 fn operand(fault: Fault, node: &Node) -> Option<usize> {
     let is_index = |at: &usize| node.inputs[*at].view().is_some_and(|view| view.dtype.is_int());
@@ -122,8 +123,8 @@ fn operand(fault: Fault, node: &Node) -> Option<usize> {
         (Work::Map { check, .. }, _) => check.map(|(at, _)| at as usize),
         (Work::Kernel { attrs, .. }, FaultKind::Index { dim }) => match attrs.first() {
             Some(Attr::Ints(dims)) if dims.len() < node.inputs.len() => {
-                let place = dims.iter().position(|&other| other == dim as i64);
-                place.map(|at| node.inputs.len() - dims.len() + at).filter(is_index).or_else(first_index)
+                let dim_at = dims.iter().position(|&other| other == dim as i64);
+                dim_at.map(|at| node.inputs.len() - dims.len() + at).filter(is_index).or_else(first_index)
             }
             _ => first_index(),
         },
@@ -132,12 +133,12 @@ fn operand(fault: Fault, node: &Node) -> Option<usize> {
     }
 }
 
-/// The place that queued what went wrong.
-pub fn place(diag: &Diag) -> Origin {
+/// The position that queued the failed work.
+pub fn queued_at(diag: &Diag) -> Origin {
     diag.labels.first().map_or(Origin::NONE, |label| label.origin)
 }
 
-/// Whether two faults would be told in the same words of the same place.
+/// Whether two faults have the same text and position.
 pub fn is_same(a: &Diag, b: &Diag) -> bool {
-    a.code == b.code && a.message == b.message && a.notes == b.notes && place(a) == place(b)
+    a.code == b.code && a.message == b.message && a.notes == b.notes && queued_at(a) == queued_at(b)
 }

@@ -1,7 +1,7 @@
-//! Work that was handed to devices and whose outcome is not known yet, and faults that nobody was told.
+//! Work that was submitted to devices and whose outcome is not known yet, and faults that were not reported.
 //!
-//! Outcomes are looked at in the order in which the work was queued, so that what is told does not depend on
-//! which device was faster.
+//! Outcomes are read in the order in which the work was queued, so that the report does not depend on which device
+//! was faster.
 
 use super::diagnose;
 use super::poison;
@@ -26,69 +26,76 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Bound: submissions in flight before the host waits for the oldest, so that a script that never waits does
-/// not fill the memory with its queue.
+/// Bound: submissions in flight before the host waits for the oldest, so that a script that never waits does not fill
+/// the memory with its queue.
 pub const MAX_IN_FLIGHT: usize = 1024;
 
-/// One window on its way.
+/// One submitted window.
 pub struct Entry {
     pub point: Point,
     pub nodes: Vec<Node>,
     /// Error slots, and the node that owns each.
     pub faults: Arc<[Faults]>,
     pub owners: Vec<usize>,
-    /// Faults that were known when it was handed over.
+    /// Faults that were known when it was submitted.
     pub known: Vec<(usize, Arc<Diag>)>,
     /// Error slots that the device keeps, with their addresses and the nodes that own them.
     pub slots: Vec<(u32, u64, usize)>,
-    /// Whether it ran to its end; none where nobody can tell.
+    /// Whether it ran to its end; none if that cannot be known.
     pub ran: Option<Arc<AtomicBool>>,
-    /// Steps that did not come to their end.
+    /// Steps that did not finish.
     pub ended: Option<Ended>,
     /// When it ran, for a trace.
     pub timing: Option<Timing>,
     /// Host memory that it reads or writes.
     pub host_side: SmallVec<[Arc<View>; 1]>,
-    /// Faults of its nodes that somebody may ask about before it is looked at.
+    /// Faults of its nodes that others may query before its outcome is read.
     pub causes: Vec<(usize, Arc<Cause>)>,
 }
 
-/// A fault that nobody was told yet.
-pub struct Untold {
+/// A fault that was not reported yet.
+pub struct Unreported {
     pub fault: Arc<Diag>,
-    /// The node's place in the order of queueing.
+    /// The node's queue number.
     pub order: u64,
     pub device: DeviceId,
     pub slot: u32,
     pub sequence: u64,
 }
 
+/// What the host is about to do with a buffer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    Read,
+    Write,
+}
+
 #[derive(Default)]
 pub struct Ledger {
     pub entries: VecDeque<Entry>,
-    pub untold: Vec<Untold>,
-    /// Devices that were lost, with what is told of them.
+    pub unreported: Vec<Unreported>,
+    /// Lost devices, with their diagnostics.
     lost: Vec<(DeviceId, u64, Arc<Diag>)>,
-    /// Of these, the ones that are untold or told: the loss of a device is one fault.
+    /// Those of them that are unreported or reported: the loss of a device is one fault.
     noted: Vec<Arc<Diag>>,
-    /// Whether any buffer was ever poisoned: until then nobody looks.
+    /// Whether any buffer was ever poisoned: until then the check is skipped.
     any_poison: bool,
-    /// What holds steps of optimizers.
+    /// Holds steps of optimizers.
     pub log: Arc<FaultLog>,
     pub suspects: Suspects,
-    /// Error slots of devices that something under way may still look at.
+    /// Error slots of devices that work in flight may still read.
     kept: Vec<(Arc<Cause>, u16, u32)>,
 }
 
-/// What happened to one window's nodes.
+/// The outcome of one window's nodes.
 pub struct Outcome {
     pub faults: Vec<(usize, Arc<Diag>)>,
-    /// What reached all of it from outside: its device was lost before it ran.
+    /// A fault from outside that reached all of it: its device was lost before it ran.
     pub reached: Option<(u64, Arc<Diag>)>,
 }
 
 impl Ledger {
-    /// Work was handed over.
+    /// Work was submitted.
     pub fn push(&mut self, mut entry: Entry, device: DeviceId) {
         for (at, diag) in &entry.known {
             self.note(diag, entry.point.stream, device, entry.nodes[*at].number);
@@ -106,7 +113,7 @@ impl Ledger {
         self.entries.push_back(entry);
     }
 
-    /// A fault may hold steps that come after it, from now on.
+    /// From now on a fault may hold steps that run after it.
     pub fn note(&self, diag: &Arc<Diag>, slot: u32, device: DeviceId, number: u64) {
         // The loss of a device is one fault, and the end of the script holds nothing.
         let is_noted = self.noted.iter().any(|noted| Arc::ptr_eq(noted, diag));
@@ -115,18 +122,18 @@ impl Ledger {
         }
     }
 
-    /// A device is gone, with what is told of it: place in the order, words.
-    pub fn note_loss(&mut self, device: DeviceId, order: u64, told: Arc<Diag>) {
-        self.lost.push((device, order, told));
+    /// A device is lost, with its queue number and diagnostic.
+    pub fn note_loss(&mut self, device: DeviceId, order: u64, report: Arc<Diag>) {
+        self.lost.push((device, order, report));
     }
 
     pub fn loss_of(&self, device: DeviceId) -> Option<(u64, Arc<Diag>)> {
         let found = self.lost.iter().find(|(lost, ..)| *lost == device);
-        found.map(|(_, order, told)| (*order, told.clone()))
+        found.map(|(_, order, report)| (*order, report.clone()))
     }
 
-    /// Elements that were computed wrong without a fault of a kernel, and told at once: `--check`.
-    pub fn poison_told(&mut self, views: &[Arc<View>], order: u64, fault: &Arc<Diag>) {
+    /// Elements that were computed wrong without a fault of a kernel, and reported at once: `--check`.
+    pub fn poison_reported(&mut self, views: &[Arc<View>], order: u64, fault: &Arc<Diag>) {
         self.any_poison = true;
         for view in views {
             poison::write(view, Some(&(order, fault.clone())));
@@ -135,34 +142,36 @@ impl Ledger {
         self.follow();
     }
 
-    /// Once there is poison, what is under way is followed.
+    /// Once there is poison, work in flight is followed.
     pub fn follow(&mut self) {
         if self.any_poison {
             self.suspects.turn_on(self.entries.iter_mut());
         }
     }
 
-    /// The earliest untold fault that fits.
-    fn first_untold(&self, fits: impl Fn(&Untold) -> bool) -> Option<Arc<Diag>> {
-        let fitting = self.untold.iter().filter(|untold| fits(untold));
-        fitting.min_by_key(|untold| untold.order).map(|untold| untold.fault.clone())
+    /// The earliest unreported fault that matches.
+    fn first_unreported(&self, fits: impl Fn(&Unreported) -> bool) -> Option<Arc<Diag>> {
+        let fitting = self.unreported.iter().filter(|unreported| fits(unreported));
+        fitting.min_by_key(|unreported| unreported.order).map(|unreported| unreported.fault.clone())
     }
 
-    /// Poisons what depended on a fault, cures what was overwritten whole, and notes what is untold.
+    /// Poisons what depended on a fault, clears poison that was overwritten completely, and records unreported
+    /// faults.
     pub fn settle(&mut self, nodes: &[Node], outcome: Outcome, point: Point, device: DeviceId) {
         if outcome.faults.is_empty() && outcome.reached.is_none() && !self.any_poison {
             return;
         }
         self.any_poison = true;
-        // What is handed over is followed from there; what ran at once, and what ended before, is here.
+        // Submitted work is followed from its submission; work that ran at once, or has already ended, is handled
+        // here.
         let follows = point.stream == HOST || !self.suspects.is_on();
         for (at, node) in nodes.iter().enumerate().filter(|(_, node)| !node.is_held()) {
             let own = outcome.faults.iter().find(|(owner, _)| *owner == at).map(|(_, diag)| {
                 let (order, fault) = (node.number, diag.clone());
-                let untold = Untold { fault, order, device, slot: point.stream, sequence: point.sequence };
+                let unreported = Unreported { fault, order, device, slot: point.stream, sequence: point.sequence };
                 self.note(diag, point.stream, device, order);
                 if !is_end(diag) && !self.noted.iter().any(|noted| Arc::ptr_eq(noted, diag)) {
-                    self.untold.push(untold);
+                    self.unreported.push(unreported);
                 }
                 if diag.code == code::DEVICE_LOST {
                     self.noted.push(diag.clone());
@@ -188,7 +197,7 @@ impl Ledger {
     }
 }
 
-/// Whether the script ends with that already.
+/// Whether the script already ends with that.
 fn is_end(diag: &Diag) -> bool {
     matches!(diag.code, code::INTERRUPTED | code::LIMIT_TIME)
 }
@@ -210,14 +219,16 @@ impl Entry {
         }
     }
 
-    fn touches(&self, buffer: &Arc<Buffer>, writes_only: bool) -> bool {
+    fn touches(&self, buffer: &Arc<Buffer>, access: Access) -> bool {
         let same = |view: &Arc<View>| Arc::ptr_eq(&view.buffer, buffer);
-        self.nodes.iter().any(|node| node.outputs.iter().any(same) || (!writes_only && node.reads().any(same)))
+        self.nodes
+            .iter()
+            .any(|node| node.outputs.iter().any(same) || (access == Access::Write && node.reads().any(same)))
     }
 }
 
 impl Runtime {
-    /// Looks at the outcome of everything that has ended.
+    /// Reads the outcome of everything that has ended.
     pub(in crate::sched) fn harvest(&self, state: &mut State) {
         if let Some(gpus) = self.gpus() {
             let mut last = HOST;
@@ -227,7 +238,7 @@ impl Runtime {
                 }
             }
         }
-        // From the latest to the earliest: what work comes after is then seen to be done when the work is.
+        // From the latest to the earliest: work that ran before is then known to be done when later work is.
         let streams = &state.streams;
         let is_done = |entry: &Entry| streams[entry.point.stream as usize].is_done(entry.point.sequence);
         let done: Vec<bool> = state.ledger.entries.iter().rev().map(is_done).collect();
@@ -254,11 +265,11 @@ impl Runtime {
         state.ledger.follow();
     }
 
-    /// The oldest entries that have ended; cheap, for the way of every submission.
+    /// Reads the oldest entries that have ended; cheap enough for every submission.
     pub(in crate::sched) fn harvest_front(&self, state: &mut State) -> Result<()> {
         while let Some(point) = state.ledger.entries.front().map(|entry| entry.point) {
             let is_done = |state: &State| state.streams[point.stream as usize].is_done(point.sequence);
-            // The device is asked where it is not known: mostly once for all that has ended.
+            // The device is queried if the progress is not known: usually once for all that has ended.
             if !is_done(state)
                 && let Some(gpus) = self.gpus()
             {
@@ -299,8 +310,8 @@ impl Runtime {
         }
         if let Some(Ended { ends, step_nodes }) = entry.ended.take() {
             for (step, end) in ends.lock().drain(..) {
-                let told = |&at: &usize| (at, self.ended(&end, &entry.nodes[at], &name.to_string()));
-                faults.extend(step_nodes[step].iter().map(told));
+                let diagnosed = |&at: &usize| (at, self.ended(&end, &entry.nodes[at], &name.to_string()));
+                faults.extend(step_nodes[step].iter().map(diagnosed));
             }
         }
         let bad_slots = |at: usize| faults.iter().any(|(owner, _)| *owner == at);
@@ -311,8 +322,8 @@ impl Runtime {
                 faults.push((owner, self.diagnose(found, node, &name.to_string())));
             }
         }
-        self.free_kept_slots(state);
-        // A device may decide by itself what it leaves out, on the same grounds.
+        self.free_device_slots(state);
+        // A device may decide itself what it skips, by the same conditions.
         faults
             .iter()
             .for_each(|(at, diag)| state.ledger.note(diag, entry.point.stream, device, entry.nodes[*at].number));
@@ -327,11 +338,11 @@ impl Runtime {
             let all = entry.nodes.iter().enumerate();
             faults.extend(all.map(|(at, node)| (at, self.ended(&end, node, &name.to_string()))));
         }
-        if let Some((order, told)) = self.lost_with(state, &entry, device) {
+        if let Some((order, report)) = self.lost_with(state, &entry, device) {
             if !entry.nodes.is_empty() {
-                faults = vec![(0, told.clone())];
+                faults = vec![(0, report.clone())];
             }
-            reached = Some((order, told));
+            reached = Some((order, report));
         }
         state.ledger.settle(&entry.nodes, Outcome { faults, reached }, entry.point, device);
         for view in &entry.host_side {
@@ -346,7 +357,7 @@ impl Runtime {
         state.keep_list(entry.nodes);
     }
 
-    /// Waits until a stream has passed a point, and looks at what ended. An interruption is an error.
+    /// Waits until a stream has passed a point, and reads the outcome of what ended. An interruption is an error.
     pub(in crate::sched) fn wait_point(&self, state: &mut State, point: Point) -> Result<()> {
         if point.stream == HOST || state.streams[point.stream as usize].is_done(point.sequence) {
             self.harvest(state);
@@ -364,43 +375,38 @@ impl Runtime {
         })
     }
 
-    /// Waits for all work in flight that touches a buffer, or only for what writes it.
-    pub(in crate::sched) fn wait_buffer(
-        &self,
-        state: &mut State,
-        buffer: &Arc<Buffer>,
-        writes_only: bool,
-    ) -> Result<()> {
-        if !writes_only && buffer.device == DeviceId::Cpu {
+    /// Waits for all work in flight that accesses a buffer, or, for a read, only for what writes it.
+    pub(in crate::sched) fn wait_buffer(&self, state: &mut State, buffer: &Arc<Buffer>, access: Access) -> Result<()> {
+        if access == Access::Write && buffer.device == DeviceId::Cpu {
             self.stop_readers(buffer);
         }
         loop {
-            let found = state.ledger.entries.iter().rev().find(|entry| entry.touches(buffer, writes_only));
+            let found = state.ledger.entries.iter().rev().find(|entry| entry.touches(buffer, access));
             let Some(point) = found.map(|entry| entry.point) else { return Ok(()) };
             self.wait_point(state, point)?;
         }
     }
 
-    /// Raises the earliest untold fault that fits, which is then told.
-    pub(in crate::sched) fn tell_first(&self, state: &mut State, fits: impl Fn(&Untold) -> bool) -> Result<()> {
-        let Some(first) = state.ledger.first_untold(fits) else { return Ok(()) };
+    /// Raises the earliest unreported fault that matches; it is then reported.
+    pub(in crate::sched) fn raise_first(&self, state: &mut State, fits: impl Fn(&Unreported) -> bool) -> Result<()> {
+        let Some(first) = state.ledger.first_unreported(fits) else { return Ok(()) };
         self.wait_for_repeats(state, &first);
-        self.spend(state, &first);
+        self.remove_repeats(state, &first);
         Err(Box::new((*first).clone()))
     }
 
-    /// A fault was told, and with it those that would only repeat its words.
-    fn spend(&self, state: &mut State, told: &Diag) {
-        let same = |untold: &Untold| diagnose::is_same(&untold.fault, told);
-        while let Some(at) = state.ledger.untold.iter().position(same) {
-            self.take_untold(state, at);
+    /// A fault was reported; those with the same text are reported with it.
+    fn remove_repeats(&self, state: &mut State, reported: &Diag) {
+        let same = |unreported: &Unreported| diagnose::is_same(&unreported.fault, reported);
+        while let Some(at) = state.ledger.unreported.iter().position(same) {
+            self.take_unreported(state, at);
         }
     }
 
-    /// Waits for what is under way and may yet repeat a fault's words: the same place queued it. Whether they are told
-    /// again does not depend on which device was faster then.
-    fn wait_for_repeats(&self, state: &mut State, told: &Diag) {
-        let place = diagnose::place(told);
+    /// Waits for work in flight that may repeat a fault's text: the same position queued it. Whether they are
+    /// reported again then does not depend on which device was faster.
+    fn wait_for_repeats(&self, state: &mut State, reported: &Diag) {
+        let place = diagnose::queued_at(reported);
         let repeats = |nodes: &[Node]| nodes.iter().any(|node| node.origin == place);
         for slot in 0..state.windows.len() as u32 {
             if repeats(&state.windows[slot as usize].nodes) {
@@ -410,32 +416,32 @@ impl Runtime {
         let entries = state.ledger.entries.iter().filter(|entry| repeats(&entry.nodes));
         let points: Vec<Point> = entries.map(|entry| entry.point).collect();
         for point in points {
-            // An interruption ends the script, at its next step.
+            // An interruption ends the script at its next step.
             if self.wait_point(state, point).is_err() {
                 break;
             }
         }
     }
 
-    /// The earliest fault that is known and nobody was told, which is then told. Does not wait.
+    /// The earliest known fault that was not reported, which is then reported. Does not wait.
     pub fn known_fault(&self) -> Option<Box<Diag>> {
         let mut state = self.state.lock();
         self.harvest(&mut state);
-        let first = state.ledger.first_untold(|_| true)?;
-        self.spend(&mut state, &first);
+        let first = state.ledger.first_unreported(|_| true)?;
+        self.remove_repeats(&mut state, &first);
         Some(Box::new((*first).clone()))
     }
 
-    /// Whether work that writes a buffer is recorded or under way. Does not wait.
+    /// Whether work that writes a buffer is recorded or in flight. Does not wait.
     pub fn is_pending(&self, buffer: &Arc<Buffer>) -> bool {
         let mut state = self.state.lock();
         self.harvest(&mut state);
-        let under_way = || state.ledger.entries.iter().any(|entry| entry.touches(buffer, true));
+        let under_way = || state.ledger.entries.iter().any(|entry| entry.touches(buffer, Access::Read));
         buffer.pending.load(Ordering::Relaxed) != 0 || under_way()
     }
 
-    /// Error slots that nobody looks at any more are free.
-    fn free_kept_slots(&self, state: &mut State) {
+    /// Frees error slots that are not read any more.
+    fn free_device_slots(&self, state: &mut State) {
         let Some(gpus) = self.gpus() else { return };
         state.ledger.kept.retain(|(cause, device, slot)| {
             let used = Arc::strong_count(cause) > 1;
@@ -446,15 +452,15 @@ impl Runtime {
         });
     }
 
-    /// Takes a fault off the list of what is untold: it holds no step that is queued from now on.
-    pub(in crate::sched) fn take_untold(&self, state: &mut State, at: usize) -> Arc<Diag> {
-        let (slot, device) = (state.ledger.untold[at].slot, state.ledger.untold[at].device);
+    /// Removes a fault from the list of unreported ones: it holds no step that is queued from now on.
+    pub(in crate::sched) fn take_unreported(&self, state: &mut State, at: usize) -> Arc<Diag> {
+        let (slot, device) = (state.ledger.unreported[at].slot, state.ledger.unreported[at].device);
         let deciding = match (device, self.gpus()) {
             (DeviceId::Cuda(index), Some(gpus)) if gpus.backend.decides_gates() => Some((index, gpus)),
             _ => None,
         };
         if deciding.is_some() {
-            // Steps that this fault holds have run, and what else goes wrong on its stream is known, before the device
+            // Steps that this fault holds have run, and other faults of its stream are known, before the device
             // forgets it.
             let concerned =
                 |entry: &&Entry| entry.point.stream == slot || entry.nodes.iter().any(|node| node.gate.is_some());
@@ -465,28 +471,28 @@ impl Runtime {
                 }
             }
         }
-        let told = state.ledger.untold.remove(at);
-        state.ledger.log.tell(told.order, self.place_in_order() - 1);
+        let removed = state.ledger.unreported.remove(at);
+        state.ledger.log.mark_reported(removed.order, self.current_queue_number() - 1);
         if let Some((index, gpus)) = deciding {
-            gpus.backend.set_first_fault(index, slot, state.ledger.log.first_untold(slot));
+            gpus.backend.set_first_fault(index, slot, state.ledger.log.first_unreported(slot));
         }
-        told.fault
+        removed.fault
     }
 
-    /// `--check` found this in what was just computed: it is told at once, and these elements stay poisoned.
+    /// `--check` found this in a result: it is reported at once, and these elements stay poisoned.
     pub fn found(&self, diag: Box<Diag>, views: &[Arc<View>]) -> Box<Diag> {
-        let order = self.place_in_order() - 1;
-        let fault = self.late(diag, order, self.trail());
-        self.state.lock().ledger.poison_told(views, order, &fault);
+        let order = self.current_queue_number() - 1;
+        let fault = self.late(diag, order, self.call_chain());
+        self.state.lock().ledger.poison_reported(views, order, &fault);
         Box::new((*fault).clone())
     }
 
-    /// Marks a fault as told.
-    pub fn told(&self, diag: &Arc<Diag>) {
+    /// Marks a fault as reported.
+    pub fn mark_reported(&self, diag: &Arc<Diag>) {
         let mut state = self.state.lock();
-        if state.ledger.untold.iter().any(|untold| Arc::ptr_eq(&untold.fault, diag)) {
+        if state.ledger.unreported.iter().any(|unreported| Arc::ptr_eq(&unreported.fault, diag)) {
             self.wait_for_repeats(&mut state, diag);
-            self.spend(&mut state, diag);
+            self.remove_repeats(&mut state, diag);
         }
     }
 }

@@ -1,17 +1,17 @@
-//! What becomes of work that goes wrong: diagnostics, poison, the ledger of what is under way, the ends of runs.
+//! Failed work: diagnostics, poison, the ledger of work in flight, the ends of runs.
 
 use crate::base::diag::Diag;
 use std::sync::Arc;
 
+pub mod call_chain;
 pub mod diagnose;
-pub mod ended;
-pub mod ending;
-pub mod last_words;
 pub mod ledger;
+pub mod loss_report;
 pub mod poison;
+pub mod shutdown;
 pub mod suspects;
-pub mod trail;
 pub mod try_block;
+pub mod unfinished;
 
-/// Faults with their nodes, as places in a window.
+/// Faults with their nodes, as indices in a window.
 pub type Found = Vec<(usize, Arc<Diag>)>;

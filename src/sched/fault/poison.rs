@@ -6,17 +6,17 @@ use crate::device::race::Region;
 use crate::op::tensor::{Poison, View};
 use std::sync::Arc;
 
-/// Bound: parts that are looked at to take a write out of what is poisoned, and parts that may be left. Beyond it
-/// the poisoned part stays whole: a tensor that is told to be bad although it was overwritten in a pattern that no
-/// slice makes, but never the other way round.
-const LOOKS: usize = 1 << 12;
-const PARTS: usize = 64;
+/// Bound: parts that are examined to remove a write from the poisoned part, and parts that may remain. Beyond it the
+/// poisoned part stays whole: a tensor that was overwritten in a pattern that no slice makes still counts as
+/// poisoned, but never the opposite.
+const MAX_EXAMINED: usize = 1 << 12;
+const MAX_PARTS: usize = 64;
 
 fn region(view: &View) -> Region {
     Region::of(&view.layout, view.dtype.size_bytes())
 }
 
-/// The earliest fault that reached an element of the view, with its order.
+/// The earliest fault that reached an element of the view, with its queue number.
 pub fn of(view: &View) -> Option<(u64, Arc<Diag>)> {
     let poison = view.buffer.poison.lock();
     if poison.is_empty() {
@@ -27,7 +27,8 @@ pub fn of(view: &View) -> Option<(u64, Arc<Diag>)> {
     reached.min_by_key(|p| p.order).map(|p| (p.order, p.fault.clone()))
 }
 
-/// The view was written: by work that a fault has reached, or by work that none has, which cures what it covers.
+/// The view was written: by work that a fault has reached, or by other work, which clears the poison of what it
+/// overwrites.
 pub fn write(view: &View, fault: Option<&(u64, Arc<Diag>)>) {
     let mut poison = view.buffer.poison.lock();
     if poison.is_empty() && fault.is_none() {
@@ -44,7 +45,7 @@ pub fn write(view: &View, fault: Option<&(u64, Arc<Diag>)>) {
     }
 }
 
-/// What is left of a layout's elements after those of a region were overwritten.
+/// The elements of a layout that remain after those of a region were overwritten.
 pub(in crate::sched) fn without(
     layout: &Layout,
     elem_bytes: usize,
@@ -56,13 +57,13 @@ pub(in crate::sched) fn without(
     while let Some(part) = open.pop() {
         let own = Region::of(&part, elem_bytes);
         looks += 1;
-        if looks > LOOKS || left.len() > PARTS {
+        if looks > MAX_EXAMINED || left.len() > MAX_PARTS {
             return vec![layout.clone()];
         }
         if own.is_empty() || written.contains(&own) {
             continue;
         }
-        // Elements of one size that meet are the same one.
+        // Elements of equal size that overlap are identical.
         match (written.overlaps(&own), halves(&part)) {
             (true, Some(both)) => open.extend(both),
             (true, None) if elem_bytes <= written_bytes => {}
@@ -72,7 +73,7 @@ pub(in crate::sched) fn without(
     left
 }
 
-/// A layout in two parts, cut across its widest stride; none for a single element.
+/// Splits a layout across its largest stride; none for a single element.
 fn halves(layout: &Layout) -> Option<[Layout; 2]> {
     let dims = (0..layout.shape.len()).filter(|&dim| layout.shape[dim] > 1 && layout.strides[dim] != 0);
     let dim = dims.max_by_key(|&dim| layout.strides[dim].unsigned_abs())?;
@@ -105,7 +106,7 @@ mod tests {
 
     /// Random layouts in a matrix of 6 x 8 elements, against lists of elements.
     #[test]
-    fn what_is_left_is_what_was_not_written() {
+    fn the_rest_is_what_was_not_written() {
         let mut state = 3u64;
         let mut draw = |n: usize| {
             state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -121,16 +122,16 @@ mod tests {
             };
             let (bad, written) = (any(), any());
             let over = elements(&written);
-            let wanted: Vec<isize> = elements(&bad).into_iter().filter(|at| !over.contains(at)).collect();
+            let expected: Vec<isize> = elements(&bad).into_iter().filter(|at| !over.contains(at)).collect();
             let mut left: Vec<isize> =
                 without(&bad, 4, &Region::of(&written, 4), 4).iter().flat_map(elements).collect();
             left.sort_unstable();
-            assert_eq!(left, wanted, "{bad:?} without {written:?}");
+            assert_eq!(left, expected, "{bad:?} without {written:?}");
         }
     }
 
     #[test]
-    fn a_part_of_wider_elements_stays_and_patterns_beyond_the_bound_too() {
+    fn parts_of_wider_elements_and_patterns_beyond_the_bound_stay_poisoned() {
         let wide = layout(0, &[4], &[1]);
         let narrow = Region::of(&layout(0, &[1], &[1]), 2);
         assert_eq!(without(&wide, 4, &narrow, 2).iter().map(|part| part.shape[0]).sum::<usize>(), 4);

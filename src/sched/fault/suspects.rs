@@ -1,6 +1,6 @@
-//! Which faults of work under way would reach which parts of which buffers: what poison will be when all that is
-//! queued has run. Kept only once a fault was found, or data goes from a device to another while the host goes on;
-//! until then an untold fault of the same device says as much.
+//! Which faults of work in flight would reach which parts of which buffers: the future poison. Maintained only once a
+//! fault was found, or a non-blocking copy goes from one device to another; until then an unreported fault of the
+//! same device answers the question.
 
 use super::ledger::Entry;
 use super::poison;
@@ -14,7 +14,7 @@ use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Bound: causes that a result takes over from its operands one by one; more become one.
+/// Bound: causes that a result takes over from its operands one by one; more are merged.
 const FEW: usize = 4;
 
 struct Part {
@@ -28,7 +28,7 @@ struct Part {
 pub struct Suspects {
     on: bool,
     parts: HashMap<u64, Vec<Part>>,
-    /// Buffers that are looked through when there are so many.
+    /// Number of buffers at which entries are cleaned up.
     look_at: usize,
 }
 
@@ -37,7 +37,7 @@ impl Suspects {
         self.on
     }
 
-    /// From now on, with what is under way.
+    /// Starts to follow work, including what is in flight.
     pub fn turn_on<'a>(&mut self, under_way: impl Iterator<Item = &'a mut Entry>) {
         if !self.on {
             self.on = true;
@@ -65,7 +65,7 @@ impl Suspects {
         }
     }
 
-    /// The view holds what these causes may reach, and nothing of before.
+    /// The view now contains only what these causes may reach.
     pub fn write(&mut self, view: &View, causes: &[Arc<Cause>]) {
         if causes.is_empty() && !self.parts.contains_key(&view.buffer.id) {
             return;
@@ -73,7 +73,7 @@ impl Suspects {
         let parts = self.parts.entry(view.buffer.id).or_default();
         let (own, elem_bytes) = (Region::of(&view.layout, view.dtype.size_bytes()), view.dtype.size_bytes());
         for old in std::mem::take(parts) {
-            if !old.cause.is_clean() && !view.covers() {
+            if !old.cause.is_clean() && !view.covers_buffer() {
                 let left = poison::without(&old.layout, old.elem_bytes, &own, elem_bytes);
                 parts.extend(left.into_iter().map(|layout| Part { layout, cause: old.cause.clone(), ..old }));
             }
@@ -85,7 +85,7 @@ impl Suspects {
         }
     }
 
-    /// Work was handed over.
+    /// Work was submitted.
     pub fn enter(&mut self, entry: &mut Entry) {
         let mut slots: HashMap<usize, SmallVec<[usize; 1]>> = HashMap::new();
         entry.owners.iter().enumerate().for_each(|(slot, &owner)| slots.entry(owner).or_default().push(slot));
@@ -128,14 +128,14 @@ impl Suspects {
     }
 }
 
-/// Whether a node brings data from a GPU to elsewhere while the host may go on: to another, or to pinned memory.
+/// Whether a node copies data from a GPU to another device or pinned memory without blocking the host.
 pub fn crosses(node: &Node) -> bool {
     let Some(to) = node.outputs.first().map(|view| &view.buffer) else { return false };
     let from_gpu = |view: &Arc<View>| view.buffer.device.is_cuda() && view.buffer.device != to.device;
     (to.device.is_cuda() || to.pinned) && node.reads().any(from_gpu)
 }
 
-/// An entry has ended: its causes are known. `bad` tells of a node whether its own work went wrong.
+/// An entry has ended: its causes are known. `bad` says of a node whether its own work failed.
 pub fn settle(entry: &Entry, bad: impl Fn(usize) -> bool) {
     for (at, cause) in &entry.causes {
         let bad = bad(*at) || cause.is_bad();

@@ -1,16 +1,16 @@
-//! Leaving a `try` block: what was queued inside is waited for, and its earliest fault is told. Knows a block by the
-//! place in the order of queueing at which it began.
+//! Leaving a `try` block: waits for work that was queued inside, and raises its earliest fault. A block is identified
+//! by the queue number at its beginning.
 
 use crate::base::diag::{Diag, Result};
 use crate::device::queues::Point;
 use crate::sched::runtime::{Runtime, State};
 
 impl Runtime {
-    /// Waits for what was queued since `began`, and for nothing else; gives the earliest fault of it that comes before
-    /// `left_by`, the place of the fault that is on its way out already. The block's later faults would never have been
-    /// queued, and are spent. An interruption of the wait is an error.
+    /// Waits for work that was queued since `began`, and for nothing else; returns its earliest fault that comes
+    /// before `left_by`, the queue number of the fault that is already being raised. The block's later faults would
+    /// never have been queued, and are dropped. An interruption of the wait is an error.
     pub fn leave_block(&self, began: u64, left_by: u64) -> Result<Option<Box<Diag>>> {
-        if self.place_in_order() == began {
+        if self.current_queue_number() == began {
             return Ok(None);
         }
         let _waiting = self.waiting("leaving a `try`");
@@ -35,14 +35,16 @@ impl Runtime {
                 state.clocks.host_wait(lane, position);
             }
         }
-        Ok(self.tell_block(state, began, left_by))
+        Ok(self.take_block_fault(state, began, left_by))
     }
 
-    fn tell_block(&self, state: &mut State, began: u64, left_by: u64) -> Option<Box<Diag>> {
-        let inside = state.ledger.untold.iter().filter(|untold| untold.order >= began);
-        let first = inside.min_by_key(|untold| untold.order).map(|untold| (untold.order, untold.fault.clone()));
-        while let Some(at) = state.ledger.untold.iter().position(|untold| untold.order >= began) {
-            self.take_untold(state, at);
+    fn take_block_fault(&self, state: &mut State, began: u64, left_by: u64) -> Option<Box<Diag>> {
+        let inside = state.ledger.unreported.iter().filter(|unreported| unreported.order >= began);
+        let first = inside
+            .min_by_key(|unreported| unreported.order)
+            .map(|unreported| (unreported.order, unreported.fault.clone()));
+        while let Some(at) = state.ledger.unreported.iter().position(|unreported| unreported.order >= began) {
+            self.take_unreported(state, at);
         }
         first.filter(|(order, _)| *order < left_by).map(|(_, fault)| Box::new((*fault).clone()))
     }

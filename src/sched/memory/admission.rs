@@ -1,7 +1,8 @@
-//! Whether there will be memory for a result that is not computed yet: told at the call, where it can be caught.
+//! Whether there will be memory for a result that is computed later: checked at the call, where the error can be
+//! caught.
 //!
 //! Invariant: results without memory are few enough to get it from segments that can still be reserved, however they
-//! are packed. What goes beyond that takes its memory at the call, from what is cached, or after all that waits has run.
+//! are packed. Further results get their memory at the call, from cached blocks, or after all pending work has run.
 
 use crate::base::device_id::DeviceId;
 use crate::base::diag::Result;
@@ -13,16 +14,16 @@ use crate::sched::order::points::HOST;
 use crate::sched::runtime::{Runtime, SMALL_BYTES, State};
 use std::sync::atomic::Ordering;
 
-/// Bound: room below which also results are looked at that are too small to be counted: more than all windows hold
-/// of those.
+/// Bound: free memory below which also small results are checked, which are otherwise not counted: more than all
+/// windows hold of them.
 const TIGHT_BYTES: usize = 16 * SMALL_BYTES;
 
-/// By allocator: bytes that make sure of memory for the results that wait, and the windows that they are in.
+/// By allocator: bytes that guarantee memory for the pending results, and the windows that they are in.
 #[derive(Default)]
-pub struct Wanted(Vec<(usize, usize)>);
+pub struct PendingDemand(Vec<(usize, usize)>);
 
-impl Wanted {
-    /// A window's wish comes, or goes.
+impl PendingDemand {
+    /// The demand of a window is added or removed.
     pub fn note(&mut self, home: usize, bytes: usize, comes: bool) {
         if self.0.len() <= home {
             self.0.resize(home + 1, (0, 0));
@@ -49,7 +50,8 @@ fn home_of(buffer: &Buffer) -> usize {
 }
 
 impl Runtime {
-    /// Admission: a result that may find no memory gets it at the call, so that out of memory can be caught there.
+    /// Admission: a result that may find no memory later gets it at the call, so that out of memory can be caught
+    /// there.
     pub fn admit(&self, buffer: &Buffer) -> Result<()> {
         let (home, on_gpu) = (home_of(buffer), buffer.device.is_cuda());
         let tiny = if on_gpu { self.tiny_device_bytes } else { self.tiny_bytes };
@@ -64,12 +66,12 @@ impl Runtime {
         let pending = window.pending_bytes;
         let counted = on_gpu && self.gpus().is_some_and(|gpus| gpus.counts_requests);
         if !counted {
-            // Small results of the host are told from large ones without asking the allocator.
+            // Small results of the host are recognized without the allocator.
             let small = pending < SMALL_BYTES.min(self.options.host_limit / 64);
             if small && !on_gpu && !is_tight {
                 return Ok(());
             }
-            if pending < WINDOW_BYTES && self.waits_surely(&mut state, slot, home, buffer) {
+            if pending < WINDOW_BYTES && self.may_be_deferred(&mut state, slot, home, buffer) {
                 return Ok(());
             }
         }
@@ -78,32 +80,32 @@ impl Runtime {
         self.give_memory(buffer)
     }
 
-    /// Whether the result may wait for its memory, or has it now without anybody being the poorer.
-    fn waits_surely(&self, state: &mut State, slot: u32, home: usize, buffer: &Buffer) -> bool {
+    /// Whether the result may get its memory later, or gets it now without using up other memory.
+    fn may_be_deferred(&self, state: &mut State, slot: u32, home: usize, buffer: &Buffer) -> bool {
         let bytes = sure_bytes(buffer.size_bytes);
-        let (wanted, windows) = state.wanted.of(home);
-        let known = state.windows[slot as usize].wanted.iter().position(|(other, _)| *other == home);
+        let (demand, windows) = state.demand.of(home);
+        let known = state.windows[slot as usize].demand.iter().position(|(other, _)| *other == home);
         let windows = windows + known.is_none() as usize;
         let owner = buffer.writer.load(Ordering::Relaxed);
         let taken = self.with_home(buffer, |memory| {
             let room = memory.cache().room();
             self.note_room(home, room);
-            if wanted.saturating_add(bytes).saturating_add(windows * ROOM_BESIDE) <= room {
+            if demand.saturating_add(bytes).saturating_add(windows * ROOM_BESIDE) <= room {
                 return Ok(());
             }
             Err(memory.take_cached(buffer.size_bytes, slot, owner))
         });
         match taken {
             Ok(()) => {
-                let own = &mut state.windows[slot as usize].wanted;
+                let own = &mut state.windows[slot as usize].demand;
                 match known {
                     Some(at) => {
                         own[at].1 += bytes;
-                        state.wanted.more(home, bytes);
+                        state.demand.more(home, bytes);
                     }
                     None => {
                         own.push((home, bytes));
-                        state.wanted.note(home, bytes, true);
+                        state.demand.note(home, bytes, true);
                     }
                 }
                 true
@@ -125,8 +127,8 @@ impl Runtime {
         }
     }
 
-    /// How much of its memory a device may reserve has changed.
-    pub fn look_at_room(&self, device: DeviceId) -> Result<()> {
+    /// The memory that a device may reserve has changed.
+    pub fn update_room(&self, device: DeviceId) -> Result<()> {
         let room = self.with_memory(device, |memory| memory.cache().room())?;
         if let DeviceId::Cuda(index) = device {
             self.note_room(2 + index as usize, room);
@@ -140,7 +142,7 @@ impl Runtime {
         buffer.address.store(taken.address, Ordering::Release);
     }
 
-    /// Gives memory now; out of memory is an error value.
+    /// Allocates memory now; out of memory is an error value.
     pub fn give_memory(&self, buffer: &Buffer) -> Result<()> {
         if buffer.has_memory() {
             return Ok(());

@@ -1,9 +1,9 @@
-//! Memory of a device, as the runtime asks for it: the one place where it is asked for.
+//! Memory of a device as the runtime uses it: all requests are made here.
 
 mod admission;
-pub mod ward;
+pub mod kernel_context;
 
-pub use admission::Wanted;
+pub use admission::PendingDemand;
 
 use crate::base::code;
 use crate::base::device_id::DeviceId;
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Segments of any device.
 pub type Raw = Box<dyn RawMemory + Send>;
 
-/// The caching allocator of one device, with the blocks that buffers hold.
+/// The caching allocator of one device, with the blocks of buffers.
 pub struct Memory {
     cache: Cache<Raw>,
     /// By the number that a buffer keeps.
@@ -26,7 +26,8 @@ pub struct Memory {
     room: Arc<Room>,
 }
 
-/// How much memory there is beside what tensors have, for who must not wait for the allocator: kernels and their scratch.
+/// How much memory there is besides tensors, for code that must not wait for the allocator: kernels and their scratch
+/// memory.
 #[derive(Debug)]
 pub struct Room {
     total: usize,
@@ -35,7 +36,7 @@ pub struct Room {
 }
 
 impl Room {
-    /// Whether so many bytes may be taken as scratch, which is counted until it is given back.
+    /// Whether so many bytes may be used as scratch memory; they are counted until they are given back.
     pub fn admit(&self, bytes: usize) -> bool {
         let tensors = self.tensors.load(Ordering::Relaxed);
         let fits = |scratch: usize| {
@@ -49,13 +50,13 @@ impl Room {
         self.scratch.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// Whether it is the session's limit that says how much there is, and not the machine.
+    /// Whether the session's limit, not the machine, determines the amount.
     pub fn is_limited_to(&self, limit: usize) -> bool {
         self.total >= limit
     }
 }
 
-/// An address and the number under which it is given back.
+/// An address and the number under which it is freed.
 #[derive(Clone, Copy, Debug)]
 pub struct Taken {
     pub address: usize,
@@ -72,12 +73,12 @@ impl Memory {
         self.room.clone()
     }
 
-    /// Memory for work of a stream, without a new segment; none where there is none.
+    /// Memory for work of a stream, without a new segment; none if there is none.
     pub fn take_cached(&mut self, bytes: usize, stream: u32, owner: u64) -> Option<Taken> {
         self.cache.alloc_cached(bytes, stream, owner).map(|block| self.keep(block))
     }
 
-    /// Bytes that can still be asked for without running out, as far as is known.
+    /// Bytes that can still be requested, as far as is known.
     pub fn free_bytes(&self) -> usize {
         self.cache.raw().total().saturating_sub(self.allocated())
     }
@@ -104,7 +105,7 @@ impl Memory {
         }
     }
 
-    /// Memory that is reserved and not counted as allocated; none when there is none without waiting.
+    /// Memory that is reserved and not counted as allocated; none if that needs a wait.
     pub fn take_reserved(&mut self, bytes: usize, stream: u32, owner: u64) -> Option<Taken> {
         self.cache.alloc_arena(bytes, stream, owner).ok().map(|block| self.keep(block))
     }
@@ -141,7 +142,7 @@ impl Memory {
         }
     }
 
-    /// Another stream than the block's own uses it up to this point.
+    /// A stream other than the block's own uses it up to this point.
     pub fn record_use(&mut self, number: u64, stream: u32, sequence: u64) {
         if let Some(Some(block)) = self.blocks.get(number as usize) {
             self.cache.record_use(block, stream, sequence);
@@ -157,10 +158,10 @@ impl Memory {
     }
 }
 
-/// Bound: places in the script that the report of out of memory names.
+/// Bound: positions in the script that the report of out of memory names.
 const HOLDERS: usize = 3;
 
-/// The report of a request that found no memory. The first label's place is left open for the caller.
+/// The report of a request that found no memory. The position of the first label is filled in by the caller.
 #[cold]
 pub fn diagnose(report: &OutOfMemory, device: DeviceId, session_limit: usize) -> Box<Diag> {
     let asked = bytes_text(report.requested);
@@ -190,7 +191,7 @@ pub fn diagnose(report: &OutOfMemory, device: DeviceId, session_limit: usize) ->
     ))
 }
 
-/// Scratch memory of an operation that is not there.
+/// There is no scratch memory for an operation.
 #[cold]
 pub fn no_scratch(name: &str, bytes: usize, is_limited: bool) -> Box<Diag> {
     let asked = bytes_text(bytes);
@@ -206,7 +207,7 @@ pub fn no_scratch(name: &str, bytes: usize, is_limited: bool) -> Box<Diag> {
     }
 }
 
-/// The place that a block's owner stands for.
+/// The position that created a block's content.
 pub fn unpack(owner: u64) -> Origin {
     Origin { user: Site((owner >> 32) as u32), inner: Site(owner as u32) }
 }

@@ -1,4 +1,4 @@
-//! A fault of work under way that may happen, as far as what has run tells.
+//! A possible fault of work in flight, as far as the outcomes of finished work tell.
 
 use crate::base::number_hash::Numbers;
 use crate::kernel::abi::Faults;
@@ -7,20 +7,20 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
-/// What may be wrong with a node's own work.
+/// How a node's own work may fail.
 #[derive(Default)]
 pub enum Own {
     #[default]
     Nothing,
-    /// Error slots of a queue that is in host memory.
+    /// Error slots of a queue in host memory.
     Slots(Arc<[Faults]>, SmallVec<[usize; 1]>),
-    /// Wrong unless it is set: work that a lost device drops.
+    /// Failed unless it is set: work that a lost device drops.
     Runs(Arc<AtomicBool>),
-    /// The address of an error slot that a device keeps. Only the host's look at its end tells.
+    /// The address of an error slot that a device keeps. Known when the host reads it at the end.
     Device(u64),
 }
 
-/// A fault that may happen, or whatever reaches some operands.
+/// A possible fault: of the node itself, or one that reaches its operands.
 pub struct Cause {
     state: AtomicU8,
     own: Own,
@@ -43,7 +43,7 @@ impl Cause {
         Arc::new(Cause { state: AtomicU8::new(BAD), own: Own::Nothing, parents: Mutex::default() })
     }
 
-    /// Where a device's own decision finds it; 0 for none.
+    /// The address by which a device's own decision finds it; 0 for none.
     pub fn device_slot(&self) -> u64 {
         if let Own::Device(address) = self.own { address } else { 0 }
     }
@@ -62,7 +62,7 @@ impl Cause {
         drop(parents);
     }
 
-    /// Whether it happened, as far as what has run tells.
+    /// Whether it happened, as far as finished work tells.
     pub fn is_bad(self: &Arc<Cause>) -> bool {
         let mut seen = Numbers::default();
         let mut open = vec![self.clone()];
@@ -82,7 +82,7 @@ impl Cause {
         self.state.load(Ordering::Acquire) == CLEAN
     }
 
-    /// All that are not known yet, itself included.
+    /// All causes that are not known yet, including itself.
     pub fn open_ones(of: &[Arc<Cause>]) -> Vec<Arc<Cause>> {
         let (mut seen, mut found) = (Numbers::default(), Vec::new());
         let mut open = of.to_vec();
@@ -97,7 +97,7 @@ impl Cause {
 }
 
 impl Drop for Cause {
-    /// Not: by recursion. A chain is as long as what is under way.
+    /// Not: recursion. A chain is as long as the work in flight.
     fn drop(&mut self) {
         let mut open = std::mem::take(self.parents.get_mut());
         while let Some(cause) = open.pop() {

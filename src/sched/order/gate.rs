@@ -1,6 +1,6 @@
-//! What holds a step of an optimizer, or an update of running statistics: a fault before it that nobody was told, or
-//! a poisoned operand. Decided where and when the step runs, from what is ordered before it by the script alone, so
-//! that it does not depend on which device was faster. The step over several devices is held or done as one.
+//! Gates hold a step of an optimizer, or an update of running statistics: if a fault before it was not reported, or
+//! an operand is poisoned. Decided where and when the step runs, only from what the script orders before it, so that
+//! it does not depend on which device was faster. A step over several devices is held or done as a whole.
 
 use super::cause::Cause;
 use super::points::{Points, merge, raise};
@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-/// By stream: all of its work up to a place in the order of queueing.
+/// By stream: all of its work up to a queue number.
 #[derive(Clone, Default, Debug)]
 pub struct Past(Points);
 
@@ -26,31 +26,31 @@ impl Past {
         merge(&mut self.0, &other.0);
     }
 
-    /// Up to which place the work of a stream belongs to it; 0 for none of it.
+    /// The queue number up to which the work of a stream belongs to it; 0 for none.
     pub fn of(&self, stream: u32) -> u64 {
         let found = self.0.binary_search_by_key(&stream, |point| point.stream);
         found.map_or(0, |at| self.0[at].sequence)
     }
 }
 
-/// Bound: waits of a stream that are remembered for a wait of the host for work before them, and their points: a
-/// thousand streams may wait for a thousand. Beyond it such a wait is taken to be one for somewhat later work.
+/// Bound: waits of a stream that are remembered for a later wait of the host, and their points: a thousand streams
+/// may wait for a thousand. Beyond it, a wait counts as one for somewhat later work.
 const REMEMBERED_WAITS: usize = 64;
 const REMEMBERED_POINTS: usize = 1 << 10;
 
-/// What all future work of a stream comes after, and what it came after at earlier places.
+/// What the future work of a stream comes after, and what it came after at earlier queue numbers.
 #[derive(Default)]
-pub struct Before {
+pub struct PastLog {
     now: Past,
     earlier: VecDeque<(u64, Past)>,
 }
 
-impl Before {
+impl PastLog {
     pub fn now(&self) -> &Past {
         &self.now
     }
 
-    /// Work from this place on comes after these too.
+    /// Work from this queue number on comes after these as well.
     pub fn join(&mut self, number: u64, other: &Past) {
         if other.0.iter().all(|point| self.now.of(point.stream) >= point.sequence) {
             return;
@@ -63,13 +63,13 @@ impl Before {
         self.now.join(other);
     }
 
-    /// What the work at a place came after.
+    /// What the work with a queue number came after.
     pub fn at(&self, number: u64) -> &Past {
         self.earlier.iter().find(|(until, _)| number < *until).map_or(&self.now, |(_, past)| past)
     }
 }
 
-/// Which work wrote a buffer last.
+/// Records which work wrote a buffer last.
 pub fn note_writer(buffer: &Buffer, slot: u32, number: u64) {
     buffer.wrote.store((slot as u64) << NUMBER_BITS | number & NUMBER, Ordering::Relaxed);
 }
@@ -82,13 +82,13 @@ pub fn writer(buffer: &Buffer) -> (u32, u64) {
     ((packed >> NUMBER_BITS) as u32, packed & NUMBER)
 }
 
-/// A fault, known to whoever ran into it before the script's thread looks.
+/// A fault, known to the thread that found it before the script's thread reads it.
 struct Noted {
     slot: u32,
     device: DeviceId,
     number: u64,
-    /// The last place in the order of queueing when it was told.
-    told_at: u64,
+    /// The last queue number when it was reported.
+    reported_at: u64,
 }
 
 /// All faults that may hold something.
@@ -102,31 +102,31 @@ impl FaultLog {
     pub fn note(&self, slot: u32, device: DeviceId, number: u64) {
         let mut noted = self.noted.lock();
         if noted.iter().all(|known| known.number != number) {
-            noted.push(Noted { slot, device, number, told_at: u64::MAX });
+            noted.push(Noted { slot, device, number, reported_at: u64::MAX });
             self.any.store(true, Ordering::Release);
         }
     }
 
-    /// A fault was told, after what was queued up to this place.
-    pub fn tell(&self, number: u64, now: u64) {
+    /// A fault was reported, after the work up to this queue number was queued.
+    pub fn mark_reported(&self, number: u64, now: u64) {
         let mut noted = self.noted.lock();
         noted
             .iter_mut()
             .filter(|known| known.number == number)
-            .for_each(|known| known.told_at = known.told_at.min(now));
+            .for_each(|known| known.reported_at = known.reported_at.min(now));
     }
 
-    /// Nothing is under way: what was told holds nothing any more.
-    pub fn forget_told(&self) {
+    /// Nothing is in flight: reported faults hold nothing any more.
+    pub fn forget_reported(&self) {
         let mut noted = self.noted.lock();
-        noted.retain(|known| known.told_at == u64::MAX);
+        noted.retain(|known| known.reported_at == u64::MAX);
         self.any.store(!noted.is_empty(), Ordering::Release);
     }
 
-    /// The earliest untold fault of a stream.
-    pub fn first_untold(&self, slot: u32) -> Option<u64> {
+    /// The earliest unreported fault of a stream.
+    pub fn first_unreported(&self, slot: u32) -> Option<u64> {
         let noted = self.noted.lock();
-        noted.iter().filter(|known| known.slot == slot && known.told_at == u64::MAX).map(|known| known.number).min()
+        noted.iter().filter(|known| known.slot == slot && known.reported_at == u64::MAX).map(|known| known.number).min()
     }
 
     fn holds(&self, gate: &Gate) -> bool {
@@ -134,24 +134,24 @@ impl FaultLog {
             return false;
         }
         let before = |fault: &Noted| fault.number < gate.number && fault.number <= gate.past.of(fault.slot);
-        let untold = |fault: &Noted| gate.number <= fault.told_at;
+        let unreported = |fault: &Noted| gate.number <= fault.reported_at;
         let noted = self.noted.lock();
-        noted.iter().any(|fault| gate.devices.contains(&fault.device) && before(fault) && untold(fault))
+        noted.iter().any(|fault| gate.devices.contains(&fault.device) && before(fault) && unreported(fault))
     }
 }
 
-/// What decides over one step.
+/// Decides whether one step is held.
 pub struct Gate {
-    /// Its place in the order of queueing.
+    /// Its queue number.
     number: u64,
-    /// Those that hold what it writes.
+    /// The devices of what it writes.
     devices: SmallVec<[DeviceId; 2]>,
     past: Past,
     /// Faults that would reach its operands.
     causes: Vec<Arc<Cause>>,
     log: Arc<FaultLog>,
     decided: OnceLock<bool>,
-    /// A part of it was handed to a device that decides by itself.
+    /// A part of it was submitted to a device that decides itself.
     launched: AtomicBool,
 }
 
@@ -162,34 +162,34 @@ impl std::fmt::Debug for Gate {
 }
 
 impl Gate {
-    /// Of a step at a place in the order of queueing, which changes what lies on these devices.
+    /// For the step with a queue number that changes tensors on these devices.
     pub fn new(number: u64, devices: &[DeviceId], past: Past, causes: Vec<Arc<Cause>>, log: Arc<FaultLog>) -> Gate {
         let (decided, launched) = (OnceLock::new(), AtomicBool::new(false));
         Gate { number, devices: devices.into(), past, causes, log, decided, launched }
     }
 
-    /// Whether the step changes nothing. To be asked where everything before it has run.
+    /// Whether the step is held. To be called where everything before it has run.
     pub fn is_held(&self) -> bool {
         *self.decided.get_or_init(|| self.is_known_held())
     }
 
-    /// Nobody wants the step any more; says whether it is left out. Not once a part of it is under way: the model would
-    /// be half new.
-    pub fn leave_out(&self) -> bool {
+    /// The step is not wanted any more; returns whether it is skipped. Not once a part of it has started: the model
+    /// would be half updated.
+    pub fn skip(&self) -> bool {
         !self.launched.load(Ordering::Relaxed) && *self.decided.get_or_init(|| true)
     }
 
-    /// A device that decides by itself has it.
+    /// A device that decides itself has it.
     pub fn launch(&self) {
         self.launched.store(true, Ordering::Relaxed);
     }
 
-    /// Whether that is known already.
+    /// Whether it is already known to be held.
     pub fn is_known_held(&self) -> bool {
         self.decided.get() == Some(&true) || self.log.holds(self) || self.causes.iter().any(|cause| cause.is_bad())
     }
 
-    /// Streams whose faults hold it, up to which place: for a device that decides by itself.
+    /// Streams whose faults hold it, up to which queue number: for a device that decides itself.
     pub fn streams(&self) -> impl Iterator<Item = (u32, u64)> {
         let last = self.number - 1;
         self.past.0.iter().map(move |point| (point.stream, point.sequence.min(last)))

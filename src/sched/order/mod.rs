@@ -1,4 +1,4 @@
-//! Who comes after whom, by places in the order of queueing, and what that decides.
+//! The order of work, by queue numbers (the order in which a session's work was queued), and what depends on it.
 
 pub mod cause;
 pub mod gate;

@@ -3,10 +3,10 @@
 use crate::device::queues::Point;
 use smallvec::SmallVec;
 
-/// Slot of the host's own window; streams of devices have the others.
+/// Slot of the host's own window; device streams have the others.
 pub const HOST: u32 = 0;
 
-/// Points of streams, one a stream, by stream.
+/// At most one point for each stream, sorted by stream.
 pub type Points = SmallVec<[Point; 4]>;
 
 /// Raises a list by a point.
@@ -17,7 +17,7 @@ pub(in crate::sched) fn raise(list: &mut Points, point: Point) {
     }
 }
 
-/// Raises a list by all points of another: one walk, since a thousand streams may wait for a thousand.
+/// Raises a list by all points of another, in one pass, since a thousand streams may wait for a thousand.
 pub(in crate::sched) fn merge(list: &mut Points, other: &[Point]) {
     if other.len() < 4 {
         other.iter().for_each(|&point| raise(list, point));
@@ -43,7 +43,7 @@ pub(in crate::sched) fn merge(list: &mut Points, other: &[Point]) {
 mod tests {
     use super::*;
 
-    /// Lists of points against a map.
+    /// Compares lists of points with a map.
     #[test]
     fn merging_points_takes_the_later_of_each_stream() {
         let mut state = 7u64;
@@ -53,19 +53,19 @@ mod tests {
         };
         for _ in 0..300 {
             let mut lists = [Points::new(), Points::new()];
-            let mut wanted = std::collections::BTreeMap::new();
+            let mut expected = std::collections::BTreeMap::new();
             for list in &mut lists {
                 for _ in 0..draw(9) {
                     let point = Point { stream: draw(8) as u32, sequence: draw(100) };
                     raise(list, point);
-                    let known = wanted.entry(point.stream).or_insert(0);
+                    let known = expected.entry(point.stream).or_insert(0);
                     *known = point.sequence.max(*known);
                 }
             }
             let [mut list, other] = lists;
             merge(&mut list, &other);
             let got: Vec<(u32, u64)> = list.iter().map(|point| (point.stream, point.sequence)).collect();
-            assert_eq!(got, wanted.into_iter().collect::<Vec<_>>());
+            assert_eq!(got, expected.into_iter().collect::<Vec<_>>());
         }
     }
 }

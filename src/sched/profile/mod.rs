@@ -1,4 +1,4 @@
-//! What ran when, and what windows became: for who asks. Changes nothing of what runs.
+//! Records when operations ran, and what windows became. Has no influence on execution.
 
 pub mod timeline;
 pub mod trace;

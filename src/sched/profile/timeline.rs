@@ -1,6 +1,6 @@
-//! What ran when, for `--profile`: launches and waits of the script, works of streams, memory.
+//! When operations ran, for `--profile`: launches and waits of the script, work of streams, memory.
 //!
-//! Off, it costs one test at each operation. Knows no format of files and no names of sources.
+//! Costs one test for each operation when it is off. Independent of file formats and names of sources.
 
 use crate::base::device_id::DeviceId;
 use crate::base::span::{Origin, Site};
@@ -13,23 +13,23 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Where a slice stands.
+/// The row of a slice in the trace.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Row {
     /// The script's own thread.
     Script,
-    /// A stream; the CPU's one works while the script's thread waits.
+    /// A stream; the CPU's stream works while the script's thread waits.
     Stream(StreamName),
 }
 
-/// What a slice shows.
+/// The kind of a slice.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum What {
-    /// The script asks for an operation.
+pub enum SliceKind {
+    /// The script requests an operation.
     Launch,
-    /// A stream carries operations out, in one pass over memory when they are several.
+    /// A stream runs operations, in one pass over memory if there are several.
     Work,
-    /// The script's thread waits until something was carried out.
+    /// The script's thread waits until something has run.
     Wait,
 }
 
@@ -38,15 +38,15 @@ pub enum What {
 pub struct Part {
     pub name: &'static str,
     pub origin: Origin,
-    /// The same at the launch and where it is carried out; 0 for waits.
+    /// The same number at the launch and at the run; 0 for waits.
     pub number: u64,
 }
 
-/// A piece of time of one row.
+/// A period of one row.
 #[derive(Clone, Debug)]
 pub struct Slice {
     pub row: Row,
-    pub what: What,
+    pub what: SliceKind,
     pub parts: SmallVec<[Part; 1]>,
     pub begin_ns: u64,
     pub end_ns: u64,
@@ -60,7 +60,7 @@ pub struct Sample {
     pub bytes: u64,
 }
 
-/// Everything that was seen. Times in ns since the session began.
+/// Everything that was recorded. Times in ns since the session began.
 #[derive(Clone, Default, Debug)]
 pub struct Recording {
     pub slices: Vec<Slice>,
@@ -75,7 +75,7 @@ const MAX_SLICES: usize = 1_000_000;
 /// The recorder of one session.
 pub struct Timeline {
     pub(in crate::sched) clock: Clock,
-    /// Packed place of the native call at work.
+    /// Packed position of the current native call.
     here: AtomicU64,
     waiting: AtomicBool,
     recording: Mutex<Recording>,
@@ -85,7 +85,8 @@ pub struct Timeline {
 pub struct Timing {
     /// By step.
     pub parts: Vec<SmallVec<[Part; 1]>>,
-    /// Begin and end of each, in ns of a trace's clock, once all of it has ended. Fewer, where the device tells no more.
+    /// Begin and end of each, in ns of a trace's clock, once all of it has ended. Fewer if the device does not report
+    /// more.
     pub spans: Box<dyn FnOnce(Clock) -> Vec<(u64, u64)> + Send>,
 }
 
@@ -98,7 +99,13 @@ impl Drop for Waiting<'_> {
         trace.waiting.store(false, Ordering::Relaxed);
         let part = Part { name, origin: trace.here(), number: 0 };
         let end_ns = trace.clock.now_ns();
-        trace.push(Slice { row: Row::Script, what: What::Wait, parts: SmallVec::from_elem(part, 1), begin_ns, end_ns });
+        trace.push(Slice {
+            row: Row::Script,
+            what: SliceKind::Wait,
+            parts: SmallVec::from_elem(part, 1),
+            begin_ns,
+            end_ns,
+        });
     }
 }
 
@@ -108,7 +115,7 @@ impl Timeline {
         Timeline { clock: Clock::start(), here, waiting, recording }
     }
 
-    /// The place of the native call at work.
+    /// The position of the current native call.
     pub(in crate::sched) fn here(&self) -> Origin {
         let packed = self.here.load(Ordering::Relaxed);
         Origin { user: Site((packed >> 32) as u32), inner: Site(packed as u32) }
@@ -144,35 +151,35 @@ pub(in crate::sched) fn part(node: &Node) -> Part {
 }
 
 impl Runtime {
-    /// The native call that is at work now: waits are put down to it.
+    /// The current native call: waits are attributed to it.
     pub fn note_call(&self, origin: Origin) {
         if let Some(trace) = &self.timeline {
             trace.here.store((origin.user.0 as u64) << 32 | origin.inner.0 as u64, Ordering::Relaxed);
         }
     }
 
-    /// What was recorded so far; none without `profile`.
+    /// The recording so far; none without `profile`.
     pub fn recording(&self) -> Option<Recording> {
         let trace = self.timeline.as_ref()?;
         Some(trace.recording.lock().clone())
     }
 
-    /// The script's thread waits until the result is dropped. A wait within a wait is part of it.
+    /// The script's thread waits until the result is dropped. A nested wait is part of the outer one.
     pub(in crate::sched) fn waiting(&self, name: &'static str) -> Waiting<'_> {
         let outermost = self.timeline.as_deref().filter(|trace| !trace.waiting.swap(true, Ordering::Relaxed));
         Waiting(outermost.map(|trace| (trace, name, trace.clock.now_ns())))
     }
 
-    /// The time now, when somebody wants to know.
+    /// The time now, if times are recorded.
     pub(in crate::sched) fn time_now(&self) -> Option<u64> {
         self.timeline.as_ref().map(|trace| trace.clock.now_ns())
     }
 
-    /// The script has asked for an operation, since `begin_ns`.
+    /// The script has requested an operation, since `begin_ns`.
     pub(in crate::sched) fn note_launch(&self, begin_ns: Option<u64>, part: Part) {
         if let (Some(trace), Some(begin_ns)) = (&self.timeline, begin_ns) {
             let (parts, end_ns) = (SmallVec::from_elem(part, 1), trace.clock.now_ns());
-            trace.push(Slice { row: Row::Script, what: What::Launch, parts, begin_ns, end_ns });
+            trace.push(Slice { row: Row::Script, what: SliceKind::Launch, parts, begin_ns, end_ns });
         }
     }
 
@@ -181,7 +188,7 @@ impl Runtime {
         if let (Some(trace), Some(begin_ns)) = (&self.timeline, begin_ns) {
             let row = Row::Stream(name);
             let parts = step.iter().map(|&at| part(&nodes[at])).collect();
-            trace.push(Slice { row, what: What::Work, parts, begin_ns, end_ns: trace.clock.now_ns() });
+            trace.push(Slice { row, what: SliceKind::Work, parts, begin_ns, end_ns: trace.clock.now_ns() });
         }
     }
 
@@ -189,9 +196,9 @@ impl Runtime {
     pub(in crate::sched) fn note_submission(&self, name: StreamName, timing: Timing) {
         let Some(trace) = &self.timeline else { return };
         let spans = (timing.spans)(trace.clock);
-        // What was left out took no time.
+        // Skipped steps took no time.
         for (parts, (begin_ns, end_ns)) in timing.parts.into_iter().zip(spans).filter(|(_, span)| span.1 > span.0) {
-            trace.push(Slice { row: Row::Stream(name), what: What::Work, parts, begin_ns, end_ns });
+            trace.push(Slice { row: Row::Stream(name), what: SliceKind::Work, parts, begin_ns, end_ns });
         }
     }
 

@@ -1,5 +1,5 @@
-//! What windows became, written down while somebody asks for it: the passes of each plan, with the operations in
-//! them and what they moved. Changes nothing of what runs.
+//! What windows became, recorded on request: the passes of each plan, with their operations and the bytes that they
+//! moved. Has no influence on execution.
 
 use crate::base::device_id::DeviceId;
 use crate::base::span::Origin;
@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Bound: passes kept; a loop that makes more repeats itself.
 const MAX_PASSES: usize = 100_000;
 
-/// One step of a plan that ran or was handed to a device.
+/// One step of a plan that ran or was submitted to a device.
 #[derive(Clone, Debug)]
 pub struct Pass {
     /// Counts windows from the start of the trace.
@@ -22,17 +22,17 @@ pub struct Pass {
     pub device: DeviceId,
     /// The operations in it, in order, with their places.
     pub operations: Vec<(&'static str, Origin)>,
-    /// What it goes over.
+    /// What it iterates over.
     pub shape: Vec<usize>,
     pub read_bytes: usize,
     pub written_bytes: usize,
     /// Results that got memory; the others were never stored.
     pub stored: usize,
-    /// How long it ran, where that is known: on the host.
+    /// How long it ran, if that is known: on the host.
     pub time: Option<Duration>,
 }
 
-/// The book of a runtime.
+/// The trace of a runtime.
 pub struct Trace {
     on: AtomicBool,
     clock: Clock,
@@ -52,13 +52,13 @@ struct Book {
 }
 
 impl Trace {
-    /// Begins a new book.
+    /// Begins a new recording.
     pub fn start(&self) {
         *self.book.lock() = Book::default();
         self.on.store(true, Ordering::Relaxed);
     }
 
-    /// Closes the book and gives what is in it.
+    /// Ends the recording and returns it.
     pub fn stop(&self) -> Vec<Pass> {
         self.on.store(false, Ordering::Relaxed);
         std::mem::take(&mut *self.book.lock()).passes
@@ -71,12 +71,12 @@ impl Trace {
         }
     }
 
-    /// The time at which a pass begins, in ns, when it is asked for.
+    /// The time at which a pass begins, in ns, if it is recorded.
     pub fn begin(&self) -> Option<u64> {
         self.on.load(Ordering::Relaxed).then(|| self.clock.now_ns())
     }
 
-    /// A pass is over, since it began at this time, or handed to its device.
+    /// A pass has ended that began at this time, or was submitted to its device.
     pub fn pass(&self, device: DeviceId, nodes: &[Node], step: &Step, begun: Option<u64>) {
         if !self.on.load(Ordering::Relaxed) {
             return;

@@ -1,4 +1,4 @@
-//! Single works on streams, which are no window.
+//! Single tasks on streams, outside of windows.
 
 use crate::sched::backend::task::{Enqueued, Stamp, Task, Wish};
 use crate::sched::profile::timeline::Part;
@@ -13,7 +13,7 @@ impl Runtime {
         enqueued
     }
 
-    /// As `enqueue_watched`, for what no trace shows; keeps the time of its end when asked to.
+    /// As `enqueue_watched`, for tasks that no trace shows; keeps the time of its end if requested.
     pub(in crate::sched) fn enqueue_timed(
         &self,
         state: &mut State,

@@ -1,4 +1,4 @@
-//! What scripts may ask about devices and their memory as a whole.
+//! Properties of devices and their memory that scripts may query.
 
 use super::stream::StreamHandle;
 use crate::base::code;
@@ -17,7 +17,7 @@ use crate::sched::runtime::Runtime;
 #[derive(Clone, Debug)]
 pub struct DeviceFacts {
     pub name: String,
-    /// Major and minor number of what its processors can do.
+    /// Compute capability, major and minor.
     pub capability: (i64, i64),
     pub total_bytes: usize,
     pub multiprocessors: u32,
@@ -39,7 +39,7 @@ pub struct MemoryFacts {
     pub reserved: usize,
     pub peak: usize,
     pub total: usize,
-    /// What is held, by the place that made it: bytes and blocks, the most first.
+    /// Allocated memory by the position that allocated it: bytes and blocks, largest first.
     pub held: Vec<(Origin, usize, usize)>,
 }
 
@@ -53,7 +53,7 @@ fn facts(memory: &mut Memory, device: DeviceId) -> MemoryFacts {
 }
 
 impl Runtime {
-    /// Memory of the host and of every GPU that was opened, as it is now: nothing is run for it.
+    /// Memory of the host and of every open GPU, as it is now: runs nothing.
     pub fn memory_by_device(&self) -> Vec<MemoryFacts> {
         let mut all = vec![facts(&mut self.host.lock(), DeviceId::Cpu)];
         for (index, gpu) in self.gpus_if_opened().into_iter().flat_map(|gpus| gpus.list.iter().enumerate()) {
@@ -73,7 +73,7 @@ impl Runtime {
         streams.map(|(slot, stream)| (stream.name, state.windows[slot].len() + in_flight(slot))).collect()
     }
 
-    /// What is known of a GPU.
+    /// The properties of a GPU.
     pub fn device_facts(&self, device: DeviceId) -> Result<DeviceFacts> {
         let index = self.gpu_index(device)?;
         let gpus = self.gpus().expect("the device exists");
@@ -89,12 +89,12 @@ impl Runtime {
         })
     }
 
-    /// Whether a GPU was asked for so far: before that CUDA is not touched.
+    /// Whether a GPU was used so far: before that CUDA is not initialized.
     pub fn cuda_is_open(&self) -> bool {
         self.gpus_if_opened().is_some()
     }
 
-    /// Runs `work` on the allocator of pinned host memory.
+    /// Calls `work` with the allocator of pinned host memory.
     pub fn with_pinned<R>(&self, work: impl FnOnce(&mut Memory) -> R) -> Result<R> {
         self.current_cuda()?;
         self.flush();
@@ -111,7 +111,7 @@ impl Runtime {
         Ok(a != b)
     }
 
-    /// Bytes that are free on a GPU, and in all.
+    /// Free and total bytes of a GPU.
     pub fn memory_info(&self, device: DeviceId) -> Result<(usize, usize)> {
         self.with_memory(device, |memory| {
             let total = memory.cache().raw().total();
@@ -120,7 +120,7 @@ impl Runtime {
         })
     }
 
-    /// Gives cached memory of every device back, also what waits for streams, which are waited for.
+    /// Frees cached memory of every device, including blocks that wait for streams; waits for these.
     pub fn empty_caches(&self) -> Result<()> {
         for index in 0..self.gpu_count() as u16 {
             let device = DeviceId::Cuda(index);
@@ -131,8 +131,8 @@ impl Runtime {
         Ok(())
     }
 
-    /// A stream uses a tensor's memory: it is reused only after what is queued there now. The allocator sees to
-    /// that by itself; this only delays reuse.
+    /// A stream uses a tensor's memory: it is reused only after the work that is queued there now. The allocator does
+    /// this by itself; the call only delays reuse.
     pub fn record_stream(&self, view: &View, stream: &StreamHandle) -> Result<()> {
         if !view.buffer.device.is_cuda() {
             return Err(Diag::error(code::STREAM, "the tensor is on the CPU, which has no streams"));
@@ -144,7 +144,7 @@ impl Runtime {
         let sequence = state.streams[stream.slot as usize].submitted;
         if !state.streams[stream.slot as usize].is_done(sequence) {
             self.note_use(&view.buffer, stream.slot, sequence);
-            // What is queued there may be no work that anybody looks at.
+            // The queued work may not appear in the ledger.
             let point = Point { stream: stream.slot, sequence };
             state.ledger.push(Entry::new(point, Vec::new()), stream.name.device);
         }

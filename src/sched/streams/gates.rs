@@ -1,4 +1,4 @@
-//! Gates of steps that are recorded, and what the host has waited for.
+//! Creates gates of steps that are recorded, and tracks what the host has waited for.
 
 use crate::base::device_id::DeviceId;
 use crate::base::diag::Result;
@@ -11,8 +11,8 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 
 impl Runtime {
-    /// The gate of a step that is recorded next: it changes what lies on these devices, and reads these views.
-    /// Waits only where the host is one of several devices.
+    /// The gate of the step that is recorded next: it changes tensors on these devices, and reads these views. Waits
+    /// only if the host is one of several devices.
     pub fn gate(&self, devices: &[DeviceId], reads: &dyn Fn() -> Vec<Arc<View>>) -> Result<Arc<Gate>> {
         let mut state = self.state.lock();
         let state = &mut *state;
@@ -21,19 +21,19 @@ impl Runtime {
         slots.dedup();
         let together = slots.len() > 1;
         if together || state.ledger.suspects.is_on() {
-            // Faults of what is not handed over yet are nobody's suspects.
+            // Faults of work that was not submitted yet are not among the suspects.
             self.flush_all(state);
         }
         if together {
-            self.meet(state, &slots)?;
+            self.synchronize_slots(state, &slots)?;
         }
         if state.ledger.entries.is_empty() && state.windows.iter().all(|window| window.is_empty()) {
-            state.ledger.log.forget_told();
+            state.ledger.log.forget_reported();
         }
-        let number = self.place_in_order();
+        let number = self.current_queue_number();
         let mut past = state.host_past.clone();
         for &slot in &slots {
-            past.join(state.streams[slot as usize].before.now());
+            past.join(state.streams[slot as usize].past_log.now());
             past.raise(slot, number - 1);
         }
         let gate =
@@ -44,8 +44,9 @@ impl Runtime {
         Ok(gate)
     }
 
-    /// Every stream of a step over several devices goes on when all have come here. No order that a script asked for.
-    fn meet(&self, state: &mut State, slots: &[u32]) -> Result<()> {
+    /// Each stream of a step over several devices continues when all have reached this point. Not an order that the
+    /// script requested.
+    fn synchronize_slots(&self, state: &mut State, slots: &[u32]) -> Result<()> {
         let tip = |state: &State, slot: u32| Point { stream: slot, sequence: state.streams[slot as usize].submitted };
         let tips: SmallVec<[Point; 4]> =
             slots.iter().filter(|&&slot| slot != HOST).map(|&slot| tip(state, slot)).collect();
@@ -67,17 +68,17 @@ impl Runtime {
         Ok(())
     }
 
-    /// The host has waited for the work at a place of a stream, as the script asked it to.
+    /// The host has waited for the work of a stream with this queue number, as the script requested.
     pub(in crate::sched) fn host_came_after(&self, state: &mut State, slot: u32, number: u64) {
         if slot == HOST || number == 0 {
             return;
         }
         let State { streams, host_past, .. } = state;
-        host_past.join(streams[slot as usize].before.at(number));
+        host_past.join(streams[slot as usize].past_log.at(number));
         host_past.raise(slot, number);
     }
 
-    /// The host has waited for whatever last wrote the buffer.
+    /// The host has waited for the last write of the buffer.
     pub(in crate::sched) fn host_came_after_writer(&self, state: &mut State, buffer: &Buffer) {
         let (slot, number) = writer(buffer);
         self.host_came_after(state, slot, number);

@@ -1,4 +1,4 @@
-//! The streams and devices of a session: where work goes, and what is queued there beside windows.
+//! The streams and devices of a session: where work is queued, and single tasks.
 
 pub mod enqueue;
 pub mod facts;

@@ -1,4 +1,4 @@
-//! Where work goes: the default device, the current CUDA device, the current stream of each.
+//! Where work is queued: the default device, the current CUDA device, the current stream of each.
 
 use super::stream::StreamHandle;
 use crate::base::device_id::DeviceId;
@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// What is current. The lists are by GPU, and empty until the GPUs are opened.
+/// The current devices and streams. The lists are by GPU, and empty until the GPUs are opened.
 #[derive(Clone)]
 pub struct Placement {
     pub default_device: DeviceId,
@@ -21,7 +21,7 @@ pub struct Placement {
 }
 
 /// What was current before a device or stream was entered.
-pub struct Before {
+pub struct Previous {
     default_device: DeviceId,
     current_cuda: u16,
     /// By GPU, when a stream was entered; empty otherwise.
@@ -41,7 +41,7 @@ impl Default for Placement {
 }
 
 impl Runtime {
-    /// The GPUs, opened now if nobody has asked before.
+    /// The GPUs; opens them at the first call.
     pub fn gpus(&self) -> Option<&Gpus> {
         let open = || {
             let gpus = Gpus::open(&self.options)?;
@@ -54,7 +54,7 @@ impl Runtime {
     /// Opens the GPUs with their default streams.
     fn ready(&self) -> Option<&Gpus> {
         let gpus = self.gpus()?;
-        // Asked at each block that changes the stream: without the lock.
+        // Checked at each block that changes the stream: without the lock.
         if self.placed.load(Ordering::Acquire) {
             return Some(gpus);
         }
@@ -100,7 +100,7 @@ impl Runtime {
         }
     }
 
-    /// What `"cuda"` means now.
+    /// The device that `"cuda"` means now.
     pub fn current_cuda(&self) -> Result<DeviceId> {
         if self.gpu_count() == 0 {
             return Err(no_cuda(None, 0));
@@ -108,7 +108,7 @@ impl Runtime {
         Ok(DeviceId::Cuda(self.placement.lock().current_cuda))
     }
 
-    /// The stream that work on `"cuda"` goes to now.
+    /// The stream of work on `"cuda"` now.
     pub fn stream_now(&self) -> Result<Arc<StreamHandle>> {
         if self.gpu_count() == 0 {
             return Err(no_cuda(None, 0));
@@ -117,7 +117,7 @@ impl Runtime {
         Ok(now.current[now.current_cuda as usize].clone())
     }
 
-    /// Sets what `"cuda"` means. Precondition: the device exists.
+    /// Sets the device that `"cuda"` means. Precondition: the device exists.
     pub fn set_current_cuda(&self, index: u16) {
         self.placement.lock().current_cuda = index;
     }
@@ -126,7 +126,7 @@ impl Runtime {
         self.placement.lock().default_device
     }
 
-    /// Where tensors are made from now on; a CUDA device becomes the current one too. Precondition: it exists.
+    /// Where tensors are created from now on; a CUDA device becomes the current one too. Precondition: it exists.
     pub fn set_default_device(&self, device: DeviceId) {
         let mut now = self.placement.lock();
         now.default_device = device;
@@ -136,10 +136,10 @@ impl Runtime {
     }
 
     /// `with_device`: makes a device the default one, and the current CUDA device when it is one.
-    pub fn enter_device(&self, device: DeviceId) -> Before {
+    pub fn enter_device(&self, device: DeviceId) -> Previous {
         let mut now = self.placement.lock();
         let before =
-            Before { default_device: now.default_device, current_cuda: now.current_cuda, streams: SmallVec::new() };
+            Previous { default_device: now.default_device, current_cuda: now.current_cuda, streams: SmallVec::new() };
         now.default_device = device;
         if let DeviceId::Cuda(index) = device {
             now.current_cuda = index;
@@ -148,21 +148,21 @@ impl Runtime {
     }
 
     /// `with_stream`: makes a stream current on its device, and that the current CUDA device.
-    pub fn enter_stream(&self, stream: Arc<StreamHandle>) -> Result<Before> {
+    pub fn enter_stream(&self, stream: Arc<StreamHandle>) -> Result<Previous> {
         self.check_own(&stream)?;
         let at = self.gpu_index(stream.name.device)?;
         let mut now = self.placement.lock();
         let (default_device, current_cuda) = (now.default_device, now.current_cuda);
         let mut streams = SmallVec::new();
         now.current.iter().for_each(|stream| streams.push(stream.clone()));
-        // What was there is among those that come back.
+        // The streams of before are among those that are restored.
         now.current[at] = stream;
         now.current_cuda = at as u16;
-        Ok(Before { default_device, current_cuda, streams })
+        Ok(Previous { default_device, current_cuda, streams })
     }
 
-    /// Makes current again what was when a device or stream was entered.
-    pub fn restore(&self, before: Before) {
+    /// Restores what was current when a device or stream was entered.
+    pub fn restore(&self, before: Previous) {
         let mut now = self.placement.lock();
         now.default_device = before.default_device;
         now.current_cuda = before.current_cuda;
@@ -170,7 +170,7 @@ impl Runtime {
         for (current, before) in now.current.iter_mut().zip(&mut left) {
             std::mem::swap(current, before);
         }
-        // Not under the lock: the last handle of a stream retires it.
+        // Not under the lock: dropping the last handle of a stream retires it.
         drop(now);
         drop(left);
     }
@@ -180,7 +180,7 @@ impl Runtime {
         self.state.lock().streams[slot as usize].name.device
     }
 
-    /// Slot of the window that work on a device goes to. Precondition: the device exists.
+    /// Slot of the window that work on a device is recorded in. Precondition: the device exists.
     pub fn slot_of(&self, device: DeviceId) -> u32 {
         match device {
             DeviceId::Cpu => crate::sched::order::points::HOST,

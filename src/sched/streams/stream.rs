@@ -1,4 +1,4 @@
-//! Streams and events of a session: who comes after whom.
+//! Streams and events of a session, and the order between them.
 
 use crate::base::code;
 use crate::base::device_id::DeviceId;
@@ -8,7 +8,7 @@ use crate::device::queues::Point;
 use crate::device::race::{EventClock, Lane, StreamName};
 use crate::sched::backend::task::{Enqueued, Stamp, Task};
 use crate::sched::fault::ledger::Entry;
-use crate::sched::order::gate::{Before, Past};
+use crate::sched::order::gate::{Past, PastLog};
 use crate::sched::order::points::{HOST, Points, merge, raise};
 use crate::sched::profile::timeline::Part;
 use crate::sched::runtime::{Runtime, State};
@@ -17,32 +17,33 @@ use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
-/// What the runtime knows about a stream. Its slot is its index, and its number in the device's queues.
+/// The state of a stream. Its slot is its index, and its number in the device's queues.
 pub struct Stream {
     pub name: StreamName,
     pub priority: i32,
     /// Work that has ended, by sequence number.
     pub completed: Arc<AtomicU64>,
     pub submitted: u64,
-    /// The last work that was queued: its place in the order of queueing, and the submission that it is in.
+    /// The last work that was queued: its queue number, and its submission.
     pub last_work: (u64, u64),
-    /// The place of the last work that touched memory.
+    /// The queue number of the last work that accessed memory.
     pub last_access: u64,
-    /// What all its future work comes after, by places in the order of queueing.
-    pub before: Before,
+    /// Work of other streams that its future work comes after, by queue numbers; also at earlier times.
+    pub past_log: PastLog,
     pub lane: Lane,
-    /// What all its future work comes after, transitively.
-    pub after: Points,
-    /// Points that its next submission must name.
+    /// Submissions that its future work comes after, including indirect ones.
+    pub predecessors: Points,
+    /// Points that its next submission must wait for.
     pub waits: SmallVec<[Point; 2]>,
     /// A handle exists, or it is a default stream.
     pub in_use: bool,
-    /// What was queued up to here belongs to runs that had to end: nobody waits for it.
+    /// Work up to this submission belongs to runs that had to end: nothing waits for it.
     pub left_at: u64,
 }
 
 impl Stream {
-    /// One without work of its own. `queue`: how much work of the device's queue has ended, and how much was submitted.
+    /// A stream without work of its own. `queue`: how much work of the device's queue has ended, and how much was
+    /// submitted.
     pub fn new(name: StreamName, priority: i32, queue: (Arc<AtomicU64>, u64), lane: Lane) -> Stream {
         let (completed, submitted) = queue;
         Stream {
@@ -52,9 +53,9 @@ impl Stream {
             submitted,
             last_work: (0, 0),
             last_access: 0,
-            before: Before::default(),
+            past_log: PastLog::default(),
             lane,
-            after: SmallVec::new(),
+            predecessors: SmallVec::new(),
             waits: SmallVec::new(),
             in_use: true,
             left_at: 0,
@@ -66,12 +67,12 @@ impl Stream {
     }
 }
 
-/// A stream as its users hold it. Equal handles stand for the same stream.
+/// A stream handle. Equal handles stand for the same stream.
 pub struct StreamHandle {
     pub slot: u32,
     pub name: StreamName,
     pub priority: i32,
-    /// Where it was made; nowhere for a default stream.
+    /// Where it was created; none for a default stream.
     pub made: Origin,
     runtime: Weak<Runtime>,
 }
@@ -91,15 +92,15 @@ impl Drop for StreamHandle {
 pub struct Moment {
     pub point: Point,
     pub name: StreamName,
-    /// What work after it comes after.
-    pub after: Points,
-    /// The same by places in the order of queueing, with the moment's own stream.
+    /// Submissions that work after it comes after.
+    pub predecessors: Points,
+    /// The same by queue numbers, including the moment's own stream.
     past: Past,
     clock: EventClock,
     stamp: Option<Stamp>,
 }
 
-/// An event; recorded again it stands for the new moment.
+/// An event; recording it again replaces the moment.
 pub struct Event {
     pub timing: bool,
     pub made: Origin,
@@ -117,7 +118,7 @@ impl Event {
 }
 
 impl Runtime {
-    /// The stream that work on a device goes to now.
+    /// The stream that work on a device is queued on now.
     pub fn current_stream(&self, device: DeviceId) -> Result<Arc<StreamHandle>> {
         let at = self.gpu_index(device)?;
         Ok(self.placement.lock().current[at].clone())
@@ -129,7 +130,7 @@ impl Runtime {
         Ok(self.placement.lock().defaults[at].clone())
     }
 
-    /// Makes a stream current on its device; returns the one before.
+    /// Makes a stream current on its device; returns the previous one.
     pub fn set_current_stream(&self, stream: &Arc<StreamHandle>) -> Result<Arc<StreamHandle>> {
         self.check_own(stream)?;
         let at = self.gpu_index(stream.name.device)?;
@@ -160,18 +161,21 @@ impl Runtime {
         priority: i32,
         made: Origin,
     ) -> Result<Arc<StreamHandle>> {
-        // Only for the same device and priority, so that the queue goes on and old points keep their meaning.
-        let fits = |stream: &Stream| {
+        // Only for the same device and priority, so that the queue continues and old points keep their meaning.
+        let is_reusable = |stream: &Stream| {
             !stream.in_use
                 && stream.name.device == name.device
                 && stream.priority == priority
                 && stream.is_done(stream.submitted)
         };
-        // What went wrong on the stream before is not ordered before what comes.
+        // A fault of the slot's previous stream must not be ordered before work of the new one.
         self.harvest(state);
-        let blamed: SmallVec<[u32; 4]> = state.ledger.untold.iter().map(|untold| untold.slot).collect();
-        let found =
-            state.streams.iter().enumerate().find(|(at, stream)| fits(stream) && !blamed.contains(&(*at as u32)));
+        let with_faults: SmallVec<[u32; 4]> = state.ledger.unreported.iter().map(|fault| fault.slot).collect();
+        let found = state
+            .streams
+            .iter()
+            .enumerate()
+            .find(|(at, stream)| is_reusable(stream) && !with_faults.contains(&(*at as u32)));
         let slot = found.map_or(state.streams.len(), |(at, _)| at) as u32;
         let DeviceId::Cuda(index) = name.device else { unreachable!("streams are of GPUs") };
         let gpus = self.gpus().expect("a device was named");
@@ -208,7 +212,7 @@ impl Runtime {
         state.streams[slot as usize].in_use = false;
     }
 
-    /// Where work of a device goes now, in the words of diagnostics.
+    /// Where work of a device is queued now, as diagnostics name it.
     pub fn place_of(&self, device: DeviceId) -> String {
         match self.current_stream(device) {
             Ok(stream) => stream.name.to_string(),
@@ -218,19 +222,19 @@ impl Runtime {
 
     /// What is queued on the stream now, as a moment.
     pub(in crate::sched) fn moment(&self, state: &mut State, slot: u32, timing: bool) -> Moment {
-        let stamp = self.reach_tip(state, slot, timing);
+        let stamp = self.flush_stream(state, slot, timing);
         let lane = state.streams[slot as usize].lane;
         let clock = state.clocks.record(lane);
         let stream = &state.streams[slot as usize];
         let point = Point { stream: slot, sequence: stream.submitted };
-        let mut past = stream.before.now().clone();
-        past.raise(slot, self.place_in_order() - 1);
-        Moment { point, name: stream.name, after: stream.after.clone(), past, clock, stamp }
+        let mut past = stream.past_log.now().clone();
+        past.raise(slot, self.current_queue_number() - 1);
+        Moment { point, name: stream.name, predecessors: stream.predecessors.clone(), past, clock, stamp }
     }
 
-    /// Queues what is recorded for the stream, so that its last submission comes after all that the stream waits for:
-    /// a stream may be waited for, or asked, with nothing on it but waits.
-    fn reach_tip(&self, state: &mut State, slot: u32, timing: bool) -> Option<Stamp> {
+    /// Queues the recorded work of the stream, and a task for waits without work, so that the stream's last
+    /// submission comes after all that the stream waits for.
+    fn flush_stream(&self, state: &mut State, slot: u32, timing: bool) -> Option<Stamp> {
         self.run_window(state, slot);
         if !timing && state.streams[slot as usize].waits.is_empty() {
             return None;
@@ -253,9 +257,9 @@ impl Runtime {
                 None => stream.waits.push(moment.point),
             }
         }
-        stream.before.join(self.place_in_order(), &moment.past);
-        raise(&mut stream.after, moment.point);
-        merge(&mut stream.after, &moment.after);
+        stream.past_log.join(self.current_queue_number(), &moment.past);
+        raise(&mut stream.predecessors, moment.point);
+        merge(&mut stream.predecessors, &moment.predecessors);
     }
 
     /// `waiter.wait_stream(waited)`.
@@ -274,15 +278,15 @@ impl Runtime {
         }
     }
 
-    /// Work of the slot's device goes to that stream until the stream before, which is returned, is restored.
-    /// A stream that nobody holds any more leaves things as they are.
+    /// Makes the slot's stream current on its device; returns the stream to restore. Does nothing for a stream
+    /// without handles.
     pub fn enter_slot(&self, slot: u32) -> Option<Arc<StreamHandle>> {
         let handle = self.state.lock().handles.get(slot as usize)?.upgrade()?;
-        let before = self.set_current_stream(&handle).ok()?;
-        Some(before)
+        let previous = self.set_current_stream(&handle).ok()?;
+        Some(previous)
     }
 
-    /// Future work of one slot comes after what is queued on another of any device.
+    /// Future work of one slot comes after what is queued on another, of any device.
     pub fn order_after(&self, waiter: u32, waited: u32) {
         if waiter != HOST && waited != HOST {
             self.order_slots(&mut self.state.lock(), waiter, waited);
@@ -302,7 +306,7 @@ impl Runtime {
         Ok(())
     }
 
-    /// Future work of the stream comes after the event; nothing happens before it is recorded.
+    /// Future work of the stream comes after the event; an event that was not recorded is ignored.
     pub fn wait_event(&self, stream: &StreamHandle, event: &Event) -> Result<()> {
         self.check_own(stream)?;
         if let Some(moment) = event.moment() {
@@ -311,11 +315,11 @@ impl Runtime {
         Ok(())
     }
 
-    /// Whether all that was queued on the stream has ended. Never raises a fault.
+    /// Whether all queued work of the stream has ended. Never raises a fault.
     pub fn query_stream(&self, stream: &StreamHandle) -> Result<bool> {
         self.check_own(stream)?;
         let mut state = self.state.lock();
-        self.reach_tip(&mut state, stream.slot, false);
+        self.flush_stream(&mut state, stream.slot, false);
         let known = &state.streams[stream.slot as usize];
         let (point, lane) = (Point { stream: stream.slot, sequence: known.submitted }, known.lane);
         if !self.poll(&state, point) {
@@ -346,7 +350,7 @@ impl Runtime {
         stream.is_done(point.sequence)
     }
 
-    /// Waits for the stream; raises the earliest untold fault of what is ordered before.
+    /// Waits for the stream; raises the earliest unreported fault that is ordered before.
     pub fn synchronize_stream(&self, stream: &StreamHandle) -> Result<()> {
         self.check_own(stream)?;
         let mut state = self.state.lock();
@@ -354,7 +358,7 @@ impl Runtime {
         self.synchronize_moment(&mut state, &moment)
     }
 
-    /// Waits for the event; raises the earliest untold fault of what is ordered before.
+    /// Waits for the event; raises the earliest unreported fault that is ordered before.
     pub fn synchronize_event(&self, event: &Event) -> Result<()> {
         let Some(moment) = event.moment() else { return Ok(()) };
         let mut state = self.state.lock();
@@ -366,26 +370,26 @@ impl Runtime {
         self.wait_point(state, moment.point)?;
         state.clocks.host_sync_event(&moment.clock);
         state.host_past.join(&moment.past);
-        let before = |fault: &crate::sched::fault::ledger::Untold| {
+        let is_ordered_before = |fault: &crate::sched::fault::ledger::Unreported| {
             let within = |point: &Point| point.stream == fault.slot && point.sequence >= fault.sequence;
-            within(&moment.point) || moment.after.iter().any(within)
+            within(&moment.point) || moment.predecessors.iter().any(within)
         };
-        self.tell_first(state, before)
+        self.raise_first(state, is_ordered_before)
     }
 
-    /// Waits for everything on one device; raises the earliest untold fault there.
+    /// Waits for everything on one device; raises the earliest unreported fault there.
     pub fn synchronize_device(&self, device: DeviceId) -> Result<()> {
         if device == DeviceId::Cpu {
             let mut state = self.state.lock();
             self.run_window(&mut state, HOST);
-            return self.tell_first(&mut state, |fault| fault.slot == HOST);
+            return self.raise_first(&mut state, |fault| fault.slot == HOST);
         }
         self.gpu_index(device)?;
         self.drain_device(device)?;
-        self.tell_first(&mut self.state.lock(), |fault| fault.device == device)
+        self.raise_first(&mut self.state.lock(), |fault| fault.device == device)
     }
 
-    /// Waits for everything on one device. Faults stay untold.
+    /// Waits for everything on one device. Faults stay unreported.
     pub(in crate::sched) fn drain_device(&self, device: DeviceId) -> Result<()> {
         let _waiting = self.waiting("synchronize");
         let mut state = self.state.lock();
@@ -413,7 +417,7 @@ impl Runtime {
         Ok(())
     }
 
-    /// Milliseconds between two events. Both must be made with timing, recorded and finished.
+    /// Milliseconds between two events. Both must have been created with timing, recorded and finished.
     pub fn elapsed_ms(&self, start: &Event, stop: &Event) -> Result<f64> {
         if !start.timing || !stop.timing {
             let which = if start.timing { "the second event was" } else { "the first event was" };
@@ -427,7 +431,9 @@ impl Runtime {
         };
         if a.name.device != b.name.device {
             let text = format!("the events were recorded on {} and {}", a.name.device, b.name.device);
-            return Err(Diag::error(code::EVENT, text).help("a time can be told between events of one device"));
+            return Err(
+                Diag::error(code::EVENT, text).help("only the time between two events of one device can be measured")
+            );
         }
         let mut state = self.state.lock();
         for (moment, which) in [(&a, "first"), (&b, "second")] {
@@ -441,11 +447,11 @@ impl Runtime {
             (Some(a), Some(b), Some(gpus)) => {
                 gpus.backend.elapsed_ms(a, b).map_err(|text| Diag::error(code::EVENT, text))
             }
-            _ => Err(Diag::error(code::EVENT, "an event was recorded on a device that answers no more")),
+            _ => Err(Diag::error(code::EVENT, "an event was recorded on a device that does not respond any more")),
         }
     }
 
-    /// Keeps the stream busy for so long.
+    /// Keeps the stream busy for a time.
     pub fn sleep(&self, stream: &StreamHandle, ms: f64) -> Result<()> {
         self.check_own(stream)?;
         let begun = self.time_now();
@@ -470,7 +476,7 @@ impl Runtime {
 }
 
 impl State {
-    /// The next number of a stream of a device; numbers are not used again.
+    /// The next number of a stream of a device; numbers are not reused.
     fn next_stream(&mut self, device: DeviceId) -> u32 {
         let DeviceId::Cuda(index) = device else { unreachable!("streams are of GPUs") };
         let next = &mut self.stream_numbers[index as usize];

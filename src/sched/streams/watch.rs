@@ -1,4 +1,4 @@
-//! Shows the race detector every access, and tells what it finds.
+//! Passes every access to the race detector, and reports what it finds.
 
 use crate::base::diag::{Diag, Result, Severity};
 use crate::base::span::{Origin, Site};
@@ -10,15 +10,15 @@ use crate::sched::runtime::{Runtime, State};
 use crate::sched::window::node::Node;
 use std::sync::Arc;
 
-/// What a script calls things, for the calls that diagnostics propose.
+/// How a script names things, for calls that diagnostics suggest.
 pub trait Naming: Send + Sync {
-    /// The expression for a stream that was made at this place.
+    /// The expression for a stream that was created at this position.
     fn stream(&self, made: Origin) -> Option<String>;
-    /// The line of a place as its user counts.
+    /// The line of a position as the user counts.
     fn line(&self, place: Site) -> Option<usize>;
 }
 
-/// All that is known about a buffer which more than one stream, or parts, have come into.
+/// The records of a buffer that several streams, or parts, have accessed.
 fn history<'a>(touches: &'a mut Touches, buffer: &Buffer) -> &'a mut BufferClock {
     if touches.history.is_none() {
         touches.history = Some(Box::new(BufferClock::resume(buffer.size_bytes, touches)));
@@ -26,19 +26,19 @@ fn history<'a>(touches: &'a mut Touches, buffer: &Buffer) -> &'a mut BufferClock
     touches.history.as_mut().expect("just made")
 }
 
-/// Notes an access; the cheap way where it can be gone.
+/// Records an access; takes the fast path where possible.
 #[inline]
 fn access(clocks: &mut Clocks, key: &mut Key, lane: Lane, node: &Node, view: &View, kind: Kind) -> Option<Conflict> {
     // A tensor of another session is refused elsewhere.
     let touches = view.buffer.touches.open(key)?;
-    let is_whole = view.covers();
+    let is_whole = view.covers_buffer();
     if is_whole && clocks.touch(touches, lane, kind, node.origin, node.name) {
         return None;
     }
     clocks.access_known(history(touches, &view.buffer), lane, &describe(node, view, kind), is_whole)
 }
 
-/// As `access`, but only asks.
+/// As `access`, but does not record.
 fn conflict(clocks: &Clocks, key: &mut Key, lane: Lane, view: &View, access: &Use) -> Option<Conflict> {
     let touches = view.buffer.touches.open(key)?;
     if clocks.is_alone(touches, lane) {
@@ -57,7 +57,8 @@ fn describe<'a>(node: &Node, view: &'a View, kind: Kind) -> Use<'a> {
 }
 
 impl Runtime {
-    /// The accesses of a node that is about to be queued on a stream. An error means that it must not be.
+    /// Checks the accesses of a node that is about to be queued on a stream. An error means that it must not be
+    /// queued.
     pub(in crate::sched) fn watch(&self, state: &mut State, slot: u32, node: &Node) -> Result<()> {
         state.streams[slot as usize].last_access = node.number;
         if self.options.races == Races::Off || self.options.blocking {
@@ -68,7 +69,7 @@ impl Runtime {
             for (view, kind) in accesses(node) {
                 let asked = conflict(&state.clocks, &mut state.key, lane, view, &describe(node, view, kind));
                 if let Some(conflict) = asked {
-                    let mut diag = self.tell(&conflict);
+                    let mut diag = self.report_conflict(&conflict);
                     diag.severity = Severity::Error;
                     return Err(diag);
                 }
@@ -79,13 +80,13 @@ impl Runtime {
             if let Some(conflict) = found
                 && state.reported.is_new(&conflict)
             {
-                (self.warnings.lock())(self.tell(&conflict));
+                (self.warnings.lock())(self.report_conflict(&conflict));
             }
         }
         Ok(())
     }
 
-    fn tell(&self, conflict: &Conflict) -> Box<Diag> {
+    fn report_conflict(&self, conflict: &Conflict) -> Box<Diag> {
         let naming = self.naming.lock();
         let made = self.made.lock();
         let variable = |name: StreamName| naming.as_ref()?.stream(*made.get(&name)?);
@@ -93,7 +94,7 @@ impl Runtime {
         conflict.diagnose(variable, line)
     }
 
-    /// The host has waited for whatever wrote these elements.
+    /// The host has waited for the last write of these elements.
     pub(in crate::sched) fn watch_host_read(&self, state: &mut State, view: &View) {
         let Some(touches) = view.buffer.touches.open(&mut state.key) else { return };
         if touches.history.is_none() {

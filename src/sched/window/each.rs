@@ -1,4 +1,4 @@
-//! Steps over many tensors at once: one program, run for each member of several lists. What optimizers record.
+//! Steps over many tensors at once: one program, run for each member of several lists. Optimizers record them.
 //!
 //! Invariant: members of one node share no written buffer, so that their order does not matter.
 
@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Bound: programs kept; each optimizer has one for its settings and dtypes.
 const MAX_PROGRAMS: usize = 512;
 
-/// A formula made ready to run.
+/// A compiled formula.
 #[derive(Debug)]
 pub struct EachProgram {
     /// A hash of all that it does.
@@ -26,7 +26,7 @@ pub struct EachProgram {
     pub slots: Vec<(usize, bool)>,
     /// By slot of the program: its column. Slots of one operand are the same memory.
     pub columns: Vec<usize>,
-    /// Loads and stores of each member: inputs and outputs of the node come so many at a time.
+    /// Loads and stores of each member: so many inputs and outputs of the node belong to one.
     pub loads: usize,
     pub stores: usize,
 }
@@ -76,7 +76,7 @@ impl EachProgram {
     }
 }
 
-/// The members' views, which a plan keeps: from run to run only the addresses change.
+/// The members' views, which a plan keeps: between runs only the addresses change.
 #[derive(Default)]
 pub struct Members(RefCell<Vec<Vec<RawView>>>);
 
@@ -102,7 +102,7 @@ impl Members {
 }
 
 impl Runtime {
-    /// The program of a formula, made at its first use.
+    /// The program of a formula, compiled at its first use.
     pub fn each_program(&self, formula: Written) -> Arc<EachProgram> {
         let key = key_of(&formula);
         let mut programs = self.programs.lock();
@@ -118,7 +118,7 @@ impl Runtime {
     }
 }
 
-/// Of everything but the numbers in the scalar table.
+/// A hash of everything except the numbers in the scalar table.
 fn key_of(formula: &Written) -> [u64; 2] {
     let mut key = [0x243F_6A88_85A3_08D3u64, 0x1319_8A2E_0370_7344];
     let mut push = |value: u64| {
@@ -162,7 +162,7 @@ pub fn shape_of(node: &Node) -> (usize, usize, usize) {
     (members, node.inputs.len() / members, node.outputs.len() / members)
 }
 
-/// The program of a node that has one, with its scalars and whether its members are dense lines.
+/// The program of a node that has one, with its scalars and whether its members are contiguous.
 pub fn of(node: &Node) -> Option<(&Arc<EachProgram>, &[u64], bool)> {
     match &node.work {
         Work::Each { each, scalars, lines } => Some((each, scalars, *lines)),

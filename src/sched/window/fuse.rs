@@ -1,5 +1,5 @@
-//! Which nodes are fused: a node joins the latest group of the same iteration that it reaches without passing a hazard.
-//! `tile_program.rs` then makes one program of a group.
+//! Which nodes are fused: a node joins the latest group of the same iteration that it can reach without crossing a
+//! hazard. `tile_program.rs` then compiles a group.
 
 use super::node::{Node, Work};
 use crate::base::layout::Shape;
@@ -19,14 +19,14 @@ pub struct Group {
     /// Bit mask of reduced dims once a reduction joined.
     pub reduced: Option<u32>,
     pub kernel: bool,
-    /// What holds all of its nodes.
+    /// The gate of all its nodes.
     gate: Option<Arc<Gate>>,
 }
 
-/// The groups of a window's nodes, in the order of their first ones.
+/// The groups of a window's nodes, in the order of their first nodes.
 pub fn groups(nodes: &[Node]) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
-    // Rounds of a loop stay apart: what becomes of one does not depend on how many are in the window.
+    // Rounds of a loop stay separate: the plan of one does not depend on how many are in the window.
     let mut round = 0;
     for (at, node) in nodes.iter().enumerate() {
         if node.begins_round {
@@ -55,7 +55,7 @@ pub fn groups(nodes: &[Node]) -> Vec<Group> {
     groups
 }
 
-/// The latest group that the node may join without passing a hazard.
+/// The latest group that the node may join without crossing a hazard.
 fn home(nodes: &[Node], groups: &[Group], node: &Node) -> Option<usize> {
     if node.is_kernel() {
         return None;
@@ -83,14 +83,14 @@ fn fits(group: &Group, node: &Node) -> bool {
         && group.shape.as_slice() == node.iteration()
 }
 
-/// Do two nodes touch the same buffer with at least one write?
+/// Whether two nodes access the same buffer with at least one write.
 fn hazard(first: &Node, second: &Node) -> bool {
     let same = |a: &Arc<View>, b: &Arc<View>| Arc::ptr_eq(&a.buffer, &b.buffer);
     second.outputs.iter().any(|w| first.reads().any(|r| same(r, w)) || first.outputs.iter().any(|o| same(o, w)))
         || second.reads().any(|r| first.outputs.iter().any(|w| same(w, r)))
 }
 
-/// May `second` run in the same tile loop right after `first`? Shared memory must be seen through the very
+/// Whether `second` may run in the same tile loop right after `first`. Shared memory must be accessed through the
 /// same layout, element by element.
 fn compatible(first: &Node, second: &Node) -> bool {
     let exact = |a: &Arc<View>, b: &Arc<View>| {
@@ -99,7 +99,7 @@ fn compatible(first: &Node, second: &Node) -> bool {
     };
     let reduces = matches!(first.work, Work::Reduce { .. });
     let second_reduces = matches!(second.work, Work::Reduce { .. });
-    // A reduction's result has another shape: nobody may read or write it in the same loop.
+    // A reduction's result has another shape: nothing may read or write it in the same loop.
     let apart = |a: &Arc<View>, b: &Arc<View>| !Arc::ptr_eq(&a.buffer, &b.buffer);
     second.outputs.iter().all(|w| {
         let check = |v: &Arc<View>| if second_reduces { apart(v, w) } else { exact(v, w) };

@@ -1,7 +1,7 @@
-//! The key under which a window's plan is kept: its structure, and which buffers somebody else can see.
+//! The cache key of a window's plan: its structure, and which buffers have handles outside of the window.
 //!
-//! In the key: rows' functions, dtypes, layouts, which operands share a buffer and where in it. Never:
-//! scalars, kernels' attributes, random offsets, addresses; those are looked up in the nodes at each run.
+//! The key contains: rows' functions, dtypes, layouts, which operands share a buffer and at which offset. Not:
+//! scalars, kernels' attributes, random offsets, addresses; those are read from the nodes at each run.
 
 use super::node::{Input, Node, Work};
 use crate::op::tensor::{Buffer, View};
@@ -12,7 +12,7 @@ use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// 128 bits, so that two windows never share a key by accident.
+/// 128 bits: two different windows have practically never the same key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Key(u64, u64);
 
@@ -22,11 +22,11 @@ impl Hash for Key {
     }
 }
 
-/// A key is a hash already.
+/// Hashes a key to itself: it is already a hash.
 #[derive(Default)]
-pub struct AsItIs(u64);
+pub struct IdentityHasher(u64);
 
-impl Hasher for AsItIs {
+impl Hasher for IdentityHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -41,10 +41,10 @@ impl Hasher for AsItIs {
 }
 
 /// Plans by key.
-pub type ByKey<T> = HashMap<Key, T, BuildHasherDefault<AsItIs>>;
+pub type ByKey<T> = HashMap<Key, T, BuildHasherDefault<IdentityHasher>>;
 
 impl Key {
-    /// Two independent halves: wyhash's mixing step, and a multiplication that loses nothing.
+    /// Mixes a word into two independent halves: wyhash's mixing step, and an invertible multiplication.
     #[inline(always)]
     fn push(&mut self, value: u64) {
         let wide = (self.0 ^ value) as u128 * 0x9E37_79B9_7F4A_7C15;
@@ -53,85 +53,97 @@ impl Key {
     }
 }
 
-/// A buffer of the window: where in it the first view of it begins.
-struct Met<'a> {
+/// A buffer of the window, and the offset of its first view.
+struct SeenBuffer<'a> {
     offset: usize,
     buffer: &'a Buffer,
 }
 
+// Tags: the first words of inputs and of work without a function or kernel, whose addresses are larger.
+const SCALAR: u64 = 1;
+const POSITION: u64 = 2;
+/// Plus the kind of random values.
+const RANDOM: u64 = 3;
+const TRANSFER: u64 = 4;
+const EACH: u64 = 5;
+const REDUCE: u64 = 0x52 << 32;
+
 /// The key of a window.
 pub fn of(nodes: &[Node]) -> Key {
     let mut key = Key(0x243F_6A88_85A3_08D3, nodes.len() as u64);
-    // An operation makes one buffer, and mostly reads what others made.
-    let mut met = Vec::with_capacity(nodes.len() + 8);
-    // Steps of one gate may become one.
+    // An operation usually writes one new buffer, and reads results of others.
+    let mut seen = Vec::with_capacity(nodes.len() + 8);
+    // The gates so far: nodes with the same gate may be fused.
     let mut gates: SmallVec<[&Arc<Gate>; 4]> = SmallVec::new();
     for node in nodes {
         push_work(&mut key, &node.work, (node.gate.is_some() as u64) << 63 | (node.begins_round as u64) << 62);
         if let Some(gate) = &node.gate {
-            key.push(gates.iter().position(|known| Arc::ptr_eq(known, gate)).unwrap_or(gates.len()) as u64);
-            gates.push(gate);
+            let known = gates.iter().position(|known| Arc::ptr_eq(known, gate));
+            key.push(known.unwrap_or_else(|| {
+                gates.push(gate);
+                gates.len() - 1
+            }) as u64);
         }
         for input in &node.inputs {
             match input {
-                Input::View(view) => push_view(&mut key, &mut met, view),
-                Input::Scalar(_) => key.push(1),
-                Input::Position => key.push(2),
-                Input::Random(drawn) => key.push(3 + drawn.draw as u64),
+                Input::View(view) => push_view(&mut key, &mut seen, view),
+                Input::Scalar(_) => key.push(SCALAR),
+                Input::Position => key.push(POSITION),
+                Input::Random(drawn) => key.push(RANDOM + drawn.draw as u64),
             }
         }
         for view in &node.outputs {
-            push_view(&mut key, &mut met, view);
+            push_view(&mut key, &mut seen, view);
         }
     }
-    // Who can see the buffers, in the order in which they were met.
-    for some in met.chunks(64) {
-        let live = some.iter().fold(0, |live, met| {
-            met.buffer.mark.store(0, Ordering::Relaxed);
-            live << 1 | met.buffer.is_live() as u64
+    // Which buffers have handles outside of the window, in the order of their first use.
+    for some in seen.chunks(64) {
+        let live = some.iter().fold(0, |live, seen| {
+            seen.buffer.window_index.store(0, Ordering::Relaxed);
+            live << 1 | seen.buffer.is_live() as u64
         });
         key.push(live);
     }
     key
 }
 
-/// `marks`: the highest two bits of a word, which no work has.
-fn push_work(key: &mut Key, work: &Work, marks: u64) {
+/// `flags`: the highest two bits of the first word, which are 0 in all work tags and pointers.
+fn push_work(key: &mut Key, work: &Work, flags: u64) {
     match work {
         Work::Map { function, args, result, check } => {
             key.push(function.map_or(0, |function| function as *const _ as u64));
             let types = args.iter().fold(*result as u64, |all, &dtype| all << 8 | dtype as u64);
-            key.push(types << 8 | check.map_or(0xFF, |(at, _)| at as u64) | marks);
+            key.push(types << 8 | check.map_or(0xFF, |(at, _)| at as u64) | flags);
         }
         Work::Reduce { kind, dims, keepdim, compute } => {
-            key.push(0x52 << 32 | *dims as u64 | marks);
+            key.push(REDUCE | *dims as u64 | flags);
             key.push((*kind as u64) << 16 | (*keepdim as u64) << 8 | *compute as u64);
         }
-        Work::Kernel { kernel, .. } => key.push(std::ptr::from_ref(*kernel) as u64 | marks),
+        Work::Kernel { kernel, .. } => key.push(std::ptr::from_ref(*kernel) as u64 | flags),
         Work::Each { each, .. } => {
-            key.push(5 | marks);
+            key.push(EACH | flags);
             each.key.iter().for_each(|&half| key.push(half));
         }
-        Work::Transfer => key.push(4 | marks),
+        Work::Transfer => key.push(TRANSFER | flags),
     }
 }
 
 #[inline]
-fn push_view<'a>(key: &mut Key, met: &mut Vec<Met<'a>>, view: &'a View) {
+fn push_view<'a>(key: &mut Key, seen: &mut Vec<SeenBuffer<'a>>, view: &'a View) {
     let buffer = &*view.buffer;
     let layout = &view.layout;
-    let mut mark = buffer.mark.load(Ordering::Relaxed) as usize;
+    let mut index = buffer.window_index.load(Ordering::Relaxed) as usize;
     let mut offset = 0;
-    if mark == 0 {
-        met.push(Met { offset: layout.offset, buffer });
-        mark = met.len();
-        buffer.mark.store(mark as u32, Ordering::Relaxed);
+    if index == 0 {
+        seen.push(SeenBuffer { offset: layout.offset, buffer });
+        index = seen.len();
+        buffer.window_index.store(index as u32, Ordering::Relaxed);
     } else {
-        // Where in the buffer only counts between views of the same window.
-        offset = layout.offset.wrapping_sub(met[mark - 1].offset) as u64;
+        // Offsets matter only relative to other views of the same buffer in the window.
+        offset = layout.offset.wrapping_sub(seen[index - 1].offset) as u64;
     }
     let (shape, strides): (&[usize], &[isize]) = (&layout.shape, &layout.strides);
-    key.push((mark as u64) << 32 | (view.dtype as u64) << 8 | shape.len() as u64 | ((offset != 0) as u64) << 31);
+    key.push((index as u64) << 32 | (view.dtype as u64) << 8 | shape.len() as u64 | ((offset != 0) as u64) << 31);
     if offset != 0 {
         key.push(offset);
     }

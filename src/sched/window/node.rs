@@ -42,11 +42,11 @@ impl Input {
 }
 
 /// What a node computes.
-// Nodes are made at every call: the larger variant inline is cheaper than a box.
+// Nodes are created at every call: the larger variant inline is cheaper than a box.
 #[allow(clippy::large_enum_variant)]
 #[derive(Clone, Debug)]
 pub enum Work {
-    /// Element-wise over the output's shape. Without a function the one operand is converted and stored.
+    /// Element-wise over the output's shape. Without a function the single operand is converted and stored.
     Map {
         function: Option<&'static Function>,
         /// dtype each operand is cast to before the function.
@@ -75,7 +75,7 @@ pub enum Work {
         each: Arc<EachProgram>,
         /// The program's scalar table, as raw bits.
         scalars: Box<[u64]>,
-        /// Every view is a dense line, or a number beside one.
+        /// Every view is contiguous, or a single element used for all.
         lines: bool,
     },
     /// A copy of bytes between devices. Never in a window.
@@ -88,23 +88,23 @@ pub struct Node {
     /// The operation as the script wrote it.
     pub name: &'static str,
     pub origin: Origin,
-    /// Part of an optimizer's step, or of an update of running statistics: what decides whether it changes anything.
+    /// The gate of a part of an optimizer's step, or of an update of running statistics.
     pub gate: Option<Arc<Gate>>,
-    /// The first after the end of a round: it stays behind all that came before.
+    /// The first node after the end of a round: it is not fused with earlier ones.
     pub begins_round: bool,
     pub work: Work,
     pub inputs: SmallVec<[Input; 3]>,
     pub outputs: SmallVec<[Arc<View>; 1]>,
-    /// Where the operands were made, for what can fail on their values; empty otherwise.
+    /// Where the operands were created, for operations that can fail on their values; empty otherwise.
     pub made: SmallVec<[Origin; 3]>,
-    /// Place in the order in which the session's work was queued; from 1.
+    /// Queue number; from 1.
     pub number: u64,
-    /// The calls that led to it (`Trails`).
-    pub trail: u32,
+    /// The calls that led to it (`CallChains`).
+    pub call_chain: u32,
 }
 
 impl Default for Node {
-    /// Nothing that could run: for the fields that `record` fills in.
+    /// A node that cannot run: for the fields that `record` fills in.
     fn default() -> Node {
         Node {
             name: "",
@@ -116,7 +116,7 @@ impl Default for Node {
             outputs: SmallVec::new(),
             made: SmallVec::new(),
             number: 0,
-            trail: 0,
+            call_chain: 0,
         }
     }
 }

@@ -1,5 +1,6 @@
-//! From a window of nodes to steps: neighboring element-wise work is merged (`fuse.rs` decides which), results that
-//! nobody can see are never stored. A pure function of the window's structure and of which buffers still have handles.
+//! From a window of nodes to steps: neighboring element-wise work is fused (`fuse.rs` decides which), results without
+//! readers outside are never stored. A pure function of the window's structure and of which buffers still have
+//! handles.
 
 use super::each::Members;
 use super::fuse::{self, Group};
@@ -14,14 +15,14 @@ use smallvec::SmallVec;
 use std::any::Any;
 use std::sync::Arc;
 
-/// What a device is told, in order.
+/// The steps for a device, in order.
 pub struct Plan {
     pub steps: Vec<Step>,
     /// For each step the operands whose buffer it is the last to use: candidates for release.
     pub last_uses: Vec<SmallVec<[(u32, Operand); 4]>>,
-    /// What the kind of device that runs it keeps of it.
+    /// What the kind of device that runs it caches.
     pub prepared: Prepared,
-    /// For each step, once it ran: a kernel's operands, of which only the addresses change from run to run.
+    /// For each step, after its first run: a kernel's operands, of which only the addresses change from run to run.
     pub operands: Vec<Option<Operands>>,
 }
 
@@ -32,12 +33,12 @@ impl Plan {
     }
 }
 
-/// What a kind of device makes of a plan at its first run, for the runs to come: the only one that looks inside.
+/// What a kind of device prepares at a plan's first run for later runs; only that kind looks inside.
 #[derive(Default)]
 pub struct Prepared(Option<Box<dyn Any + Send>>);
 
 impl Prepared {
-    /// Made here where there is none.
+    /// Created here if there is none.
     pub fn get<T: Default + Send + 'static>(&mut self) -> &mut T {
         if !self.0.as_ref().is_some_and(|kept| kept.is::<T>()) {
             self.0 = Some(Box::<T>::default());
@@ -65,7 +66,7 @@ pub enum Step {
 }
 
 impl Step {
-    /// The nodes that it carries out, at least one.
+    /// The nodes that it computes, at least one.
     pub fn nodes(&self) -> &[usize] {
         match self {
             Step::Fused(fused) => &fused.nodes,
@@ -74,20 +75,20 @@ impl Step {
     }
 }
 
-/// A fused element-wise step. Refers to the window's nodes by index, so that it fits every repetition.
+/// A fused element-wise step. Refers to the window's nodes by index, so that it is valid for every repetition.
 pub struct Fused {
     /// Shared with the devices' queues.
     pub program: Arc<Program>,
     pub shape: Shape,
     pub slots: Vec<Slot>,
     pub scalars: Vec<ScalarRef>,
-    /// The nodes merged into it, in order.
+    /// The nodes fused into it, in order.
     pub nodes: Vec<usize>,
-    /// Nodes that own an error slot; `Check::node` counts in this list.
+    /// Nodes that own an error slot; `Check::node` is an index in this list.
     pub fallible: Vec<usize>,
     /// The slots as a kernel sees them; only the addresses change from run to run.
     pub views: Vec<RawView>,
-    /// The scalar table, filled anew for each run.
+    /// The scalar table, filled for each run.
     pub table: Vec<u64>,
 }
 
@@ -116,7 +117,7 @@ pub enum ScalarRef {
     Range { node: usize, input: u8 },
 }
 
-/// Plans a window. `live` tells whether a buffer has handles outside of it.
+/// Plans a window. `live` says whether a buffer has handles outside of it.
 pub fn plan(nodes: &[Node], live: impl Fn(&Buffer) -> bool) -> Plan {
     let groups = fuse::groups(nodes);
     let last = last_groups(nodes, &groups);
@@ -131,7 +132,7 @@ pub fn plan(nodes: &[Node], live: impl Fn(&Buffer) -> bool) -> Plan {
                     _ => Step::Kernel(node),
                 };
             }
-            // A result is stored when somebody outside the step can see it.
+            // A result is stored if it has readers outside of the step.
             let stored = |buffer: &Arc<Buffer>| live(buffer) || last.get(&Arc::as_ptr(buffer)) > Some(&at);
             Step::Fused(Box::new(tile_program::build(nodes, g, &stored)))
         })
@@ -141,7 +142,7 @@ pub fn plan(nodes: &[Node], live: impl Fn(&Buffer) -> bool) -> Plan {
     Plan { steps, last_uses, prepared: Prepared::default(), operands }
 }
 
-/// For each buffer the last group that touches it.
+/// For each buffer the last group that uses it.
 fn last_groups(nodes: &[Node], groups: &[Group]) -> ByNumber<*const Buffer, usize> {
     let mut last = ByNumber::default();
     for (at, group) in groups.iter().enumerate() {
@@ -152,7 +153,7 @@ fn last_groups(nodes: &[Node], groups: &[Group]) -> ByNumber<*const Buffer, usiz
     last
 }
 
-/// For each group the operands whose buffer no later group touches: each buffer of the window stands there once.
+/// For each group the operands whose buffer no later group uses: each buffer of the window occurs once.
 fn last_uses(
     nodes: &[Node],
     groups: &[Group],

@@ -10,7 +10,7 @@ use crate::kernel::program::{Class, Draw, Instr, Program, Reg};
 use crate::op::tensor::{Buffer, View};
 use std::sync::Arc;
 
-/// Builds the program of a group. `stored` tells which results somebody outside can see.
+/// Compiles a group. `stored` says which results have readers outside.
 pub fn build(nodes: &[Node], group: &Group, stored: &dyn Fn(&Arc<Buffer>) -> bool) -> Fused {
     let mut builder = Builder::new(group);
     for &at in &group.nodes {
@@ -141,7 +141,7 @@ impl Builder {
         }
     }
 
-    /// 16-bit floats and small integers are brought into range after arithmetic.
+    /// 16-bit floats and small integers are rounded or wrapped after arithmetic.
     fn rounded(&mut self, reg: Reg, class: Class, dtype: DType) -> Reg {
         if matches!(dtype, DType::F32 | DType::F64 | DType::I64 | DType::Bool) {
             return reg;
@@ -189,16 +189,16 @@ impl Builder {
         reg
     }
 
-    /// Makes `reg` the current value of a view, and stores it if somebody can see it.
+    /// Makes `reg` the current value of a view, and stores it if it has readers outside.
     fn bind(&mut self, node: usize, view: &Arc<View>, reg: Reg, stored: bool) {
         let layout = self.iteration_layout(view);
-        // An older value of this memory is stale now; `compatible` has made sure that it has the same layout.
+        // An older value of this memory is stale now; `compatible` has checked that it has the same layout.
         self.values.retain(|value| !Arc::ptr_eq(&value.view.buffer, &view.buffer));
         if stored {
             let old = self.stores.iter().position(|(buffer, _)| Arc::ptr_eq(buffer, &view.buffer));
             let slot = match old {
-                // Invariant: a program stores to a place once, the last value. Others may still be read in
-                // registers, which may be the very memory that they are stored to.
+                // Invariant: a program stores to a location once, the last value. Earlier values may still be read in
+                // registers, which may alias the location.
                 Some(old) => {
                     let slot = self.stores[old].1;
                     self.instrs.retain(|instr| !matches!(instr, Instr::Store { slot: other, .. } if *other == slot));
@@ -256,7 +256,7 @@ impl Builder {
         }
     }
 
-    /// Slots of removed loads go too: their buffers may have no memory.
+    /// Slots of removed loads are removed too: their buffers may have no memory.
     fn drop_unused_slots(&mut self) {
         let mut number = vec![u16::MAX; self.slots.len()];
         let mut kept = Vec::with_capacity(self.slots.len());
@@ -273,7 +273,7 @@ impl Builder {
         self.slots = kept;
     }
 
-    /// Removes instructions whose result nobody reads.
+    /// Removes instructions whose results are not used.
     fn drop_dead(&mut self) {
         let mut needed = vec![false; self.regs.len()];
         let mut kept = Vec::with_capacity(self.instrs.len());
@@ -318,8 +318,8 @@ fn uses(instr: &Instr) -> ([Option<Reg>; 4], Option<Reg>) {
     }
 }
 
-/// Gives registers whose value is no longer needed to later instructions, so that a long chain stays in the
-/// first-level cache. Invariant: a `Load` register is never written again, since it may be the memory itself.
+/// Reuses registers whose value is not needed any more, so that a long chain stays in the first-level cache.
+/// Invariant: a `Load` register is never written again, since it may alias memory.
 pub(in crate::sched) fn reuse_registers(mut instrs: Vec<Instr>, classes: &[Class]) -> (Vec<Instr>, Vec<Class>) {
     let mut last = vec![0usize; classes.len()];
     for (at, instr) in instrs.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! Comparisons of plain values. Rhai's own compare floats within an epsilon (`1e-300 == 0.0`); here they are
 //! IEEE comparisons, and values of different types are unequal.
 //!
-//! The six symbols are taken from Rhai and given back as custom operators, so that it asks our functions and
+//! The six symbols are disabled in Rhai and registered again as custom operators, so that it calls our functions and
 //! not its built-in ones. Not: `set_fast_operators(false)`, which makes every operator slow, not only these.
 //! Cost: 60 to 80 ns a comparison of numbers instead of 20.
 
@@ -22,7 +22,7 @@ use std::sync::Arc;
 /// The symbols with Rhai's precedences.
 const SYMBOLS: [(&str, u8); 6] = [("==", 90), ("!=", 90), ("<", 130), ("<=", 130), (">", 130), (">=", 130)];
 
-/// Makes the six symbols ask for functions.
+/// Makes the six symbols call functions.
 pub fn install(engine: &mut Engine) {
     for (symbol, precedence) in SYMBOLS {
         engine.disable_symbol(symbol);
@@ -31,7 +31,7 @@ pub fn install(engine: &mut Engine) {
     }
 }
 
-/// The value of `a < b` and its kin; `None` when the two have no order, or the symbol is another.
+/// The value of `a < b`, `a <= b`, `a > b` or `a >= b`; `None` when the two have no order, or the symbol is another.
 pub fn compare(symbol: &str, a: &Dynamic, b: &Dynamic) -> Option<bool> {
     if !matches!(symbol, "<" | "<=" | ">" | ">=") {
         return None;
@@ -56,7 +56,7 @@ pub fn compare(symbol: &str, a: &Dynamic, b: &Dynamic) -> Option<bool> {
     None
 }
 
-/// The order of two numbers: exact for integers, IEEE otherwise (none beside NaN).
+/// The order of two numbers: exact for integers, IEEE otherwise (none with NaN).
 fn numbers(a: &Dynamic, b: &Dynamic) -> Option<Option<Ordering>> {
     if let (Ok(a), Ok(b)) = (a.as_int(), b.as_int()) {
         return Some(Some(a.cmp(&b)));
@@ -73,8 +73,8 @@ fn text(value: &Dynamic) -> Option<String> {
     }
 }
 
-/// Two values of one of our types, or of a type and the string that names it.
-fn named(a: &Dynamic, b: &Dynamic) -> Option<bool> {
+/// Equality of two values of a type of ours, or of such a value and the string that names it.
+fn equal_by_name(a: &Dynamic, b: &Dynamic) -> Option<bool> {
     if let (Some(a), Some(b)) = (a.read_lock::<DTypeValue>(), b.read_lock::<DTypeValue>()) {
         return Some(*a == *b);
     }
@@ -96,9 +96,9 @@ fn named(a: &Dynamic, b: &Dynamic) -> Option<bool> {
     None
 }
 
-/// Whether two values are the same, as Python asks it of the elements of a list: a tensor is itself, and beside
-/// another or a number the truth of `==`, which waits and is an error of more than one element.
-pub fn alike(host: &Host, context: &NativeCallContext, a: &Dynamic, b: &Dynamic) -> Outcome<bool> {
+/// Whether two values are equal, as Python compares the elements of a list: a tensor equals itself; with another
+/// tensor or a number, the result is the truth value of `==`, which waits, and is an error unless it has one element.
+pub fn values_equal(host: &Host, context: &NativeCallContext, a: &Dynamic, b: &Dynamic) -> Outcome<bool> {
     equal(a, b, &mut |x, other| {
         let other = match (other.read_lock::<Tensor>(), convert::scalar(other)) {
             (Some(y), _) if x.same(&y) => return Ok(true),
@@ -114,15 +114,15 @@ pub fn alike(host: &Host, context: &NativeCallContext, a: &Dynamic, b: &Dynamic)
     })
 }
 
-/// What is asked of a tensor beside any value.
-type OfTensors<'a> = &'a mut dyn FnMut(&Tensor, &Dynamic) -> Outcome<bool>;
+/// Compares a tensor with any value.
+type CompareTensor<'a> = &'a mut dyn FnMut(&Tensor, &Dynamic) -> Outcome<bool>;
 
-fn equal(a: &Dynamic, b: &Dynamic, tensors: OfTensors) -> Outcome<bool> {
+fn equal(a: &Dynamic, b: &Dynamic, tensors: CompareTensor) -> Outcome<bool> {
     if let Some(order) = numbers(a, b) {
         return Ok(order == Some(Ordering::Equal));
     }
     for (cell, other) in [(a, b), (b, a)] {
-        // `model.training == true`: beside anything but another cell, a cell is what it holds.
+        // `model.training == true`: compared with anything but another cell, a cell is its value.
         let inside = cell.read_lock::<Cell>().map(|cell| cell.get());
         if let Some(inside) = inside.filter(|inside| !other.is::<Cell>() && !inside.is::<Cell>()) {
             return equal(&inside, other, tensors);
@@ -154,7 +154,7 @@ fn equal(a: &Dynamic, b: &Dynamic, tensors: OfTensors) -> Outcome<bool> {
     Ok(plain(a, b))
 }
 
-/// `a == b` of values that are no numbers and hold no others.
+/// `a == b` of values that are neither numbers nor containers.
 fn plain(a: &Dynamic, b: &Dynamic) -> bool {
     if let (Some(a), Some(b)) = (text(a), text(b)) {
         return a == b;
@@ -168,7 +168,7 @@ fn plain(a: &Dynamic, b: &Dynamic) -> bool {
     if let (Some(a), Some(b)) = (a.read_lock::<RangeInclusive<i64>>(), b.read_lock::<RangeInclusive<i64>>()) {
         return *a == *b;
     }
-    if let Some(same) = named(a, b).or_else(|| named(b, a)) {
+    if let Some(same) = equal_by_name(a, b).or_else(|| equal_by_name(b, a)) {
         return same;
     }
     a.is_unit() && b.is_unit()

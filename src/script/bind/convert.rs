@@ -21,9 +21,9 @@ pub fn bind(host: &Host, op: &'static Op, values: &mut [&mut Dynamic]) -> Result
     let positional = values.len() - keywords.is_some() as usize;
     let mut args = Args::default();
     args.0.resize(op.params.len(), Arg::None);
-    let spread = params::spread(op, positional, |at| look(values[at]));
-    let several = params::several(op, positional, |at| look(values[at]));
-    // The count is judged before the values: `check` does not know these.
+    let spread = params::spread(op, positional, |at| kind_of(values[at]));
+    let several = params::several(op, positional, |at| kind_of(values[at]));
+    // The count is checked before the values: `check` knows the count alone.
     let too_many = positional > 0 && params::at(op, positional - 1).is_none();
     if too_many && spread.is_none() && several.is_none() {
         return Err(params::too_many(op, positional));
@@ -48,9 +48,9 @@ pub fn bind(host: &Host, op: &'static Op, values: &mut [&mut Dynamic]) -> Result
     }
     for (at, (param, arg)) in op.params.iter().zip(&args.0).enumerate() {
         if param.default == Default::Required && matches!(arg, Arg::None) {
-            // `x.grad.zero_()` before the first backward.
+            // `x.grad.zero_()` before the first `backward`.
             if at == 0 && positional > 0 && param.kind.takes_tensor() {
-                return Err(Diag::error(code::ARGUMENT_TYPE, "a tensor is wanted, not `()`")
+                return Err(Diag::error(code::ARGUMENT_TYPE, "a tensor is expected, not `()`")
                     .help("a gradient is `()` until `backward()` has made one: `if x.grad != () { .. }`"));
             }
             return Err(params::missing(op, param));
@@ -59,8 +59,8 @@ pub fn bind(host: &Host, op: &'static Op, values: &mut [&mut Dynamic]) -> Result
     Ok(args)
 }
 
-/// The values without the keyword `pin_memory`, and whether it was true, where a row makes a tensor and was given it.
-/// None of these rows knows the word: where their results lie is the engine's business.
+/// Takes `pin_memory` out of the keywords of a call that creates a tensor: the other values, and whether it was true.
+/// These rows have no such parameter: the engine decides where their results are.
 pub fn without_pinned(op: &Op, values: &[&mut Dynamic]) -> Result<Option<(Vec<Dynamic>, bool)>> {
     let Some((last, before)) = values.split_last().filter(|(last, _)| last.is_map() && params::makes(op)) else {
         return Ok(None);
@@ -80,7 +80,7 @@ pub fn pins(value: &Dynamic) -> Result<bool> {
     value.as_bool().map_err(not)
 }
 
-fn look(value: &Dynamic) -> Look {
+fn kind_of(value: &Dynamic) -> Look {
     match value {
         _ if value.is_int() => Look::Int,
         _ if value.read_lock::<Tensor>().is_some() => Look::Tensor,
@@ -93,7 +93,7 @@ fn name_argument(diag: Box<Diag>, name: &str) -> Box<Diag> {
     params::of_parameter(diag, name)
 }
 
-/// The trailing map, when it stands for keywords.
+/// The trailing map, when it holds keywords.
 fn keywords(op: &Op, values: &mut [&mut Dynamic]) -> Option<Map> {
     let last = values.last()?;
     // A first argument that is a map is a mistake in the call, unless the row takes nothing by position.
@@ -106,9 +106,9 @@ fn keywords(op: &Op, values: &mut [&mut Dynamic]) -> Option<Map> {
     if !last.is_map() || is_receiver {
         return None;
     }
-    // Rhai lends the first argument when it is a variable: only later ones are ours to take.
-    let lent = values.len() == 1;
-    values.last_mut().map(|value| if lent { value.clone() } else { std::mem::take(*value) }.cast::<Map>())
+    // Rhai passes the first argument by reference when it is a variable: only later ones may be moved out.
+    let by_reference = values.len() == 1;
+    values.last_mut().map(|value| if by_reference { value.clone() } else { std::mem::take(*value) }.cast::<Map>())
 }
 
 fn bind_keywords(host: &Host, op: &'static Op, positional: usize, map: Map, args: &mut Args) -> Result<()> {
@@ -133,9 +133,9 @@ fn collect_sizes(op: &Op, at: usize, values: &[&mut Dynamic]) -> Result<Arg> {
 }
 
 #[cold]
-fn wanted(what: &str, value: &Dynamic) -> Box<Diag> {
+fn expected(what: &str, value: &Dynamic) -> Box<Diag> {
     let given = type_names::of_value(value);
-    let diag = Diag::error(code::ARGUMENT_TYPE, format!("{what} is wanted, not {given}"));
+    let diag = Diag::error(code::ARGUMENT_TYPE, format!("{what} is expected, not {given}"));
     match params::made_a_tensor(what, &given) {
         Some(help) => diag.help(help),
         None => diag,
@@ -151,7 +151,7 @@ fn argument(host: &Host, kind: Kind, value: &Dynamic) -> Result<Arg> {
             return match value.read_lock::<Tensor>() {
                 Some(tensor) => Ok(Arg::Tensor(tensor.clone())),
                 None if value.is_unit() => Ok(Arg::None),
-                None => Err(wanted("a tensor", value)),
+                None => Err(expected("a tensor", value)),
             };
         }
         Kind::Operand => {
@@ -161,22 +161,22 @@ fn argument(host: &Host, kind: Kind, value: &Dynamic) -> Result<Arg> {
             if value.is_unit() {
                 return Ok(Arg::None);
             }
-            Attr::Scalar(scalar(value).ok_or_else(|| wanted("a tensor or a number", value))?)
+            Attr::Scalar(scalar(value).ok_or_else(|| expected("a tensor or a number", value))?)
         }
         Kind::Number => Attr::Scalar(number(host, value)?),
         Kind::Tensors => return tensors(value),
         Kind::OptTensors => return opt_tensors(value),
         Kind::Int => Attr::Int(int(host, value)?),
-        Kind::Dim => Attr::Int(value.as_int().map_err(|_| wanted("a dimension (an integer)", value))?),
+        Kind::Dim => Attr::Int(value.as_int().map_err(|_| expected("a dimension (an integer)", value))?),
         Kind::Float => Attr::Float(number(host, value)?.to_f64()),
         Kind::Bool => match value.as_bool() {
             Ok(b) => Attr::Bool(b),
-            Err(_) => return Err(wanted("true or false", value)),
+            Err(_) => return Err(expected("true or false", value)),
         },
         Kind::DimsOrFlag if value.is_bool() => Attr::Bool(value.as_bool().unwrap_or_default()),
         Kind::Dims | Kind::DimsOrFlag | Kind::Sizes | Kind::Ints => Attr::Ints(ints(host, value)?),
         Kind::IntsOr(words) => match value.is_string() {
-            true => word(value, words)?,
+            true => choice(value, words)?,
             false => Attr::Ints(ints(host, value)?),
         },
         Kind::OptInts => Attr::Ints(opt_ints(host, value)?),
@@ -191,10 +191,10 @@ fn argument(host: &Host, kind: Kind, value: &Dynamic) -> Result<Arg> {
         Kind::FloatsOrTensors if value.is_array() => Attr::Floats(floats(host, value)?),
         Kind::FloatsOrTensors => Attr::Float(number(host, value)?.to_f64()),
         Kind::IntsOrTensors => Attr::Ints(ints(host, value)?),
-        Kind::Str(choices) => word(value, choices)?,
+        Kind::Str(choices) => choice(value, choices)?,
         Kind::Text => match value.read_lock::<rhai::ImmutableString>() {
             Some(text) => Attr::Str(Text::Given(Arc::from(text.as_str()))),
-            None => return Err(wanted("a string", value)),
+            None => return Err(expected("a string", value)),
         },
         Kind::DType => Attr::DType(dtype(value)?),
         Kind::Device => Attr::Device(device(host, value)?),
@@ -214,18 +214,18 @@ pub fn scalar(value: &Dynamic) -> Option<Scalar> {
     value.as_bool().ok().map(Scalar::Bool)
 }
 
-/// A number, or a tensor of one element (which waits).
+/// A number, or a tensor of one element (reading it waits).
 fn number(host: &Host, value: &Dynamic) -> Result<Scalar> {
     if let Some(tensor) = value.read_lock::<Tensor>() {
         return crate::tensor::observe::item(&host.rt, &tensor);
     }
-    scalar(value).ok_or_else(|| wanted("a number", value))
+    scalar(value).ok_or_else(|| expected("a number", value))
 }
 
 pub fn int(host: &Host, value: &Dynamic) -> Result<i64> {
     match number(host, value)? {
         Scalar::Int(i) => Ok(i),
-        _ => Err(wanted("an integer", value)),
+        _ => Err(expected("an integer", value)),
     }
 }
 
@@ -233,10 +233,10 @@ pub fn ints(host: &Host, value: &Dynamic) -> Result<Ints> {
     if let Some(array) = value.read_lock::<Array>() {
         return array.iter().map(|item| int(host, item)).collect();
     }
-    Ok(Ints::from_slice(&[int(host, value).map_err(|_| wanted("an integer or an array of integers", value))?]))
+    Ok(Ints::from_slice(&[int(host, value).map_err(|_| expected("an integer or an array of integers", value))?]))
 }
 
-/// One integer as itself, an array or a tensor of one dimension as a list.
+/// An integer stays one; an array or a tensor of one dimension becomes a list.
 fn int_or_ints(host: &Host, value: &Dynamic) -> Result<Attr> {
     if value.is_array() {
         return Ok(Attr::Ints(ints(host, value)?));
@@ -246,16 +246,16 @@ fn int_or_ints(host: &Host, value: &Dynamic) -> Result<Attr> {
         let values = crate::tensor::observe::scalars(&host.rt, &tensor)?;
         return Ok(Attr::Ints(values.into_iter().map(Scalar::to_i64).collect()));
     }
-    int(host, value).map(Attr::Int).map_err(|_| wanted("an integer or an array of integers", value))
+    int(host, value).map(Attr::Int).map_err(|_| expected("an integer or an array of integers", value))
 }
 
-/// `2`, `[1, 0]` or `[[1, 2], [0, 1]]`: dims of a left and of a right operand.
+/// `2`, `[1, 0]` or `[[1, 2], [0, 1]]`: dims of the left and of the right operand.
 fn axes(host: &Host, value: &Dynamic) -> Result<Attr> {
     let Some(array) = value.read_lock::<Array>() else {
-        return int(host, value).map(Attr::Int).map_err(|_| wanted("an integer or two arrays of dims", value));
+        return int(host, value).map(Attr::Int).map_err(|_| expected("an integer or two arrays of dims", value));
     };
     let [left, right] = &array[..] else {
-        return Err(wanted("an integer or two arrays of dims", value));
+        return Err(expected("an integer or two arrays of dims", value));
     };
     let (mut left, right) = (ints(host, left)?, ints(host, right)?);
     if left.len() != right.len() {
@@ -289,30 +289,30 @@ fn tensors(value: &Dynamic) -> Result<Arg> {
         return Ok(Arg::Tensors(vec![tensor.clone()]));
     }
     let Some(array) = value.read_lock::<Array>() else {
-        return Err(wanted("an array of tensors", value));
+        return Err(expected("an array of tensors", value));
     };
     let list: Result<Vec<Tensor>> = array
         .iter()
-        .map(|item| item.read_lock::<Tensor>().map(|t| t.clone()).ok_or_else(|| wanted("an array of tensors", item)))
+        .map(|item| item.read_lock::<Tensor>().map(|t| t.clone()).ok_or_else(|| expected("an array of tensors", item)))
         .collect();
     Ok(Arg::Tensors(list?))
 }
 
 fn opt_tensors(value: &Dynamic) -> Result<Arg> {
     let Some(array) = value.read_lock::<Array>() else {
-        return Err(wanted("an array of tensors and `()`", value));
+        return Err(expected("an array of tensors and `()`", value));
     };
     let one = |item: &Dynamic| match item.read_lock::<Tensor>() {
         Some(tensor) => Ok(Some(tensor.clone())),
         None if item.is_unit() => Ok(None),
-        None => Err(wanted("an array of tensors and `()`", item)),
+        None => Err(expected("an array of tensors and `()`", item)),
     };
     Ok(Arg::OptTensors(array.iter().map(one).collect::<Result<_>>()?))
 }
 
-fn word(value: &Dynamic, choices: &'static [&'static str]) -> Result<Attr> {
+fn choice(value: &Dynamic, choices: &'static [&'static str]) -> Result<Attr> {
     let Some(text) = value.read_lock::<rhai::ImmutableString>() else {
-        return Err(wanted("a string", value));
+        return Err(expected("a string", value));
     };
     params::word(&text, choices).map(|choice| Attr::Str(choice.into()))
 }
@@ -322,7 +322,7 @@ pub fn dtype(value: &Dynamic) -> Result<DType> {
         return Ok(dtype.0);
     }
     let Some(text) = value.read_lock::<rhai::ImmutableString>() else {
-        let diag = wanted("a dtype such as \"f32\"", value);
+        let diag = expected("a dtype such as \"f32\"", value);
         // `zeros(2, 3, "f32")`.
         return Err(if value.is_int() {
             diag.help("several sizes stand in an array: `zeros([2, 3], \"f32\")`")
@@ -341,7 +341,7 @@ pub fn device(host: &Host, value: &Dynamic) -> Result<DeviceId> {
     }
 }
 
-/// What a script wrote for a device; whether there is one is not asked.
+/// The device that a script wrote; does not check that it exists.
 pub fn spec(value: &Dynamic) -> Result<DeviceSpec> {
     if let Some(device) = value.read_lock::<DeviceValue>() {
         return Ok(device.0);
@@ -354,7 +354,7 @@ pub fn spec(value: &Dynamic) -> Result<DeviceSpec> {
         return index.map(DeviceSpec::Cuda);
     }
     let Some(text) = value.read_lock::<rhai::ImmutableString>() else {
-        return Err(wanted("a device such as \"cpu\" or \"cuda:0\"", value));
+        return Err(expected("a device such as \"cpu\" or \"cuda:0\"", value));
     };
     params::device(&text)
 }

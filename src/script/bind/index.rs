@@ -1,8 +1,9 @@
 //! `x[...]` and `x[...] = y`: from Rhai's index values (numbers, ranges, masks, index tensors) to index items. What these
 //! mean is in `tensor/index.rs`.
 //!
-//! Rhai hands what `x[i]` gave back to the setter after `x[i].method()` and `x[i][j] = v` too. Nothing is written then:
-//! a view has written into `x` already, and a copy is a copy. The text tells the two apart (`Host::assignment`).
+//! Rhai passes what `x[i]` returned back to the setter after `x[i].method()` and `x[i][j] = v` too. The setter then
+//! writes nothing: a view has already written into `x`, and a copy must not. The source text tells the two cases
+//! apart (`Host::assignment`).
 
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
@@ -63,7 +64,7 @@ fn item(value: &Dynamic) -> Result<Item> {
     )
 }
 
-/// Open ends arrive as 0 and the largest integer.
+/// Open ends arrive as 0 and `i64::MAX`.
 fn range_item(start: i64, end: i64, inclusive: bool) -> Item {
     let stop = match (end, inclusive) {
         (i64::MAX, _) => None,
@@ -102,23 +103,23 @@ fn get(host: &Host, context: &NativeCallContext, x: &Tensor, at: Dynamic) -> Rha
         Ok(at) => index::element(engine, x, at),
         Err(_) => index::get(engine, x, items(&at)?),
     });
-    found.map(Dynamic::from).map_err(|error| unread(host, context, error))
+    found.map(Dynamic::from).map_err(|error| keep_read_error(host, context, error))
 }
 
-/// Of `x[i] += v` Rhai passes over what `x[i]` raises, and would assign `v` alone.
+/// In `x[i] += v` Rhai ignores an error of reading `x[i]` and would assign `v` alone.
 #[cold]
-fn unread(host: &Host, context: &NativeCallContext, error: Box<EvalAltResult>) -> Box<EvalAltResult> {
+fn keep_read_error(host: &Host, context: &NativeCallContext, error: Box<EvalAltResult>) -> Box<EvalAltResult> {
     if host.assignment(context) != Some(Assignment::Compound) {
         return error;
     }
-    *host.unread.lock() = Some((site(context), error));
+    *host.read_error.lock() = Some((site(context), error));
     "kept for the setter".into()
 }
 
 fn set(host: &Host, context: &NativeCallContext, x: &Tensor, at: &Dynamic, value: &Dynamic) -> RhaiResult {
     let Some(how) = host.assignment(context) else { return Ok(Dynamic::UNIT) };
     if how == Assignment::Compound
-        && let Some((_, error)) = host.unread.lock().take_if(|(place, _)| *place == site(context))
+        && let Some((_, error)) = host.read_error.lock().take_if(|(place, _)| *place == site(context))
     {
         return Err(error);
     }
@@ -127,7 +128,7 @@ fn set(host: &Host, context: &NativeCallContext, x: &Tensor, at: &Dynamic, value
             Some(tensor) => Arg::Tensor(tensor.clone()),
             None => match convert::scalar(value) {
                 Some(scalar) => scalar.into(),
-                None => fail!(ARGUMENT_TYPE, "a tensor or a number is wanted, not {}", type_names::of_value(value)),
+                None => fail!(ARGUMENT_TYPE, "a tensor or a number is expected, not {}", type_names::of_value(value)),
             },
         };
         index::set(engine, x, items(at)?, value)
@@ -135,7 +136,7 @@ fn set(host: &Host, context: &NativeCallContext, x: &Tensor, at: &Dynamic, value
     .map(|()| Dynamic::UNIT)
 }
 
-/// What `f(x)[0] = v` writes to: a handle, since a change of an array or map that nobody holds would be lost.
+/// The target of `f(x)[0] = v`: a handle, since a change of an array or map that no variable holds would be lost.
 fn target(module: &mut Natives, host: &Arc<Host>) {
     let shared = host.clone();
     raw(module, "__target", 1, move |context, values| -> RhaiResult {
@@ -169,6 +170,6 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
             );
         )*};
     }
-    // Not: an indexer that takes a string or any value. Rhai would call it for every unknown property.
+    // Not: an indexer for strings or for any value. Rhai would call it for every unknown property.
     indexers!(i64, bool, (), Range<i64>, RangeInclusive<i64>, Array, Tensor, SliceValue);
 }

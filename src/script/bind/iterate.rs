@@ -25,11 +25,11 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     });
 }
 
-/// The rows of a tensor. An iterator has no place of its own: errors point at where the tensor was made.
+/// The rows of a tensor. An iterator has no source position of its own: errors point at where the tensor was created.
 pub fn rows(host: &Arc<Host>, tensor: Tensor) -> impl Iterator<Item = Native> + use<> {
     let host = host.clone();
     let origin = tensor.0.made;
-    // A tensor without dimensions has one row, which is an error.
+    // A tensor without dimensions has one row, and reading it is an error.
     let count = tensor.shape().first().copied();
     (0..count.unwrap_or(1)).map(move |at| {
         if count.is_none() {

@@ -1,5 +1,5 @@
-//! Native functions that take keywords, registered by their lines of the manual: what is bound, what `check` judges and
-//! what help shows is one signature.
+//! Native functions that take keywords, registered by their entries of the manual: binding, `check` and help use one
+//! signature.
 
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
@@ -15,23 +15,23 @@ use crate::tensor::engine::Engine;
 use rhai::{Dynamic, NativeCallContext};
 use std::sync::Arc;
 
-/// Registers the function that the manual describes under a name (`cuda::sleep` as `sleep`). It gets a value for each
-/// parameter: what was given, or the default.
+/// Registers the function that the manual describes under a name (`cuda::sleep` as `sleep`). It receives a value for
+/// each parameter: the argument, or the default.
 pub fn native<const N: usize>(
     module: &mut Natives,
     host: &Arc<Host>,
     name: &str,
     call: impl Fn(&Host, &mut Engine, [&Dynamic; N]) -> Result<Dynamic> + Send + Sync + 'static,
 ) {
-    native_told(module, host, name, |diag| diag, call);
+    native_with_help(module, host, name, |diag| diag, call);
 }
 
-/// The same, with a word on calls that are none.
-pub fn native_told<const N: usize>(
+/// The same; `explain` adds help to the error of a call that does not fit the signature.
+pub fn native_with_help<const N: usize>(
     module: &mut Natives,
     host: &Arc<Host>,
     name: &str,
-    told: fn(Box<Diag>) -> Box<Diag>,
+    explain: fn(Box<Diag>) -> Box<Diag>,
     call: impl Fn(&Host, &mut Engine, [&Dynamic; N]) -> Result<Dynamic> + Send + Sync + 'static,
 ) {
     let binder = binder(name, N);
@@ -41,7 +41,7 @@ pub fn native_told<const N: usize>(
         let context = context.expect("registered with a context");
         shared.call(&context, |engine| {
             let keywords = binder.keywords(values);
-            let values = binder.lend(values, keywords.as_ref()).map_err(told)?;
+            let values = binder.borrow(values, keywords.as_ref()).map_err(explain)?;
             call(&shared, engine, values)
         })
     };
@@ -58,14 +58,14 @@ pub fn method<const N: usize>(
     let binder = binder(name, N);
     let shared = host.clone();
     let counts = counts(&binder, 1);
-    let own = name.to_string();
+    let owned_name = name.to_string();
     let call = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
         let context = context.expect("registered with a context");
         shared.call(&context, |engine| {
             let tensor = values[0].read_lock::<Tensor>().map(|tensor| tensor.clone());
-            let Some(tensor) = tensor else { return Err(no_tensor(&own, values[0])) };
+            let Some(tensor) = tensor else { return Err(no_tensor(&owned_name, values[0])) };
             let keywords = binder.keywords(&values[1..]);
-            let values = binder.lend(&values[1..], keywords.as_ref())?;
+            let values = binder.borrow(&values[1..], keywords.as_ref())?;
             call(engine, &tensor, values)
         })
     };
@@ -80,11 +80,12 @@ fn binder(name: &str, params: usize) -> Binder {
     Binder::new(signature.clone())
 }
 
-/// How many values a call may have for the interpreter. What is missing by keyword, too, the signature tells.
+/// The numbers of arguments that are registered with the interpreter. A missing argument is reported by the
+/// signature, which knows keywords.
 fn counts(binder: &Binder, receiver: usize) -> std::ops::RangeInclusive<usize> {
     let (least, most) = binder.signature.counts();
     match binder.signature.takes_keywords() {
-        // One value too many is told better than by the interpreter.
+        // One argument more: the signature's message is better than the interpreter's.
         true => receiver + least.min(1)..=receiver + most + 1,
         false => receiver + least..=receiver + most,
     }
@@ -104,12 +105,12 @@ fn put(
     }
 }
 
-/// A value that was given.
+/// The argument, if one was passed.
 pub fn given(value: &Dynamic) -> Option<&Dynamic> {
     (!value.is_unit()).then_some(value)
 }
 
-/// The value of a parameter that is true or false.
+/// The value of a boolean parameter.
 pub fn flag(name: &str, value: &Dynamic) -> Result<bool> {
     let not = |_| {
         let text = format!("`{name}` is true or false, not {}", type_names::of_value(value));
@@ -118,7 +119,7 @@ pub fn flag(name: &str, value: &Dynamic) -> Result<bool> {
     value.as_bool().map_err(not)
 }
 
-/// The text of a parameter.
+/// The value of a string parameter.
 pub fn text(name: &str, value: &Dynamic) -> Result<String> {
     match value.read_lock::<rhai::ImmutableString>() {
         Some(text) => Ok(text.to_string()),
@@ -129,7 +130,7 @@ pub fn text(name: &str, value: &Dynamic) -> Result<String> {
     }
 }
 
-/// Names a function in what went wrong with it.
+/// Puts the function's name in front of an error message.
 pub fn named(name: &str) -> impl Fn(Box<Diag>) -> Box<Diag> {
     move |mut diag| {
         if !diag.message.starts_with('`') {

@@ -1,9 +1,9 @@
-//! Properties of tensors and the plain methods that are not operations: `x.shape`, `x.item()`, `x.backward()`.
+//! Properties of tensors, and methods that are not operations: `x.shape`, `x.item()`, `x.backward()`.
 
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::Scalar;
-use crate::script::bind::compare::{alike, compare};
+use crate::script::bind::compare::{compare, values_equal};
 use crate::script::bind::convert;
 use crate::script::bind::native::{self, flag, given};
 use crate::script::bind::rows::Natives;
@@ -14,7 +14,7 @@ use crate::script::values::raise::Native;
 use crate::script::values::type_names;
 use crate::script::values::types::{DTypeValue, DeviceValue, Tensor};
 use crate::tensor::history::MadeBy;
-use crate::tensor::movement::{self, Wanted};
+use crate::tensor::movement::{self, Target};
 use crate::tensor::{grad, history, observe};
 use rhai::{Array, Dynamic, Map, NativeCallContext};
 use std::sync::Arc;
@@ -28,12 +28,12 @@ pub fn number(value: Scalar) -> Dynamic {
     }
 }
 
-/// A comparison of plain values, or an operator that Rhai has nothing for (`"a" - 1`).
+/// A comparison of plain values, or an operator that Rhai does not have for them (`"a" - 1`).
 pub fn plain_operator(host: &Host, context: &NativeCallContext, symbol: &str, values: &mut [&mut Dynamic]) -> Native {
     if let [a, b] = &values[..]
         && matches!(symbol, "==" | "!=")
     {
-        return Ok(Dynamic::from_bool(alike(host, context, a, b)? == (symbol == "==")));
+        return Ok(Dynamic::from_bool(values_equal(host, context, a, b)? == (symbol == "==")));
     }
     if let [a, b] = &values[..]
         && let Some(result) = compare(symbol, a, b)
@@ -85,13 +85,13 @@ pub fn method(
     call: impl Fn(&Host, &NativeCallContext, &Tensor, &mut [&mut Dynamic]) -> Result<Dynamic> + Send + Sync + 'static,
 ) {
     let host = host.clone();
-    let told = name.trim_start_matches("get$").to_string();
+    let owned_name = name.trim_start_matches("get$").to_string();
     raw(module, name, arity, move |context, values| {
         let context = context.expect("registered with a context");
         let tensor = values[0].read_lock::<Tensor>().map(|tensor| tensor.clone());
         let result = match tensor {
             Some(tensor) => call(&host, &context, &tensor, &mut values[1..]),
-            None => Err(no_tensor(&told, values[0])),
+            None => Err(no_tensor(&owned_name, values[0])),
         };
         result.map_err(|diag| host.raise(&context, diag, ""))
     });
@@ -146,7 +146,7 @@ fn computed(module: &mut Natives, host: &Arc<Host>) {
     }
 }
 
-/// Every property that is no row, for suggestions and completion.
+/// Every property that is not a row, for suggestions and completion.
 pub const NAMES: &[&str] =
     &["shape", "ndim", "numel", "dtype", "device", "is_cuda", "is_pinned", "requires_grad", "is_leaf", "grad"];
 
@@ -174,8 +174,8 @@ fn properties(module: &mut Natives, host: &Arc<Host>) {
     property(module, host, "grad", |_, x| Ok(x.0.auto.lock().grad.clone().map_or(Dynamic::UNIT, Dynamic::from)));
 }
 
-/// `x.shape` is an array made anew, whose change would be lost: `x.shape[0] = 2`. Rhai hands the array back after
-/// whatever may have changed it. One that has become shorter was read from its end: `x.shape.pop()`.
+/// `x.shape` is a new array, so a change such as `x.shape[0] = 2` would be lost. Rhai passes the array back after
+/// anything that may have changed it. A shorter array means that only its end was read: `x.shape.pop()`.
 fn shape_setter(module: &mut Natives, host: &Arc<Host>) {
     let shared = host.clone();
     rhai::FuncRegistration::new_setter("shape").place_in(
@@ -217,7 +217,7 @@ fn setters(module: &mut Natives, host: &Arc<Host>) {
     rhai::FuncRegistration::new_setter("grad").place_in(
         &mut module.module,
         move |context: NativeCallContext, x: &mut Tensor, value: Dynamic| -> Result<(), Box<rhai::EvalAltResult>> {
-            // What was changed through a gradient is changed: see `index.rs`.
+            // A gradient that was changed through a handle needs no assignment: see `index.rs`.
             match shared.assignment(&context) {
                 Some(_) => set_grad(x, &value).map_err(|diag| shared.raise(&context, diag, "")),
                 None => Ok(()),
@@ -247,47 +247,47 @@ fn set_grad(x: &Tensor, value: &Dynamic) -> Result<()> {
     Ok(())
 }
 
-/// One positional argument of `to`: a dtype, a device or a tensor to be like.
-pub fn wanted(host: &Host, value: &Dynamic, found: &mut Wanted) -> Result<()> {
+/// One positional argument of `to`: a dtype, a device, or a tensor whose dtype and device are taken.
+pub fn to_argument(host: &Host, value: &Dynamic, target: &mut Target) -> Result<()> {
     if value.is_unit() {
         return Ok(());
     }
     if let Some(other) = value.read_lock::<Tensor>() {
-        *found = Wanted { dtype: Some(other.dtype()), device: Some(other.device()), ..*found };
+        *target = Target { dtype: Some(other.dtype()), device: Some(other.device()), ..*target };
         return Ok(());
     }
     if let Some(dtype) = value.read_lock::<DTypeValue>() {
-        found.dtype = Some(dtype.0);
+        target.dtype = Some(dtype.0);
         return Ok(());
     }
     let text = value.read_lock::<rhai::ImmutableString>().map(|text| text.to_string());
     if let Some(dtype) = text.as_deref().and_then(crate::base::dtype::DType::parse) {
-        found.dtype = Some(dtype);
+        target.dtype = Some(dtype);
         return Ok(());
     }
     if let Some(text) = &text {
         let looks_like_device = text.starts_with("cu") || text.starts_with("cp") || text.contains(':');
         if !looks_like_device {
-            found.dtype = Some(convert::dtype(value)?);
+            target.dtype = Some(convert::dtype(value)?);
             return Ok(());
         }
     }
-    found.device = Some(convert::device(host, value)?);
+    target.device = Some(convert::device(host, value)?);
     Ok(())
 }
 
-pub fn wanted_keywords(host: &Host, map: &Map, found: &mut Wanted) -> Result<()> {
+pub fn to_keywords(host: &Host, map: &Map, target: &mut Target) -> Result<()> {
     let flag = |name: &str, value: &Dynamic| {
         value.as_bool().map_err(|_| Diag::error(code::ARGUMENT_TYPE, format!("`{name}` must be true or false")))
     };
     for (name, value) in map {
         match name.as_str() {
             "dtype" | "device" if value.is_unit() => {}
-            "dtype" => found.dtype = Some(convert::dtype(value)?),
-            "device" => found.device = Some(convert::device(host, value)?),
-            "copy" => found.copy = flag(name, value)?,
-            // What it was called before Python took the word `async`.
-            "non_blocking" | "async" => found.non_blocking = flag(name, value)?,
+            "dtype" => target.dtype = Some(convert::dtype(value)?),
+            "device" => target.device = Some(convert::device(host, value)?),
+            "copy" => target.copy = flag(name, value)?,
+            // The old name, from before `async` became a keyword of Python.
+            "non_blocking" | "async" => target.non_blocking = flag(name, value)?,
             _ => {
                 let diag = Diag::error(code::UNKNOWN_KEYWORD, format!("unknown keyword `{name}`"));
                 return Err(match crate::base::suggest::nearest(name, ["dtype", "device", "copy", "non_blocking"]) {
@@ -307,20 +307,20 @@ fn movement(module: &mut Natives, host: &Arc<Host>) {
                 let diag = Diag::error(code::MISSING_ARGUMENT, "a device or a dtype is missing");
                 return Err(diag.help("call it as `x.to(\"cuda\")` or `x.to(\"f64\")`"));
             }
-            let mut found = Wanted::default();
+            let mut target = Target::default();
             let mut flags = 0;
             for value in rest.iter() {
                 match (value.read_lock::<Map>(), value.as_bool()) {
-                    (Some(map), _) => wanted_keywords(host, &map, &mut found)?,
-                    // After dtype and device come `non_blocking` and `copy`.
+                    (Some(map), _) => to_keywords(host, &map, &mut target)?,
+                    // After dtype and device come `non_blocking` and `copy`, in this order.
                     (None, Ok(flag)) if flags < 2 => {
-                        *(if flags == 0 { &mut found.non_blocking } else { &mut found.copy }) = flag;
+                        *(if flags == 0 { &mut target.non_blocking } else { &mut target.copy }) = flag;
                         flags += 1;
                     }
-                    _ => wanted(host, value, &mut found)?,
+                    _ => to_argument(host, value, &mut target)?,
                 }
             }
-            movement::to(&mut host.engine(context), x, found).map(Dynamic::from)
+            movement::to(&mut host.engine(context), x, target).map(Dynamic::from)
         });
     }
     let shared = host.clone();
@@ -330,16 +330,16 @@ fn movement(module: &mut Natives, host: &Arc<Host>) {
             Some(device) => convert::device(&shared, device)?,
         };
         if !device.is_cuda() {
-            let diag = Diag::error(code::UNKNOWN_DEVICE, "a CUDA device is wanted, not \"cpu\"");
+            let diag = Diag::error(code::UNKNOWN_DEVICE, "a CUDA device is expected, not \"cpu\"");
             return Err(diag.help("write `x.cpu()`"));
         }
         let non_blocking = flag("non_blocking", non_blocking)?;
-        let found = Wanted { device: Some(device), non_blocking, ..Wanted::default() };
-        movement::to(engine, x, found).map(Dynamic::from)
+        let target = Target { device: Some(device), non_blocking, ..Target::default() };
+        movement::to(engine, x, target).map(Dynamic::from)
     });
     method(module, host, "cpu", 1, |host, context, x, _| {
-        let found = Wanted { device: Some(crate::base::device_id::DeviceId::Cpu), ..Wanted::default() };
-        movement::to(&mut host.engine(context), x, found).map(Dynamic::from)
+        let target = Target { device: Some(crate::base::device_id::DeviceId::Cpu), ..Target::default() };
+        movement::to(&mut host.engine(context), x, target).map(Dynamic::from)
     });
     method(module, host, "pin_memory", 1, |host, context, x, _| {
         movement::pin(&mut host.engine(context), x).map(Dynamic::from)
@@ -362,7 +362,7 @@ fn observation(module: &mut Natives, host: &Arc<Host>) {
     method(module, host, "item", 1, |host, _, x, _| observe::item(&host.rt, x).map(number));
     for name in ["to_array", "tolist"] {
         method(module, host, name, 1, |host, _, x, _| {
-            // Arrays inside arrays are there also where there is no element in them.
+            // Outer arrays exist even where they have no elements.
             let shape = x.shape();
             let outer = shape.split_last().map_or(&[][..], |(_, outer)| outer).iter();
             let (arrays, _) = outer.fold((1usize, 1usize), |(all, n), &size| {
@@ -376,7 +376,7 @@ fn observation(module: &mut Natives, host: &Arc<Host>) {
     }
 }
 
-/// Bytes of an array's element.
+/// Bytes of one array element.
 const ELEMENT: usize = size_of::<Dynamic>();
 
 /// Nested arrays of a tensor's elements.
@@ -387,7 +387,7 @@ fn nested(shape: &[usize], values: &mut impl Iterator<Item = Scalar>) -> Dynamic
     }
 }
 
-/// How gradients are computed; `()` is what another value says.
+/// How gradients are computed; `()` means that another argument decides.
 pub fn mode(retain: &Dynamic, create: &Dynamic, unused: &Dynamic, materialize: &Dynamic) -> Result<grad::Mode> {
     let create_graph = flag("create_graph", create)?;
     let materialize = flag("materialize_grads", materialize)?;
@@ -450,7 +450,7 @@ fn gradients(module: &mut Natives, host: &Arc<Host>) {
     });
 }
 
-/// Makes a leaf require gradients, or not.
+/// Sets whether a leaf requires gradients.
 pub fn set_requires_grad(x: &Tensor, on: bool) -> Result<()> {
     if on && !x.dtype().is_float() {
         return Err(Diag::error(
@@ -469,7 +469,7 @@ pub fn set_requires_grad(x: &Tensor, on: bool) -> Result<()> {
         .help("use `.detach()` for the value outside the graph"))
 }
 
-/// The name of the operation that made a tensor, when a gradient flows through it: `ReluBackward0`.
+/// The name of the operation that created a tensor, if a gradient flows through it: `ReluBackward0`.
 pub fn grad_fn(x: &Tensor) -> Option<String> {
     match history::made_by(x) {
         MadeBy::Nothing => None,

@@ -1,5 +1,5 @@
-//! Makes every row of the op table callable: as function, method, operator and in-place form. Knows no
-//! operation by name.
+//! Makes every row of the op table callable: as function, method, operator and in-place form. Does not treat any
+//! operation specially.
 
 use crate::base::diag::{Diag, Focus, Result};
 use crate::op::args::{Arg, Args};
@@ -20,7 +20,7 @@ use std::any::TypeId;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The native functions of a session as they are registered.
+/// The native functions of a session while they are registered.
 #[derive(Default)]
 pub struct Natives {
     pub module: Module,
@@ -37,7 +37,8 @@ enum Form {
 
 /// Bound: positional arguments of one call, keyword map included.
 const MAX_ARITY: usize = 9;
-/// The same for rows that have more parameters than that. Rhai looks for a function of `n` values in up to 2^n steps, the first time.
+/// The same for rows that have more parameters. Rhai searches for a function of `n` values in up to 2^n steps, the
+/// first time.
 const WIDE_ARITY: usize = 15;
 
 /// Registers all rows.
@@ -72,7 +73,7 @@ fn arities(module: &mut Natives, host: &Arc<Host>, op: &'static Op, name: &str, 
         call(&host, &context, op, form, values)
     });
     module.names.insert(name.to_string());
-    // Cost: this is most of what a session does before its first script; one closure serves all numbers of values.
+    // Cost: most of the time that a session takes to start; one closure serves every arity.
     for arity in 0..=most {
         place(module, name, arity, call.clone());
     }
@@ -101,7 +102,7 @@ pub fn raw(
 }
 
 fn call(host: &Host, context: &NativeCallContext, op: &'static Op, form: Form, values: &mut [&mut Dynamic]) -> Native {
-    let wrong = |diag| host.raise(context, told(op.name, form, diag, None), "");
+    let wrong = |diag| host.raise(context, name_operation(op.name, form, diag, None), "");
     // `x.where(condition, other)` is `where(condition, x, other)`.
     if op.receiver > 0 && values.len() > op.receiver && !values[op.receiver].is_map() && host.is_method(context) {
         values[..=op.receiver].rotate_left(1);
@@ -120,7 +121,7 @@ fn bound_call(
     values: &mut [&mut Dynamic],
     pin: bool,
 ) -> Native {
-    let wrong = |diag| host.raise(context, told(op.name, form, diag, None), "");
+    let wrong = |diag| host.raise(context, name_operation(op.name, form, diag, None), "");
     let args = convert::bind(host, op, values).map_err(wrong)?;
     some_tensor(op, &args).map_err(wrong)?;
     if form == Form::InPlace && !matches!(args.0.first(), Some(Arg::Tensor(_))) {
@@ -135,7 +136,7 @@ fn bound_call(
     made.map(Dynamic::from).map_err(wrong)
 }
 
-/// `where(true, 1, 2)`: a row that takes a tensor or a number first wants one tensor at least.
+/// `where(true, 1, 2)`: a row that takes a tensor or a number first needs at least one tensor.
 fn some_tensor(op: &Op, args: &Args) -> Result<()> {
     let first = op.params.first().is_some_and(|p| p.kind == Kind::Operand && p.default == Default::Required);
     if first && !args.0.iter().any(|arg| matches!(arg, Arg::Tensor(_))) && args.tensors().is_empty() {
@@ -148,7 +149,7 @@ fn run(host: &Host, context: &NativeCallContext, op: &'static Op, form: Form, ar
     let mut engine = host.engine(context);
     match apply(&mut engine, op, form, args) {
         Ok(value) => Ok(value),
-        Err(diag) => Err(host.raise(context, told(op.name, form, diag, Some(args)), "")),
+        Err(diag) => Err(host.raise(context, name_operation(op.name, form, diag, Some(args)), "")),
     }
 }
 
@@ -183,7 +184,7 @@ fn array(results: Results) -> Dynamic {
     Dynamic::from(results.into_iter().map(Dynamic::from).collect::<rhai::Array>())
 }
 
-/// Does the script get an array even of one result?
+/// Whether the script gets an array even for one result.
 fn is_list(op: &Op, args: &Args) -> bool {
     let place = |name: &str| op.params.iter().position(|param| param.name == name);
     match op.results {
@@ -194,10 +195,10 @@ fn is_list(op: &Op, args: &Args) -> bool {
     }
 }
 
-/// Names the operation and shows where its operands come from.
+/// Names the operation in an error, and shows where its operands come from.
 #[cold]
-fn told(name: &str, form: Form, mut diag: Box<Diag>, args: Option<&Args>) -> Box<Diag> {
-    // A late error names itself; only what was judged at this call gets the call's words.
+fn name_operation(name: &str, form: Form, mut diag: Box<Diag>, args: Option<&Args>) -> Box<Diag> {
+    // A late error names itself; only an error of this call gets the call's name.
     let late = (400..500).contains(&diag.code.0)
         || [crate::base::code::OUT_OF_MEMORY, crate::base::code::LIMIT_MEMORY].contains(&diag.code);
     if late {
@@ -210,19 +211,19 @@ fn told(name: &str, form: Form, mut diag: Box<Diag>, args: Option<&Args>) -> Box
     if diag.labels.is_empty() {
         diag = diag.label(crate::base::span::Origin::NONE, Focus::Call, "in this call");
         if let Some(args) = args {
-            let mut seen = Vec::new();
+            let mut created = Vec::new();
             args.for_each_tensor(|tensor| {
                 let made = tensor.0.made;
-                if !made.user.is_none() && !seen.contains(&made) && seen.len() < 4 {
-                    seen.push(made);
+                if !made.user.is_none() && !created.contains(&made) && created.len() < 4 {
+                    created.push(made);
                 }
             });
             args.for_each_tensor(|tensor| {
-                if let Some(at) = seen.iter().position(|made| *made == tensor.0.made) {
+                if let Some(at) = created.iter().position(|made| *made == tensor.0.made) {
                     let text = format!("made here, {}", describe(&Meta::of(tensor)));
                     let mut taken = std::mem::take(&mut diag.labels);
                     taken.push(crate::base::diag::Label {
-                        origin: seen.swap_remove(at),
+                        origin: created.swap_remove(at),
                         focus: Focus::Expression,
                         keyword: None,
                         text,
@@ -244,7 +245,7 @@ fn operators(module: &mut Natives, host: &Arc<Host>, op: &'static Op) {
         let context = context.expect("registered with a context");
         operator(&shared, &context, op, Form::Plain, values)
     });
-    // `<` and `=` would make `<=`.
+    // `<` and `=` would become `<=`.
     let compares = matches!(op.lower, Lower::Map { promote: Promote::Compare, .. });
     if unary || compares || !op.inplace {
         return;
@@ -278,7 +279,7 @@ fn operator(
         if !values.iter().any(|value| value.read_lock::<Tensor>().is_some()) {
             return crate::script::bind::properties::plain_operator(host, context, op.operator, values);
         }
-        // A matrix product is one of tensors.
+        // A matrix product takes tensors only.
         let takes_numbers = op.params[at].kind != Kind::Tensor || matches!(op.lower, Lower::Map { .. });
         match convert::scalar(values[at]).filter(|_| takes_numbers) {
             Some(scalar) => args.0.push(scalar.into()),

@@ -1,13 +1,13 @@
-//! How the values of a call find the parameters of a signature (`base/signature.rs`): parameters by position, by name in a
-//! trailing map, or some of each, as PyTorch's are.
+//! How the arguments of a call are bound to the parameters of a signature (`base/signature.rs`): by position, by name
+//! in a trailing map, or both, as in PyTorch.
 //!
 //! `//: conv2d(in_channels, out_channels, kernel_size, stride: 1, padding: 0, last_epoch = -1, *, bias: true)`
 //!
-//! A function of the library takes the first few of these as its own parameters and the others in a map, its last
-//! parameter, called `options`; only what was given stands in the map. `device` and `dtype`, where the function has no
-//! use for them, move what it makes.
+//! A function of the library takes the first few of these as parameters and the others in a map, its last parameter,
+//! called `options`; the map holds only what was passed. `device` and `dtype`, where the function does not use them,
+//! move the module that it creates.
 //!
-//! Knows no function by name.
+//! Does not treat any function specially.
 
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
@@ -19,9 +19,9 @@ use crate::script::values::type_names;
 use crate::script::values::types::Tensor;
 use rhai::{Array, Dynamic, ImmutableString, Map};
 
-/// Bound: values of one call by position. Rhai looks for a function of `n` values in up to 2^n steps.
-pub const MOST: usize = 15;
-/// They steer how PyTorch computes, not what comes out.
+/// Bound: positional arguments of one call. Rhai searches for a function of `n` values in up to 2^n steps.
+pub const MAX_ARITY: usize = 15;
+/// Parameters that change how PyTorch computes, not the result.
 const WITHOUT_EFFECT: &[&str] = &[
     "inplace",
     "foreach",
@@ -37,34 +37,35 @@ const WITHOUT_EFFECT: &[&str] = &[
     "pin_memory_device",
     "in_order",
 ];
-/// Of these, those that count something.
+/// Those of them that are counts.
 const COUNTS: &[&str] = &["num_workers", "timeout", "prefetch_factor"];
-/// What moves a module that was made.
+/// Parameters that move the module which was created.
 const PLACEMENT: &[&str] = &["device", "dtype"];
 
-/// What is looked at in the last value of a call, if it is a map.
+/// What binding needs to know of the last argument of a call, if it is a map.
 pub struct Last<'a> {
     pub keys: &'a [&'a str],
     pub has_closures: bool,
 }
 
-/// What a function takes itself: the first `own` parameters, then perhaps a map of the others.
+/// What a function takes itself: the first `own` parameters, then, if `rest`, a map of the others.
 #[derive(Clone, Copy)]
 pub struct Form {
     pub own: usize,
     pub rest: bool,
 }
 
-/// The values for a function, and where the user wants what it makes.
+/// The arguments of a function, and where its result is moved.
 pub struct Bound {
     pub values: Vec<Dynamic>,
     pub placement: Map,
 }
 
 impl Signature {
-    /// Whether the last value of a call, a map, is one of its values and not its keywords. What the library makes are
-    /// maps, too, with closures in them; where a value must be given, such a map is the value. So is any map without
-    /// one of the keywords for one of the first `doubtful` parameters, and a first value that looks like none of them.
+    /// Whether the last argument of a call, a map, is a value and not keywords. Modules of the library are maps as
+    /// well, with closures in them; where a value is required, such a map is the value. So is any map without a
+    /// keyword of this signature for one of the first `doubtful` parameters, and a first argument without similar
+    /// names.
     pub fn takes_value(&self, given: usize, last: &Last, doubtful: usize) -> bool {
         let rule = self.params.get(given - 1).filter(|_| given <= self.positional).map(|param| &param.rule);
         let fits = match rule {
@@ -78,7 +79,7 @@ impl Signature {
         self.takes_all() || (fits && !last.keys.iter().any(|key| self.place(key).is_some()))
     }
 
-    /// Whether so many values may be given by position.
+    /// Whether so many positional arguments are allowed.
     pub fn check_count(&self, given: usize) -> Result<()> {
         if given <= self.positional {
             return Ok(());
@@ -88,7 +89,7 @@ impl Signature {
         Err(self.called_as(Diag::error(code::EXTRA_ARGUMENT, text)))
     }
 
-    /// Whether a call with so many values by position and with these keywords is one.
+    /// Whether so many positional arguments and these keywords fit the signature.
     pub fn check_names(&self, given: usize, keys: &[&str]) -> Result<()> {
         self.check_count(given)?;
         if self.takes_all() {
@@ -112,17 +113,17 @@ impl Signature {
         }
     }
 
-    /// Whether a string, with its text where that is known, may be the value of the parameter at a place: one of its
-    /// words, and no string where a number or a truth is the default.
+    /// Whether a string (with its text where that is known) may be the argument of the parameter at `at`: one of the
+    /// parameter's choices, and no string where the default is a number or a bool.
     pub fn check_text(&self, at: usize, text: Option<&str>, is_string: bool) -> Result<()> {
         let Some(param) = self.params.get(at).filter(|_| is_string) else { return Ok(()) };
-        let wanted = match param.accepts() {
+        let expected = match param.accepts() {
             Accepts::Word => return text.map_or(Ok(()), |text| self.check_word(param, text)),
             Accepts::Flag => "true or false",
             Accepts::Number => "a number",
             Accepts::Any | Accepts::DType | Accepts::Device => return Ok(()),
         };
-        fail!(ARGUMENT_TYPE, "`{}`: `{}` is {wanted}, not a string", self.name, param.name)
+        fail!(ARGUMENT_TYPE, "`{}`: `{}` is {expected}, not a string", self.name, param.name)
     }
 
     fn check_word(&self, param: &Param, text: &str) -> Result<()> {
@@ -139,7 +140,7 @@ impl Signature {
         })
     }
 
-    /// The keywords of a call, if its last value has some.
+    /// The keywords of a call, if its last argument has any.
     fn given_by_name(&self, given: usize, last: Option<&Dynamic>, doubtful: usize) -> Option<Map> {
         let map = last?.read_lock::<Map>()?;
         let keys: Vec<&str> = map.keys().map(|key| key.as_str()).collect();
@@ -147,18 +148,18 @@ impl Signature {
         (!self.takes_value(given, &last, doubtful)).then(|| map.clone())
     }
 
-    /// The value that a map of keywords gives to the parameter at a place.
-    fn named<'a>(&self, at: usize, keywords: Option<&'a Map>) -> Option<&'a Dynamic> {
+    /// The value that the keywords have for the parameter at `at`.
+    fn keyword_value<'a>(&self, at: usize, keywords: Option<&'a Map>) -> Option<&'a Dynamic> {
         keywords?.iter().find(|(key, _)| self.place(key) == Some(at)).map(|(_, value)| value)
     }
 
-    /// Whether a call is one: the count of its values by position, its keywords, and texts among both.
+    /// Whether a call fits: the number of positional arguments, the keywords, and strings among both.
     fn check<'a>(&self, given: usize, value: impl Fn(usize) -> &'a Dynamic, keywords: Option<&Map>) -> Result<()> {
         let keys: Vec<&str> = keywords.iter().flat_map(|map| map.keys()).map(|key| key.as_str()).collect();
         self.check_names(given, &keys)?;
         for at in 0..self.params.len() {
-            let found = if at < given { Some(value(at)) } else { self.named(at, keywords) };
-            // Other kinds of values the function itself looks at.
+            let found = if at < given { Some(value(at)) } else { self.keyword_value(at, keywords) };
+            // The function itself checks arguments of other types.
             if let Some(text) = found.and_then(|found| found.read_lock::<ImmutableString>()) {
                 self.check_text(at, Some(&text), true)?;
             }
@@ -176,18 +177,18 @@ impl Signature {
         }
     }
 
-    /// A parameter that can have one value has it.
+    /// A parameter with a single allowed value has that value.
     fn check_only(&self, param: &Param, given: Option<&Dynamic>, only: &Dynamic) -> Result<()> {
         let Some(given) = given.filter(|given| !same(given, only)) else { return Ok(()) };
         let text = format!("`{}`: `{}` cannot be other than {} here", self.name, param.name, shown(only));
         let diag = Diag::error(code::VALUE, text).keyword(Origin::NONE, &param.name, "this one");
         // `nn::mse_loss(x, y)`.
-        Err(if given.is::<Tensor>() { diag.help(self.of_tensors()) } else { diag })
+        Err(if given.is::<Tensor>() { diag.help(self.help_for_tensors()) } else { diag })
     }
 
-    /// What takes the tensors that were given to a function which makes a module.
+    /// Help for tensors that were passed to a function which creates a module.
     #[cold]
-    fn of_tensors(&self) -> String {
+    fn help_for_tensors(&self) -> String {
         let name = &self.name;
         let forward = format!("settings make a module, which takes tensors: `nn::{name}().forward(x, y)`");
         match crate::op::table::find(name) {
@@ -209,7 +210,7 @@ impl Signature {
     }
 }
 
-/// A signature that calls are bound by.
+/// A signature that binds arguments.
 pub struct Binder {
     pub signature: Signature,
     /// A value for each parameter: its default, or `()`.
@@ -232,8 +233,8 @@ impl Binder {
         self.signature.given_by_name(values.len(), Some(last), 0)
     }
 
-    /// The values of a call of a native function, one for each parameter, where they lie.
-    pub fn lend<'a, const N: usize>(
+    /// The arguments of a call of a native function, one for each parameter, by reference.
+    pub fn borrow<'a, const N: usize>(
         &'a self,
         values: &'a [&mut Dynamic],
         keywords: Option<&'a Map>,
@@ -243,16 +244,16 @@ impl Binder {
         for (at, param) in
             self.signature.params.iter().enumerate().filter(|(_, param)| matches!(param.rule, Rule::Only(_)))
         {
-            let value = given.get(at).map(|value| &**value).or_else(|| self.signature.named(at, keywords));
+            let value = given.get(at).map(|value| &**value).or_else(|| self.signature.keyword_value(at, keywords));
             self.signature.check_only(param, value, &self.defaults[at])?;
         }
         Ok(std::array::from_fn(|at| {
             let by_position = given.get(at).map(|value| &**value);
-            by_position.or_else(|| self.signature.named(at, keywords)).unwrap_or(&self.defaults[at])
+            by_position.or_else(|| self.signature.keyword_value(at, keywords)).unwrap_or(&self.defaults[at])
         }))
     }
 
-    /// The values of a call for a function of the library.
+    /// The arguments of a call of a library function.
     pub fn bind(&self, form: Form, mut given: Vec<Dynamic>, doubtful: usize) -> Result<Bound> {
         let signature = &self.signature;
         if signature.takes_all() {
@@ -264,7 +265,9 @@ impl Binder {
         given.truncate(given.len() - keywords.is_some() as usize);
         signature.check(given.len(), |at| &given[at], keywords.as_ref())?;
         let mut slots: Vec<Option<Dynamic>> = given.into_iter().map(Some).collect();
-        slots.extend((slots.len()..signature.params.len()).map(|at| signature.named(at, keywords.as_ref()).cloned()));
+        slots.extend(
+            (slots.len()..signature.params.len()).map(|at| signature.keyword_value(at, keywords.as_ref()).cloned()),
+        );
         let mut bound = Bound { values: Vec::with_capacity(form.own + 1), placement: Map::new() };
         let mut rest = Map::new();
         for (at, (param, slot)) in signature.params.iter().zip(slots).enumerate() {
@@ -275,7 +278,7 @@ impl Binder {
                 }
                 _ if at < form.own => bound.values.push(slot.unwrap_or_else(|| self.defaults[at].clone())),
                 _ => {
-                    // Where `()` is the default it says as much as nothing.
+                    // Where `()` is the default, passing it is the same as omitting the argument.
                     let nothing = param.rule == Rule::Default(Literal::Unit);
                     let Some(value) = slot.filter(|slot| !nothing || !slot.is_unit()) else { continue };
                     let moves = !form.rest || PLACEMENT.contains(&param.name.as_str());
@@ -290,7 +293,7 @@ impl Binder {
     }
 }
 
-/// Whole numbers stand for floats.
+/// Integers are accepted for floats.
 fn same(a: &Dynamic, b: &Dynamic) -> bool {
     let number = |x: &Dynamic| x.as_float().ok().or_else(|| x.as_int().ok().map(|i| i as f64));
     match (number(a), number(b)) {
@@ -303,7 +306,7 @@ fn shown(value: &Dynamic) -> String {
     if value.is_unit() { "()".into() } else { format!("{value:?}") }
 }
 
-/// A value as a script has it.
+/// The script value of a literal.
 pub fn value(literal: &Literal) -> Dynamic {
     match literal {
         Literal::Unit => Dynamic::UNIT,
@@ -370,7 +373,7 @@ mod tests {
         text.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty())
     }
 
-    /// The parameters of the widest form of a function.
+    /// The parameters of the form with the most parameters.
     fn own<'a>(name: &str, body: &'a str) -> Vec<&'a str> {
         let start = format!("fn {name}(");
         let forms = body.match_indices(&start).map(|(at, _)| body[at + start.len()..].split(')').next().unwrap_or(""));
@@ -394,8 +397,8 @@ mod tests {
         found
     }
 
-    /// Every signature of the library is read, names a function with these parameters, and no keyword is without a
-    /// reader, or read and not in the signature.
+    /// Every signature of the library can be parsed and names a function with these parameters; every keyword is
+    /// read, and every keyword that is read is in the signature.
     #[test]
     fn signatures_of_the_library_are_those_of_their_functions() {
         let mut problems = Vec::new();
@@ -434,7 +437,7 @@ mod tests {
         if !taken.starts_with(&own) {
             problems.push(format!("takes {own:?}, and its signature says {taken:?}"));
         }
-        // What the function calls, as far as its words tell.
+        // What the function calls, as far as its names show.
         let mut reached = BTreeSet::from([signature.name.as_str()]);
         let mut next = vec![body];
         while let Some(body) = next.pop() {
@@ -447,7 +450,7 @@ mod tests {
                 problems.push(format!("`{name}` is read by nobody"));
             }
         }
-        // Methods inside have signatures of their own.
+        // Methods have signatures of their own.
         let methods: Vec<Signature> =
             body.split("_callable(\"").skip(1).filter_map(|text| Signature::parse(text.split('"').next()?)).collect();
         let known = |name: &str| methods.iter().chain([signature]).find_map(|s| Some(&s.params[s.place(name)?]));
@@ -456,7 +459,7 @@ mod tests {
             match (known(name).map(|param| &param.rule), written) {
                 (None, _) if body.contains("_callable(`") || body.contains("_callable(name") => {}
                 (None, _) => problems.push(format!("`{name}` is read and not in the signature")),
-                // `()` says as much as nothing.
+                // `()` is the same as omitting the argument.
                 (Some(Rule::Default(Literal::Unit)), _) => {}
                 (Some(Rule::Default(said)), Some(Rule::Default(used))) if !same(&value(said), &value(&used)) => {
                     problems.push(format!("`{name}` is {said} in the signature, and {used} where it is read"));

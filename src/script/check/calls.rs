@@ -1,8 +1,9 @@
-//! Calls by name and by method: who is meant, how many values it takes, which keywords, and what it gives.
+//! Calls by name and by method: which function is meant, how many arguments it takes, which keywords, and what it
+//! returns.
 
 use super::expr::members_of_tensor;
 use super::flow::Flow;
-use super::judged::{gives_nothing, only_reads};
+use super::judged::{is_reading, returns_nothing};
 use super::layers;
 use super::syntax::{Expr, Kind};
 use super::value::{Value, nested};
@@ -11,8 +12,8 @@ use crate::base::code;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::DType;
 use crate::base::signature::{Accepts, Gives, Param, Signature};
+use crate::op::dry_run;
 use crate::op::params;
-use crate::op::shapes;
 use crate::op::table;
 use crate::op::tensor::Tensor;
 use crate::script::bind::signed::Last;
@@ -20,9 +21,9 @@ use crate::script::library::texts::STD;
 use crate::script::manual::{self, Form, Native};
 use std::rc::Rc;
 
-/// Methods that give a tensor itself another shape.
+/// Methods that change the shape of the tensor itself.
 const RELAYOUTS: &[&str] = &["t_", "transpose_", "swapaxes_", "swapdims_", "squeeze_", "unsqueeze_", "as_strided_"];
-/// What every value has.
+/// Methods that every value has.
 const COMMON: &[&str] =
     &["type_of", "to_string", "to_debug", "is_shared", "print", "debug", "to_json", "format", "str"];
 
@@ -36,7 +37,7 @@ impl<'a> Flow<'a> {
 
     pub(super) fn call(&mut self, expr: &'a Expr, space: Option<&str>, name: &'a str, args: &'a [Expr]) -> Value {
         let token = expr.focus;
-        // What is given to something that catches errors may fail on purpose.
+        // Functions that catch errors may get arguments that fail on purpose.
         let catches = space == Some("test") || (space.is_none() && self.catchers.contains(name));
         self.quiet += catches as usize;
         let values = self.arguments(args);
@@ -65,7 +66,7 @@ impl<'a> Flow<'a> {
         Value::Unknown
     }
 
-    /// How many arguments the script's functions of that name take.
+    /// The numbers of parameters of the script's functions of that name.
     fn own_counts(&self, name: &str) -> Vec<usize> {
         self.functions.keys().filter(|(known, _)| *known == name).map(|(_, n)| *n).collect()
     }
@@ -79,13 +80,13 @@ impl<'a> Flow<'a> {
         if self.world.forms.contains_key(name) {
             return self.native(token, name, &values, &[]);
         }
-        if let Some((code, text)) = crate::script::error::wrong_number(name, &counts, values.len()) {
+        if let Some((code, text)) = crate::script::error::arity_message(name, &counts, values.len()) {
             self.report_at(token, Diag::error(code, text), "called here");
         }
         Value::Unknown
     }
 
-    /// Whether anything but the script has a function or a method of this name.
+    /// Whether anything besides the script has a function or a method of this name.
     fn is_anywhere(&self, name: &str) -> bool {
         let is_method = || members_of_tensor().iter().any(|known| known.strip_suffix('(') == Some(name));
         self.world.forms.contains_key(name) || table::called(name).is_some() || is_method()
@@ -119,7 +120,7 @@ impl<'a> Flow<'a> {
     /// Whether a call of an operation's name may mean a function for plain values.
     fn means_another(&self, name: &str, values: &[Value], keywords: bool) -> bool {
         let Some(forms) = self.world.forms.get(name) else { return false };
-        // A row has one form for each number of values, and tells no types.
+        // A row has one form for each number of arguments, without types.
         let fits = forms.iter().filter(|form| form.len() == values.len());
         match values.first() {
             Some(Value::Tensor(_)) | None => false,
@@ -128,7 +129,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Tells of a number of values that no form takes, in the words of a run.
+    /// Reports a number of arguments that no form takes, with the message of a run.
     fn count(&mut self, token: u32, name: &str, values: &[Value]) {
         let Some(forms) = self.world.forms.get(name) else { return };
         if forms.iter().any(|form| form.len() == values.len()) || self.world.keys.contains(name) {
@@ -139,7 +140,7 @@ impl<'a> Flow<'a> {
         self.report(token, diag);
     }
 
-    /// The values of a native function, by its signature where it takes keywords, else by its forms.
+    /// The arguments of a native function: by its signature if it takes keywords, otherwise by its forms.
     fn described(&mut self, token: u32, native: &'static Native, name: &str, values: &[Value]) {
         let receiver = native.form.receivers();
         match native.signature().filter(|signature| signature.takes_keywords() && native.form != Form::Syntax) {
@@ -152,7 +153,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// What a native function gives.
+    /// The result of a native function.
     fn made(&mut self, token: u32, name: &str, values: &[Value]) -> Value {
         match name {
             "manual_seed" if matches!(values, [Value::Str(_) | Value::Array(_) | Value::Map(_)]) => {
@@ -173,7 +174,7 @@ impl<'a> Flow<'a> {
         match values.first() {
             Some(Value::Tensor(tensor)) => Value::Tensor(tensor.clone().filter(|_| values.len() == 1)),
             Some(Value::Str(_) | Value::Closure(_)) => {
-                let text = format!("`tensor`: numbers, arrays or tensors are wanted, not {}", values[0].kind());
+                let text = format!("`tensor`: numbers, arrays or tensors are expected, not {}", values[0].kind());
                 self.report_at(token, Diag::error(code::ARGUMENT_TYPE, text), "in this call");
                 Value::Tensor(None)
             }
@@ -184,7 +185,7 @@ impl<'a> Flow<'a> {
                     Value::Tensor(None)
                 }
                 Some(Ok((shape, dtype))) if !open => {
-                    let made = shapes::tensor(&shape, asked.unwrap_or(dtype)).ok();
+                    let made = dry_run::tensor(&shape, asked.unwrap_or(dtype)).ok();
                     let wants = |map: &Value| match map {
                         Value::Map(Some(map)) => matches!(map.get("requires_grad"), Some(Value::Bool(Some(true)))),
                         _ => false,
@@ -234,7 +235,7 @@ impl<'a> Flow<'a> {
         let all: Vec<Value> = std::iter::once(receiver.clone()).chain(values.iter().cloned()).collect();
         if let (Kind::Name(variable), true) = (&of.kind, RELAYOUTS.contains(&name)) {
             self.assign(variable, Value::Tensor(None));
-        } else if !matches!(receiver, Value::Tensor(_)) && !only_reads(name) {
+        } else if !matches!(receiver, Value::Tensor(_)) && !is_reading(name) {
             self.touch(of);
         }
         let own = self.own_counts(name);
@@ -242,7 +243,7 @@ impl<'a> Flow<'a> {
             return Value::Unknown;
         }
         if !own.is_empty() && is_plain(&receiver) && !self.is_anywhere(name) {
-            if let Some((code, text)) = crate::script::error::wrong_number(name, &own, values.len()) {
+            if let Some((code, text)) = crate::script::error::arity_message(name, &own, values.len()) {
                 self.report_at(token, Diag::error(code, text), "called here");
             }
             return Value::Unknown;
@@ -282,7 +283,7 @@ impl<'a> Flow<'a> {
             | Value::Device
             | Value::DType(_)
             | Value::Char => self.of_unknown(token, name, &all, args),
-            // Of a native of tensors a run says that it belongs to them.
+            // The message of a run says that a native of tensors belongs to tensors.
             Value::Unit if name == "is_empty" || manual::native(name).is_some() => Value::Unknown,
             Value::Unit if table::called(name).is_some() => {
                 let diag = Diag::error(code::ARGUMENT_TYPE, format!("`()` has no method `{name}`"))
@@ -300,13 +301,13 @@ impl<'a> Flow<'a> {
         self.report_at(token, Diag::error(count_code(given, &[takes]), text), "called here");
     }
 
-    /// A method of a value whose type is known and that is no tensor.
+    /// A method of a value that has a known type and is not a tensor.
     fn of_plain(&mut self, token: u32, receiver: &Value, name: &str, all: &[Value]) -> Value {
         let Some(of) = receiver.type_name() else { return Value::Unknown };
-        // `sort` takes any value first, as the interpreter lists it.
+        // The interpreter lists `sort` with a first parameter of any type.
         let is_its_own = self.world.takes_first(name, all.len(), of) || (name == "sort" && all.len() == 1);
         let types: Vec<&str> = all.iter().map(known_type).collect();
-        if gives_nothing(receiver, name) && is_its_own && (name == "sort" || self.world.fits(name, &types)) {
+        if returns_nothing(receiver, name) && is_its_own && (name == "sort" || self.world.fits(name, &types)) {
             return Value::Unit;
         }
         if let ("len", Value::Array(Some(items)), 1) = (name, receiver, all.len()) {
@@ -314,7 +315,7 @@ impl<'a> Flow<'a> {
         }
         if COMMON.contains(&name)
             || (self.world.takes_first(name, all.len(), of)
-                && (!gives_nothing(receiver, name) || self.world.fits(name, &types)))
+                && (!returns_nothing(receiver, name) || self.world.fits(name, &types)))
         {
             return result_of(name);
         }
@@ -332,13 +333,13 @@ impl<'a> Flow<'a> {
         if self.world.takes_first(name, all.len(), "?") {
             return Value::Unknown;
         }
-        // What nobody knows may be a function of another file of the user's; maps hold closures.
+        // An unknown name may be a function of another file of the user; maps hold closures.
         let may_be_another = self.world.is_open || self.is_own(name) || matches!(receiver, Value::Map(_));
         if !self.world.forms.contains_key(name) && may_be_another {
             return Value::Unknown;
         }
         if types.contains(&"?") && self.world.takes(name, all.len()) {
-            // The value has the method with other values, perhaps with these.
+            // The value has the method for other numbers of arguments, perhaps for these.
             let some = |form: &Vec<String>| form.first().is_some_and(|first| first == of);
             if self.world.forms.get(name).is_some_and(|forms| forms.iter().any(some)) {
                 return Value::Unknown;
@@ -349,7 +350,7 @@ impl<'a> Flow<'a> {
         Value::Unknown
     }
 
-    /// A method of a value of which nothing is known: only what any operation of the name would refuse.
+    /// A method of an unknown value: reports only what every operation of that name would refuse.
     fn of_unknown(&mut self, token: u32, name: &str, all: &[Value], written: &'a [Expr]) -> Value {
         let key = format!("{name}:");
         let library = || STD.iter().flat_map(|(_, files)| files.iter()).any(|(_, text)| text.contains(&key));
@@ -404,7 +405,7 @@ impl<'a> Flow<'a> {
             "backward" => Value::Unit,
             "detach" | "requires_grad_" | "cpu" | "cuda" | "pin_memory" => Value::Tensor(tensor.cloned()),
             "to" => match all.iter().skip(1).find_map(dtype_of) {
-                Some(dtype) => Value::Tensor(tensor.and_then(|tensor| shapes::tensor(&tensor.shape(), dtype).ok())),
+                Some(dtype) => Value::Tensor(tensor.and_then(|tensor| dry_run::tensor(&tensor.shape(), dtype).ok())),
                 None if all[1..].iter().all(|value| value.text().is_some() || matches!(value, Value::Device)) => {
                     Value::Tensor(tensor.cloned())
                 }
@@ -426,7 +427,7 @@ impl<'a> Flow<'a> {
     }
 }
 
-/// A value whose type is known and has no fields of the user's, so that a name after its dot is a method's.
+/// A value of a known type without fields of the user's, so that a name after its dot is a method.
 fn is_plain(value: &Value) -> bool {
     known_type(value) != "?" && !matches!(value, Value::Map(_) | Value::Layer(_) | Value::Closure(_))
 }
@@ -435,7 +436,7 @@ fn ends_in_map(written: &[Expr]) -> bool {
     written.last().is_some_and(|last| matches!(last.kind, Kind::Map(_)))
 }
 
-/// A value's type as the interpreter writes it; `?` where one cannot tell.
+/// The name of a value's type in the interpreter; `?` if unknown.
 fn known_type(value: &Value) -> &'static str {
     match value {
         Value::Tensor(_) => "tensor",
@@ -450,7 +451,7 @@ fn count_code(given: usize, counts: &[usize]) -> crate::base::code::Code {
     }
 }
 
-/// What a function gives, whatever it is given: as its signature says, or one of the interpreter's own.
+/// The result of a function, for any arguments: from its signature, or known of the interpreter's own.
 fn result_of(name: &str) -> Value {
     match manual::native(name).and_then(Native::signature).and_then(|signature| signature.result) {
         Some(Gives::Int) => Value::Int(None),
@@ -478,7 +479,7 @@ fn result_of(name: &str) -> Value {
     }
 }
 
-/// The dtype that a value names: itself, or in a map of keywords.
+/// The dtype in a value, or in a map of keywords.
 fn dtype_of(value: &Value) -> Option<DType> {
     match value {
         Value::DType(dtype) => *dtype,
@@ -488,7 +489,7 @@ fn dtype_of(value: &Value) -> Option<DType> {
     }
 }
 
-/// Texts that name a dtype or device, among the values of a native function.
+/// Strings that name dtypes or devices, among the arguments of a native function.
 fn texts(name: &str, values: &[Value]) -> Result<()> {
     let Some(native) = manual::native(name) else { return Ok(()) };
     let Some(signature) = native.signature() else { return Ok(()) };
@@ -496,7 +497,7 @@ fn texts(name: &str, values: &[Value]) -> Result<()> {
     values.iter().skip(receiver).zip(&signature.params).try_for_each(|(value, param)| named_by(param, value))
 }
 
-/// A text that names a dtype or device names one that there is.
+/// Reports a string that names no dtype or device.
 fn named_by(param: &Param, value: &Value) -> Result<()> {
     match (param.accepts(), value.text()) {
         (Accepts::DType, Some(text)) => params::dtype(text).map(drop),
@@ -505,7 +506,7 @@ fn named_by(param: &Param, value: &Value) -> Result<()> {
     }
 }
 
-/// The values of `x.to(..)`: texts are dtypes unless they look like devices.
+/// The arguments of `x.to(..)`: strings are dtypes unless they look like devices.
 fn moved(values: &[Value]) -> Result<()> {
     for value in values {
         match value {
@@ -528,13 +529,13 @@ fn moved(values: &[Value]) -> Result<()> {
     Ok(())
 }
 
-/// The values of a function that is called as PyTorch's are.
+/// The arguments of a function with a signature.
 fn signed(signature: &Signature, values: &[Value]) -> Result<()> {
     let last = match values.last() {
         Some(Value::Map(Some(map))) => {
             let keys: Vec<&str> = map.keys().map(String::as_str).collect();
             let has_closures = map.values().any(|value| matches!(value, Value::Closure(_)));
-            // What one knows nothing of may be a closure.
+            // An unknown value may be a closure.
             let open = map.values().any(|value| !value.is_known());
             let last = Last { keys: &keys, has_closures };
             if signature.takes_value(values.len(), &last, 0)

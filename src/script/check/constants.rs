@@ -1,4 +1,4 @@
-//! What would change a constant: a run refuses it, whatever the values are.
+//! Changes of constants: a run refuses them for all values.
 
 use super::flow::Flow;
 use super::judged;
@@ -19,7 +19,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// `XS[0] = 1`, `M.a = 1` of constants. A key that a map has not yet is taken by a run.
+    /// `XS[0] = 1`, `M.a = 1` of constants. A run accepts a new key of a map.
     pub(super) fn part_of_constant(&mut self, target: &'a Expr) -> bool {
         let (Kind::Property { of, .. } | Kind::Index { of, .. }) = &target.kind else { return false };
         if !self.is_constant(of) {
@@ -65,7 +65,7 @@ impl<'a> Flow<'a> {
     }
 }
 
-/// The variable that a target begins with.
+/// The variable at the beginning of a target.
 fn first(target: &Expr) -> (&str, u32) {
     match &target.kind {
         Kind::Property { of, .. } | Kind::Index { of, .. } => first(of),

@@ -1,4 +1,4 @@
-//! What expressions give, and operators, properties and elements that cannot be.
+//! The values of expressions; and operators, properties and elements that a run would refuse.
 
 use super::flow::Flow;
 use super::lints;
@@ -9,11 +9,11 @@ use crate::base::code;
 use crate::base::diag::Diag;
 use crate::base::dtype::DType;
 use crate::op::args::{Arg, Args};
+use crate::op::dry_run::{self, Outcome};
 use crate::op::infer;
 use crate::op::row::Op;
 use crate::op::rows::pointwise::arith;
 use crate::op::rows::shape::view;
-use crate::op::shapes::{self, Outcome};
 use crate::op::table;
 use crate::op::tensor::Tensor;
 use crate::script::error::operator_help;
@@ -41,7 +41,7 @@ impl<'a> Flow<'a> {
                 Value::Str(None)
             }
             Kind::Array(items) => {
-                // `[|| f(x), "E0203"]`: what fails on purpose stands beside the code of its error.
+                // `[|| f(x), "E0203"]`: an expression next to an error code fails on purpose.
                 let fails = items.iter().any(|item| matches!(&item.kind, Kind::Str(Some(text)) if is_code(text)));
                 self.quiet += fails as usize;
                 let items = items.iter().map(|item| self.expr(item)).collect();
@@ -62,7 +62,7 @@ impl<'a> Flow<'a> {
                     None => self.call(expr, space.as_deref(), name, args),
                 };
                 match block {
-                    // `with_device(d) { .. }`: the block's value is that of the whole.
+                    // `with_device(d) { .. }`: the value of the block is that of the whole.
                     Some(block) => self.block(block).value,
                     None => value,
                 }
@@ -121,7 +121,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// What stands before `??`: `m[k] ?? 0` asks whether there is such an entry.
+    /// The left side of `??`: `m[k] ?? 0` tests whether there is such an entry.
     fn asked(&mut self, expr: &'a Expr) -> Value {
         match &expr.kind {
             Kind::Property { .. } | Kind::Index { .. } => {
@@ -138,7 +138,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// `nn`, `nn.functional`: modules as other languages write them, which `names.rs` tells.
+    /// `nn`, `nn.functional`: modules in the syntax of other languages, which `names.rs` reports.
     fn is_module(&self, expr: &Expr) -> bool {
         match &expr.kind {
             Kind::Name(name) => self.world.modules.contains_key(name),
@@ -165,7 +165,7 @@ impl<'a> Flow<'a> {
     pub(super) fn property(&mut self, token: u32, of: &Value, name: &str) -> Value {
         let wrong = match of {
             Value::Tensor(tensor) => {
-                // Nothing computes gradients in this text.
+                // Nothing in this text computes gradients.
                 if name == "grad" && !self.world.backward {
                     return Value::Unit;
                 }
@@ -191,7 +191,7 @@ impl<'a> Flow<'a> {
             }
             Value::Object(kind) => !has_property(kind, name),
             Value::Unit | Value::Bool(_) => true,
-            // Of closures and characters Rhai knows a few.
+            // Rhai has a few properties of closures and characters.
             _ => false,
         };
         if wrong {
@@ -201,7 +201,7 @@ impl<'a> Flow<'a> {
         Value::Unknown
     }
 
-    /// `x.shape = [4]`: of values that are no maps a few properties can be assigned.
+    /// `x.shape = [4]`: a few properties of values other than maps can be assigned.
     pub(super) fn assigned(&mut self, token: u32, of: &Value, name: &str) {
         if matches!((of, name), (Value::Tensor(_), "grad" | "data" | "requires_grad")) {
             return;
@@ -222,7 +222,7 @@ impl<'a> Flow<'a> {
         let wrong = |value: &&Value| value.text().is_some_and(|text| text != "...");
         match (of, values) {
             (Value::Tensor(_), _) if values.iter().any(|value| wrong(&value)) => {
-                // As a run does: one string finds no indexer, among others it is a part that does not fit.
+                // As in a run: a single string finds no indexer, among other items it is an unsuitable one.
                 let code = if values.len() == 1 { code::TYPE } else { code::ARGUMENT_TYPE };
                 let text = "a tensor cannot be indexed by a string";
                 let diag =
@@ -267,16 +267,16 @@ impl<'a> Flow<'a> {
     /// Whether a value can be written to a part of a tensor.
     pub(super) fn fits(&mut self, token: u32, part: &Value, value: &Value) {
         if let (Value::Tensor(Some(part)), Value::Tensor(Some(value))) = (part, value)
-            // Leading dimensions of size 1 are passed over.
+            // Leading dimensions of size 1 are ignored.
             && value.ndim() <= part.ndim()
             && let Outcome::Refused(diag) =
-                shapes::inplace(&arith::COPY, Args(smallvec![Arg::Tensor(part.clone()), Arg::Tensor(value.clone())]))
+                dry_run::inplace(&arith::COPY, Args(smallvec![Arg::Tensor(part.clone()), Arg::Tensor(value.clone())]))
         {
             self.report_at(token, diag, "assigned here");
         }
     }
 
-    /// A part of a tensor by integers and ranges; of other indices only their number is looked at.
+    /// A part of a tensor by integers and ranges; of other indices only the number is checked.
     fn part(&mut self, token: u32, tensor: &Tensor, items: &'a [Expr], values: &[Value]) -> Value {
         let ndim = tensor.ndim();
         let plain = values.iter().all(|value| matches!(value, Value::Int(_) | Value::Range(_)));
@@ -289,7 +289,7 @@ impl<'a> Flow<'a> {
             match (value, &item.kind) {
                 (Value::Int(Some(index)), _) => {
                     let args = Args(smallvec![Arg::Tensor(part), dim.into(), (*index).into()]);
-                    match shapes::results(&view::SELECT, args) {
+                    match dry_run::results(&view::SELECT, args) {
                         Outcome::Results(mut results) => part = results.swap_remove(0),
                         Outcome::Refused(diag) => {
                             self.report_at(token, diag, "in this index");
@@ -344,7 +344,7 @@ impl<'a> Flow<'a> {
             return Value::Bool(None);
         }
         if matches!(op, "in" | "!in") {
-            self.looked_for(token, left, right);
+            self.contains_refused(token, left, right);
             return Value::Bool(None);
         }
         if op == "??" {
@@ -363,7 +363,7 @@ impl<'a> Flow<'a> {
             Value::Str(_) if op == "+" => return Value::Str(None),
             Value::Unit | Value::Str(_) | Value::Array(_) | Value::Map(_) | Value::Closure(_) | Value::Char => {
                 if matches!(op, "==" | "!=") {
-                    // `x == ()` asks whether there is a tensor.
+                    // `x == ()` tests whether there is a tensor.
                     if !matches!(other, Value::Unit) {
                         self.warn(token, lints::never_equal(op, left, right, self.world.origin(token)));
                     }
@@ -377,11 +377,11 @@ impl<'a> Flow<'a> {
                 self.with_tensor(token, op, other);
                 return Value::Tensor(None);
             }
-            // Another type may have operators with tensors of its own.
+            // Another type may define operators with tensors.
             other if !other.is_known() => return Value::Unknown,
             _ => {}
         }
-        // A run turns `0 < x` round.
+        // A run reverses `0 < x`.
         let compares = matches!(op, "==" | "!=" | "<" | ">" | "<=" | ">=");
         let operands = if compares && left.is_number() { [right, left] } else { [left, right] };
         self.row(token, row, false, &operands.map(Value::clone))
@@ -410,7 +410,7 @@ fn is_code(text: &str) -> bool {
     text.len() == 5 && text.starts_with('E') && text[1..].bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The row behind an operator.
+/// The row of an operator.
 fn operator_row(symbol: &str, params: usize) -> Option<&'static Op> {
     table::all()
         .find(|op| op.operator == symbol && op.params.len() >= params && (op.params.len() == 1) == (params == 1))
@@ -450,7 +450,7 @@ fn tensor_property(tensor: Option<&Tensor>, name: &str) -> Value {
         ("data", tensor) => Value::Tensor(tensor.cloned()),
         ("grad" | "grad_fn" | "layout", _) => Value::Unknown,
         (_, Some(tensor)) => match crate::script::manual::property_row(name) {
-            Some(row) => match shapes::results(row, Args(smallvec![Arg::Tensor(tensor.clone())])) {
+            Some(row) => match dry_run::results(row, Args(smallvec![Arg::Tensor(tensor.clone())])) {
                 Outcome::Results(results) if results.len() == 1 => Value::Tensor(results.into_iter().next()),
                 _ => Value::Tensor(None),
             },

@@ -1,6 +1,5 @@
-//! Goes through a script's statements in their order and keeps what is known of each variable. What depends on which
-//! way was taken, on a loop or on a closure that runs later is not known: better to miss a mistake than to tell one
-//! that is none.
+//! Walks a script's statements in order and tracks what is known of each variable. Knowledge that depends on a
+//! branch, on a loop or on a closure that runs later is dropped: better to miss a mistake than to report a wrong one.
 
 use super::layers::Layer;
 use super::lints;
@@ -15,21 +14,21 @@ use crate::script::nn::optimizer_state::ASSIGNED;
 use std::collections::{BTreeMap, HashSet};
 use std::rc::Rc;
 
-/// Bound: expressions that are looked at, those of functions that are read again included.
+/// Bound: expressions that are analyzed, including those of functions that are analyzed again.
 const STEPS: usize = 200_000;
 
-/// A variable in sight.
+/// A visible variable.
 pub(super) struct Var {
     pub name: String,
     pub token: u32,
     pub value: Value,
     pub read: bool,
-    /// A `let` of the user's, of which one wants to know whether it is used.
+    /// A `let` of the user, to find out whether it is used.
     pub watched: bool,
     pub constant: bool,
 }
 
-/// A finding: its token and what is told.
+/// A finding: its token and message.
 pub type Finding = (u32, Box<Diag>);
 
 pub struct Flow<'a> {
@@ -37,30 +36,30 @@ pub struct Flow<'a> {
     pub(super) functions: BTreeMap<(&'a str, usize), &'a Function>,
     pub(super) vars: Vec<Var>,
     pub(super) found: Vec<Finding>,
-    told: HashSet<(u32, u16)>,
-    /// What closures change, whenever they run; what anything changes.
+    reported: HashSet<(u32, u16)>,
+    /// Variables that closures change, at any time; variables that anything changes.
     by_closures: Changes,
     by_anything: Changes,
-    /// Inside a closure, which runs later or not at all.
+    /// Inside a closure, which runs later or never.
     pub(super) later: usize,
-    /// Inside a `try`, where failing may be what is wanted.
+    /// Inside a `try`, where an error may be intended.
     pub(super) quiet: usize,
-    /// Above 0: a function is read again for the values of a call.
+    /// Above 0: a function is analyzed again for the arguments of a call.
     pub(super) replay: usize,
-    /// Inside what may not run; counts only while a function is read again.
+    /// Inside code that may not run; only relevant while a function is analyzed again.
     pub(super) doubt: usize,
-    /// Functions and closures that catch errors: what they are given may fail on purpose.
+    /// Functions and closures that catch errors: their arguments may fail on purpose.
     pub(super) catchers: HashSet<String>,
     pub(super) active: Vec<&'a str>,
     pub(super) returns: Vec<Value>,
     steps: usize,
-    /// Whether somebody takes the value of the block that is read: what it ends in is its value, with a `;` or without.
+    /// Whether the value of the current block is used: its last statement is its value, with or without a `;`.
     pub(super) kept: bool,
-    /// Code that looks for variables by name: nothing is unused then.
+    /// Code that looks up variables by name: then no variable counts as unused.
     hidden: bool,
 }
 
-/// What a statement gives, and whether anything after it runs.
+/// The value of a statement, and whether anything after it runs.
 #[derive(Clone)]
 pub(super) struct Done {
     pub value: Value,
@@ -75,14 +74,14 @@ impl Done {
     const END: Done = Done { value: Value::Unknown, ends: true };
 }
 
-/// Everything that is wrong with a text as far as values go.
+/// All mistakes of a text that concern values.
 pub fn findings<'a>(world: &'a World<'a>, body: &'a [Stmt], hidden: bool) -> Vec<Finding> {
     let mut flow = Flow {
         world,
         functions: BTreeMap::new(),
         vars: Vec::new(),
         found: Vec::new(),
-        told: HashSet::new(),
+        reported: HashSet::new(),
         by_closures: Changes::of_closures(body),
         by_anything: Changes::of(body),
         later: 0,
@@ -110,18 +109,18 @@ pub fn findings<'a>(world: &'a World<'a>, body: &'a [Stmt], hidden: bool) -> Vec
     flow.found
 }
 
-/// One of the ways that a text may go.
+/// One branch.
 type Way<'w, 'a> = Box<dyn FnOnce(&mut Flow<'a>) -> Done + 'w>;
 
 impl<'a> Flow<'a> {
-    /// Tells of a mistake in what values are.
+    /// Reports a mistake in values.
     pub(super) fn report(&mut self, token: u32, diag: Box<Diag>) {
-        if self.quiet == 0 && (self.replay == 0 || self.doubt == 0) && self.told.insert((token, diag.code.0)) {
+        if self.quiet == 0 && (self.replay == 0 || self.doubt == 0) && self.reported.insert((token, diag.code.0)) {
             self.found.push((token, diag));
         }
     }
 
-    /// Tells of a mistake at an operation, with the words of its own label.
+    /// Reports a mistake at an operation, with its own label.
     pub(super) fn report_at(&mut self, token: u32, mut diag: Box<Diag>, text: &str) {
         let origin = self.world.origin(token);
         if diag.labels.is_empty() {
@@ -133,20 +132,20 @@ impl<'a> Flow<'a> {
         self.report(token, diag);
     }
 
-    /// Tells of what is not wrong but odd; not where a function is read again.
+    /// Reports code that is valid but suspicious; not where a function is analyzed again.
     pub(super) fn warn(&mut self, token: u32, diag: Box<Diag>) {
         if self.replay == 0 && self.quiet == 0 {
             self.report(token, diag);
         }
     }
 
-    /// Whether there is time left to look at more.
+    /// Whether the bound allows to analyze more.
     pub(super) fn step(&mut self) -> bool {
         self.steps += 1;
         self.steps < STEPS
     }
 
-    /// Marks a variable as used and says what it holds.
+    /// Marks a variable as used and returns its value.
     pub(super) fn read(&mut self, name: &str) -> Option<Value> {
         let var = self.vars.iter_mut().rev().find(|var| var.name == name)?;
         var.read = true;
@@ -172,7 +171,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Leaves a block: its variables are gone.
+    /// Leaves a block: its variables are dropped.
     pub(super) fn leave(&mut self, depth: usize) {
         while self.vars.len() > depth {
             let Some(var) = self.vars.pop() else { return };
@@ -188,7 +187,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// What a method may have done to the variable that it was called on.
+    /// A method may have changed the variable that it was called on.
     pub(super) fn touch(&mut self, of: &Expr) {
         if let Some(name) = visit::root(of)
             && let Some(var) = self.vars.iter_mut().rev().find(|var| var.name == name)
@@ -207,7 +206,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// Goes each of several ways from here, and on with what holds after all of them that come back.
+    /// Analyzes several branches, and continues with what holds after all that return.
     fn branches(&mut self, ways: Vec<Way<'_, 'a>>) -> Done {
         let before = self.values();
         let mut after: Option<(Vec<Value>, Value)> = None;
@@ -230,7 +229,7 @@ impl<'a> Flow<'a> {
                 }
             });
         }
-        // What follows a way out may not run.
+        // Code after a branch that leaves may not run.
         self.doubt += some_end as usize;
         match after {
             Some((values, value)) => {
@@ -245,7 +244,7 @@ impl<'a> Flow<'a> {
         self.body(&block.body)
     }
 
-    /// Statements one after the other, with the value of the last.
+    /// Statements in order, with the value of the last.
     fn body(&mut self, body: &'a [Stmt]) -> Done {
         let depth = self.vars.len();
         let mut done = Done::value(Value::Unit);
@@ -261,7 +260,7 @@ impl<'a> Flow<'a> {
                     told = true;
                     self.warn(stmt.first, lints::unreachable(self.world.origin(stmt.first)));
                 }
-                // Read for its names alone.
+                // Analyzed for its names only.
                 self.quiet += 1;
                 self.stmt(stmt);
                 self.quiet -= 1;
@@ -329,7 +328,7 @@ impl<'a> Flow<'a> {
         let new = self.expr(value);
         if let Kind::Name(name) = &target.kind {
             if op == "=" {
-                // Not a use of what it held.
+                // Not a use of the old value.
                 return self.assign(name, new);
             }
             let old = self.read(name).unwrap_or(Value::Unknown);
@@ -347,7 +346,7 @@ impl<'a> Flow<'a> {
             return;
         }
         match &target.kind {
-            // What is assigned need not be there yet.
+            // The target of an assignment need not exist yet.
             Kind::Property { of, name, .. } => {
                 let holder = self.expr(of);
                 match (&of.kind, holder) {
@@ -393,7 +392,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// An expression that may leave the block it stands in.
+    /// An expression that may leave its block.
     pub(super) fn flow(&mut self, expr: &'a Expr) -> Done {
         if !self.step() {
             return Done::value(Value::Unknown);
@@ -402,7 +401,7 @@ impl<'a> Flow<'a> {
             Kind::Block(block) => self.block(block),
             Kind::If { condition, then, otherwise } => {
                 let truth = self.condition(condition);
-                // Of a function that is read again for these values, and of a last round, the way is known.
+                // The branch is known if a function is analyzed again for these arguments, and in a last iteration.
                 if let (Value::Bool(Some(truth)), true) = (truth, self.replay > 0) {
                     return match (truth, otherwise) {
                         (true, _) => self.block(then),
@@ -475,7 +474,7 @@ impl<'a> Flow<'a> {
                 }
                 self.repeat(body, |_| {}, false);
                 self.leave(depth);
-                self.last_round(&over, names, body);
+                self.last_iteration(&over, names, body);
                 Done::value(Value::Unit)
             }
             Kind::Try { body, name, caught } => self.attempt(body, name.as_ref(), caught),
@@ -524,7 +523,7 @@ impl<'a> Flow<'a> {
         ])
     }
 
-    /// What stands where a truth is asked.
+    /// The condition of a branch or loop.
     fn condition(&mut self, expr: &'a Expr) -> Value {
         let value = self.expr(expr);
         self.truth(expr, &value);

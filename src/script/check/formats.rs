@@ -31,14 +31,14 @@ impl<'a> Flow<'a> {
     }
 }
 
-/// The places of a text and the values for them.
+/// The fields of a text and the values for them.
 fn filled(text: &str, values: &[Value]) -> Result<()> {
     let parts = format::parts(text).map_err(refused)?;
     let mut next = 0;
     for part in &parts {
         let Part::Place { of, spec } = part else { continue };
         let at = match of {
-            // Names stand in a map.
+            // Names are keys of a map.
             Field::Named(_) => return Ok(()),
             Field::Next => {
                 next += 1;
@@ -56,7 +56,7 @@ fn filled(text: &str, values: &[Value]) -> Result<()> {
     Ok(())
 }
 
-/// Whether a specification fits a value, whatever is not known of it.
+/// Whether a specification fits a value, as far as it is known.
 fn formatted(value: &Value, spec: &str) -> Result<()> {
     if spec.is_empty() {
         return Ok(());
@@ -73,9 +73,9 @@ fn formatted(value: &Value, spec: &str) -> Result<()> {
         Value::Array(_) | Value::Map(_) => {
             return Err(Diag::error(code::ARGUMENT_TYPE, format!("`format`: {} has no format", value.kind())));
         }
-        _ => return format::judge(spec).map_err(refused),
+        _ => return format::validate(spec).map_err(refused),
     };
-    format::written(&item, spec).map(drop).map_err(refused)
+    format::format_value(&item, spec).map(drop).map_err(refused)
 }
 
 fn refused(why: String) -> Box<Diag> {

@@ -1,10 +1,10 @@
-//! Functions and closures of the script: their bodies, and what a call gives for what is known of its arguments.
+//! Functions and closures of the script: their bodies, and the result of a call for what is known of its arguments.
 
 use super::flow::Flow;
 use super::syntax::{Expr, Function, Kind, Param, Stmt, StmtKind};
 use super::value::Value;
 
-/// Bound: functions of the script that are read again for the values of a call, one inside the other.
+/// Bound: nested functions of the script that are analyzed again for the arguments of a call.
 const CALLS: usize = 4;
 
 impl<'a> Flow<'a> {
@@ -31,7 +31,7 @@ impl<'a> Flow<'a> {
         self.leave(depth);
     }
 
-    /// The value that a function of the script gives for these values.
+    /// The result of a function of the script for these arguments.
     pub(super) fn function(&mut self, function: &'a Function, args: Vec<Value>) -> Value {
         let vars = std::mem::take(&mut self.vars);
         let returns = std::mem::take(&mut self.returns);
@@ -58,7 +58,7 @@ impl<'a> Flow<'a> {
         all.into_iter().reduce(|a, b| a.join(&b)).unwrap_or(Value::Unknown)
     }
 
-    /// A call of a function of the script: it is read again with what is known of the arguments.
+    /// A call of a function of the script: analyzes it again with what is known of the arguments.
     pub(super) fn called(&mut self, name: &str, args: Vec<Value>) -> Value {
         let Some((_, &function)) = self.functions.iter().find(|((known, n), _)| *known == name && *n == args.len())
         else {
@@ -68,7 +68,7 @@ impl<'a> Flow<'a> {
             return Value::Unknown;
         }
         let doubt = self.doubt;
-        // From here on only what surely runs counts; the call itself runs if anything around it does.
+        // From here on only code that certainly runs counts; the call itself runs if the surrounding code does.
         if self.replay == 0 {
             self.doubt = 0;
         }

@@ -1,5 +1,5 @@
-//! Mistakes that what is known of one value tells: a tensor of several elements where one is asked, what is written to a
-//! copy, methods that give nothing, a module where parameters are wanted, the value of a `try`.
+//! Mistakes that a single value shows: a tensor of several elements as a condition, a write to a copy, the value of a
+//! method that returns nothing, a module in place of parameters, the value of a `try`.
 
 use super::flow::Flow;
 use super::layers::Layer;
@@ -10,7 +10,7 @@ use crate::base::code;
 use crate::base::diag::Diag;
 use crate::op::tensor::Tensor;
 
-/// Methods of arrays that change the array and give nothing.
+/// Methods of arrays that change the array and return nothing.
 const OF_ARRAYS: &[&str] = &[
     "push",
     "append",
@@ -28,18 +28,18 @@ const OF_ARRAYS: &[&str] = &[
     "set",
     "splice",
 ];
-/// Methods of strings that change the string and give nothing.
+/// Methods of strings that change the string and return nothing.
 const OF_STRINGS: &[&str] =
     &["replace", "trim", "make_upper", "make_lower", "clear", "crop", "truncate", "pad", "set", "append", "remove"];
-/// Methods of maps that change the map and give nothing.
+/// Methods of maps that change the map and return nothing.
 const OF_MAPS: &[&str] = &["clear", "set", "mixin", "fill_with", "update"];
-/// Methods of plain values that change the value and give what they took out of it.
+/// Methods of plain values that remove something and return it.
 const TAKE_OUT: &[(&str, &[&str])] = &[
     ("array", &["pop", "shift", "remove", "retain", "drain", "split"]),
     ("map", &["pop", "remove", "retain", "drain"]),
     ("string", &["pop"]),
 ];
-/// Functions and methods of plain values that do nothing but give another value.
+/// Pure functions and methods of plain values.
 const OF_PLAIN: &[&str] = &[
     "sorted",
     "reversed",
@@ -75,10 +75,10 @@ const OF_PLAIN: &[&str] = &[
     "to_chars",
     "to_blob",
 ];
-/// Methods of tensors that are no rows, and do nothing but give another tensor.
+/// Pure methods of tensors that are not rows.
 const OF_TENSORS: &[&str] = &["to", "detach", "cuda", "pin_memory"];
 
-/// Methods that leave an array or map as it is.
+/// Methods that do not change an array or map.
 const READS: &[&str] = &[
     "len",
     "is_empty",
@@ -108,8 +108,8 @@ const READS: &[&str] = &[
     "type_of",
 ];
 
-/// Whether a method changes what it is called on and gives nothing.
-pub fn gives_nothing(receiver: &Value, name: &str) -> bool {
+/// Whether a method changes its receiver and returns nothing.
+pub fn returns_nothing(receiver: &Value, name: &str) -> bool {
     match receiver {
         Value::Array(_) => OF_ARRAYS.contains(&name),
         Value::Str(_) => OF_STRINGS.contains(&name),
@@ -118,29 +118,29 @@ pub fn gives_nothing(receiver: &Value, name: &str) -> bool {
     }
 }
 
-/// Whether a method changes what it is called on: a run refuses it for constants.
+/// Whether a method changes its receiver: a run refuses it for constants.
 pub fn changes(receiver: &Value, name: &str) -> bool {
     let kind = receiver.type_name();
-    gives_nothing(receiver, name) || TAKE_OUT.iter().any(|(of, names)| kind == Some(of) && names.contains(&name))
+    returns_nothing(receiver, name) || TAKE_OUT.iter().any(|(of, names)| kind == Some(of) && names.contains(&name))
 }
 
-/// Whether a function or method of plain values does nothing but give another value.
-pub fn only_gives_plain(name: &str) -> bool {
+/// Whether a function or method of plain values is pure.
+pub fn is_pure_plain(name: &str) -> bool {
     OF_PLAIN.contains(&name)
 }
 
-/// Whether a method of a tensor does nothing but give another tensor, although no row says so.
-pub fn only_gives(name: &str) -> bool {
+/// Whether a method of a tensor is pure, although it is not a row.
+pub fn is_pure(name: &str) -> bool {
     OF_TENSORS.contains(&name)
 }
 
-/// Whether a method leaves an array, a map or a string as it is, if it is no function of the script's own.
-pub fn only_reads(name: &str) -> bool {
-    READS.contains(&name) || only_gives_plain(name)
+/// Whether a method leaves an array, a map or a string unchanged, unless the script defines a function of that name.
+pub fn is_reading(name: &str) -> bool {
+    READS.contains(&name) || is_pure_plain(name)
 }
 
 impl<'a> Flow<'a> {
-    /// What stands where a truth is asked.
+    /// A condition.
     pub(super) fn truth(&mut self, expr: &'a Expr, value: &Value) {
         use Value::{Array, Char, Closure, Float, Int, Map, Range, Str, Unit};
         if matches!(value, Unit | Int(_) | Float(_) | Str(_) | Char | Array(_) | Map(_) | Closure(_) | Range(_)) {
@@ -155,7 +155,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// `x.item()` of a tensor that has not one element.
+    /// `x.item()` of a tensor that does not have one element.
     pub(super) fn read_as_one(&mut self, token: u32, values: &[Value]) {
         let [Value::Tensor(Some(tensor))] = values else { return };
         let n = tensor.numel();
@@ -166,7 +166,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// `x.backward()` of a tensor that has not one element.
+    /// `x.backward()` of a tensor that does not have one element.
     pub(super) fn backward(&mut self, token: u32, values: &[Value]) {
         let (Some(Value::Tensor(Some(tensor))), n) = (values.first(), values.len()) else { return };
         if let Some(given @ (Value::Int(_) | Value::Float(_) | Value::Bool(_) | Value::Str(_))) = values.get(1) {
@@ -192,7 +192,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// `requires_grad` of a tensor that can have no gradient.
+    /// `requires_grad` of a tensor that cannot have a gradient.
     pub(super) fn wants_gradients(&mut self, token: u32, tensor: Option<&Tensor>) {
         if let Some(tensor) = tensor.filter(|tensor| !tensor.dtype().is_float()) {
             let text = format!("only floating-point tensors can require gradients, not {}", tensor.dtype());
@@ -217,7 +217,7 @@ impl<'a> Flow<'a> {
         self.warn(value.focus, lints::value_of_nothing(name, help, origin));
     }
 
-    /// `x.shape[0] = 5`: the array is made anew by each question.
+    /// `x.shape[0] = 5`: the property returns a new array each time.
     pub(super) fn written_to_a_copy(&mut self, target: &'a Expr) {
         let Kind::Index { of, .. } = &target.kind else { return };
         let Kind::Property { of: holder, name, .. } = &of.kind else { return };
@@ -240,7 +240,7 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// A function that ends in a `try` gives nothing, whatever the blocks end in.
+    /// A function that ends in a `try` returns nothing, whatever the blocks end in.
     pub(super) fn value_of_try(&mut self, body: &'a [Stmt]) {
         let Some(Stmt { kind: StmtKind::Expr(expr), ended: false, .. }) = body.last() else { return };
         let Kind::Try { body, caught, .. } = &expr.kind else { return };
@@ -251,7 +251,7 @@ impl<'a> Flow<'a> {
     }
 }
 
-/// What a block ends in, where it is a value for certain and nothing is done to make it.
+/// The last expression of a block, if it is certainly a value without side effects.
 fn plain_value(block: &Block) -> Option<&Expr> {
     match block.body.last()? {
         Stmt { kind: StmtKind::Expr(expr), ended: false, .. } => match &expr.kind {
@@ -270,7 +270,7 @@ mod tests {
     use super::*;
     use crate::script::session::handle::Session;
 
-    /// Values for the methods that want some.
+    /// Arguments for the methods that need some.
     fn arguments(kind: &str, name: &str) -> &'static str {
         match (kind, name) {
             ("array", "push") => "1",

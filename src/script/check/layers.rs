@@ -1,10 +1,10 @@
-//! What the library makes, as far as a text tells: layers whose results have known shapes, and things of which no more
-//! is known than that the library made them.
+//! What the library creates, as far as a text shows: layers whose results have known shapes, and other objects of
+//! which only the origin is known.
 
 use super::flow::Flow;
 use super::value::Value;
 use crate::base::dtype::DType;
-use crate::op::shapes;
+use crate::op::dry_run;
 use crate::op::table;
 use std::rc::Rc;
 
@@ -22,13 +22,13 @@ pub enum Layer {
     /// Keeps the shape.
     Pointwise,
     Chain(Vec<Rc<Layer>>),
-    /// An optimizer or a schedule: nothing of it is assigned.
+    /// An optimizer or a schedule: its entries cannot be assigned.
     Stepped,
     /// Not known.
     Opaque,
 }
 
-/// Functions of `nn` whose layers keep shape and dtype of what they are given.
+/// Functions of `nn` whose layers keep shape and dtype of their input.
 const POINTWISE: &[&str] = &[
     "relu",
     "relu6",
@@ -49,7 +49,7 @@ const POINTWISE: &[&str] = &[
     "identity",
 ];
 
-/// What a function of a module of the library makes of these values.
+/// What a function of a library module creates from these arguments.
 pub fn made(space: &str, name: &str, values: &[Value]) -> Layer {
     match (name, values) {
         _ if space == "optim" => Layer::Stepped,
@@ -84,7 +84,7 @@ fn chain(items: &[Value]) -> Layer {
 }
 
 impl Flow<'_> {
-    /// What a layer gives for a tensor.
+    /// The result of a layer for a tensor.
     pub(super) fn forward(&mut self, token: u32, layer: &Layer, x: Value) -> Value {
         match (layer, &x) {
             (Layer::Pointwise, _) => x,
@@ -104,12 +104,12 @@ impl Flow<'_> {
 
     /// An operation of a tensor and a weight of this shape.
     fn with_weight(&mut self, token: u32, name: &str, x: Value, shape: &[usize]) -> Value {
-        // Layers are moved to other dtypes in place: of floats any may be right.
+        // Layers can be moved to other dtypes in place: any float dtype may be right.
         let dtype = match &x {
             Value::Tensor(Some(tensor)) if tensor.dtype().is_float() => tensor.dtype(),
             _ => DType::F32,
         };
-        let weight = shapes::tensor(shape, dtype).ok();
+        let weight = dry_run::tensor(shape, dtype).ok();
         match table::called(name) {
             Some((row, _)) => self.row(token, row, false, &[x, Value::Tensor(weight)]),
             None => Value::Unknown,

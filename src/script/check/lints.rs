@@ -1,4 +1,4 @@
-//! The words of findings that no run has: what is odd in a text although it may run; and those of conditions and loops.
+//! Messages of findings that no run has: suspicious code that may run, conditions and loops.
 
 use super::flow::Flow;
 use super::judged;
@@ -26,7 +26,7 @@ pub fn unreachable(at: Origin) -> Box<Diag> {
     )
 }
 
-/// A case of a `switch` that stands below another of the same value.
+/// A case of a `switch` after another with the same value.
 pub fn case_again(value: &str, at: Origin) -> Box<Diag> {
     let text = format!("the case `{value}` stands in this `switch` twice");
     Diag::warning(code::UNREACHABLE, text).label(at, Focus::Expression, "the first one is taken")
@@ -77,14 +77,14 @@ pub fn no_iterable(value: &Value, at: Origin) -> Box<Diag> {
 }
 
 impl<'a> Flow<'a> {
-    /// Warns of a statement that only computes something.
+    /// Warns of a statement that only computes a value.
     pub(super) fn lost(&mut self, expr: &'a Expr) {
         let at = self.world.origin(expr.focus);
         let diag = match &expr.kind {
             Kind::Binary { op, .. } if op == "==" => {
                 lost("this comparison", at, Some("an assignment has one `=`".to_string()))
             }
-            // `a && f()`, `x ?? return` do what their right side does.
+            // `a && f()`, `x ?? return` have the effects of their right side.
             Kind::Binary { op, .. } if matches!(&op[..], "&&" | "||" | "??") => return,
             Kind::Binary { .. } | Kind::Unary { .. } => lost("this operation", at, None),
             Kind::Name(name) if matches!(&name[..], "_" | "this") => return,
@@ -106,7 +106,7 @@ impl<'a> Flow<'a> {
             },
             Kind::Index { .. } => lost("this element", at, None),
             Kind::Method { of, name, .. }
-                if judged::only_gives_plain(name)
+                if judged::is_pure_plain(name)
                     && !self.is_own(name)
                     && matches!(self.peek_value(of), Value::Str(_) | Value::Array(_)) =>
             {
@@ -117,7 +117,7 @@ impl<'a> Flow<'a> {
                 let elsewhere = members::is_member(name) || members::of_module().contains(&format!("{name}("));
                 let may_be_another =
                     elsewhere || self.world.keys.contains(&name[..]) || self.world.is_open || self.is_own(name);
-                let only_gives = computes(name, true) || (known && judged::only_gives(name));
+                let only_gives = computes(name, true) || (known && judged::is_pure(name));
                 if (!known && may_be_another) || !only_gives {
                     return;
                 }
@@ -126,7 +126,7 @@ impl<'a> Flow<'a> {
                 lost(&format!("`{name}`"), at, help)
             }
             Kind::Call { space: None, name, .. }
-                if (computes(name, false) || judged::only_gives_plain(name)) && !self.is_own(name) =>
+                if (computes(name, false) || judged::is_pure_plain(name)) && !self.is_own(name) =>
             {
                 lost(&format!("`{name}`"), at, None)
             }
@@ -139,7 +139,7 @@ impl<'a> Flow<'a> {
         self.functions.keys().any(|(known, _)| *known == name)
     }
 
-    /// What a plain name holds, without counting as a use.
+    /// The value of a plain name; does not count as a use.
     pub(super) fn peek_value(&self, expr: &Expr) -> Value {
         match &expr.kind {
             Kind::Name(name) => {
@@ -150,7 +150,7 @@ impl<'a> Flow<'a> {
     }
 }
 
-/// Whether a name stands for an operation that does nothing but compute.
+/// Whether a name is an operation without side effects.
 fn computes(name: &str, method: bool) -> bool {
     let Some(op) = table::find(name) else { return false };
     let native = crate::script::manual::native(name).is_some();

@@ -1,4 +1,4 @@
-//! What numbers and strings say.
+//! The values of literals: numbers and strings.
 
 use super::syntax::Kind;
 
@@ -19,7 +19,7 @@ pub fn number(text: &str) -> Kind {
     }
 }
 
-/// What a string says; none where it has escapes.
+/// The value of a string; none if it has escapes.
 pub fn string(text: &str) -> Option<String> {
     let inside = match text.as_bytes().first()? {
         b'"' => text.strip_prefix('"')?.strip_suffix('"')?,

@@ -1,5 +1,5 @@
-//! Loops over known bounds: the last round surely runs where nothing leaves the loop, and with it what is written for
-//! its number. And `switch`: a value that stands in two cases.
+//! Loops over known bounds: the last iteration certainly runs if nothing leaves the loop, and with it code for its
+//! index. And `switch`: duplicate cases.
 
 use super::flow::Flow;
 use super::lints;
@@ -8,14 +8,14 @@ use super::value::Value;
 use super::visit::{Changes, Visit};
 
 impl<'a> Flow<'a> {
-    /// Reads a loop's body again for its last round: `for i in 0..4 { xs[i] }`.
-    pub(super) fn last_round(&mut self, over: &Value, names: &'a [Param], body: &'a Block) {
+    /// Analyzes a loop's body again for its last iteration: `for i in 0..4 { xs[i] }`.
+    pub(super) fn last_iteration(&mut self, over: &Value, names: &'a [Param], body: &'a Block) {
         let (Value::Range(Some((start, end))), [name]) = (over, names) else { return };
         if start >= end || has_break(body) || leaves(body) || ends_script(body) || self.later > 0 || self.quiet > 0 {
             return;
         }
         let (depth, doubt, before) = (self.vars.len(), self.doubt, self.values());
-        // What is told must be sure from here on; the loop itself runs if anything around it does.
+        // Findings must be certain from here on; the loop itself runs if the surrounding code does.
         if self.replay == 0 {
             self.doubt = 0;
         }
@@ -29,7 +29,7 @@ impl<'a> Flow<'a> {
         self.doubt = doubt;
     }
 
-    /// Cases of a `switch` that stand there twice.
+    /// Duplicate cases of a `switch`.
     pub(super) fn cases_again(&mut self, arms: &'a [Arm]) {
         let mut seen: Vec<(&Expr, String)> = Vec::new();
         for case in arms.iter().filter(|arm| arm.guard.is_none()).flat_map(|arm| &arm.cases) {
@@ -43,7 +43,7 @@ impl<'a> Flow<'a> {
     }
 }
 
-/// What a case says, where that is one plain value.
+/// The value of a case, if it is a single plain value.
 fn plain_case(case: &Expr) -> Option<String> {
     match &case.kind {
         Kind::Int(Some(n)) => Some(n.to_string()),

@@ -1,9 +1,9 @@
 //! `tscript check`: what a text alone tells of its mistakes. Names that stand for nothing (`names`); and, from the text's
 //! syntax (`syntax`, `parse`), what is known of values on the way (`flow`, `expr`, `value`): calls that no run would
-//! take (`calls`, `rows`), and what is odd (`lints`).
+//! take (`calls`, `operations`), and what is odd (`lints`).
 //!
-//! Runs no script code and computes nothing: shapes are worked out by the rows themselves, without memory. Lenient
-//! where a text alone cannot tell: it may miss a mistake, and tells none that is not one.
+//! Runs no script code and computes nothing: the rows themselves work out shapes, without memory. Lenient if the text
+//! alone is not conclusive: it may miss a mistake, but reports no false ones.
 
 mod calls;
 mod constants;
@@ -17,9 +17,9 @@ mod lints;
 mod literals;
 mod loops;
 mod names;
+mod operations;
 mod parse;
 mod plain;
-mod rows;
 mod syntax;
 mod value;
 mod visit;
@@ -37,19 +37,19 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use world::World;
 
-/// Bound: findings told of one text.
+/// Bound: findings reported for one text.
 const FINDINGS: usize = 100;
 
 #[doc(hidden)]
 impl Session {
-    /// What is wrong or odd in the text of a file, in its order, found without running it.
+    /// All mistakes and warnings of a file's text, in its order, found without running it.
     pub fn check_source(&mut self, path: &Path, text: &str) -> Vec<Error> {
         let found = self.findings(path, text);
         let sources = self.host.sources.read();
         found.into_iter().take(FINDINGS).map(|diag| Error::new(diag, &sources)).collect()
     }
 
-    // Diagnostics travel boxed, since results carry them.
+    // Diagnostics are boxed, since results contain them.
     #[allow(clippy::vec_box)]
     fn findings(&mut self, path: &Path, text: &str) -> Vec<Box<Diag>> {
         self.imports_beside(path);
@@ -87,7 +87,7 @@ impl Session {
             words: &|unknown, token| names.words(unknown, token),
         };
         let values = flow::findings(&world, &body, names.has_hidden_variables());
-        // Who knows the value before the dot has the better words for a method that is not there.
+        // If the value before the dot is known, its message for a missing method is better.
         let named: HashMap<u32, &Box<Diag>> = values
             .iter()
             .filter(|(_, diag)| diag.code == code::UNKNOWN_FUNCTION)
@@ -98,7 +98,8 @@ impl Session {
                 *diag = (*better).clone();
             }
         }
-        // Of one place the gravest is told: a name that stands for nothing, an error, something odd.
+        // Of several findings at one position the most serious one is reported: an undefined name, an error, a
+        // warning.
         let unnamed: HashSet<u32> = found.iter().map(|(token, _)| *token).collect();
         let wrong = |diag: &Diag| diag.severity == Severity::Error;
         let wrongs: HashSet<u32> = values.iter().filter(|(_, diag)| wrong(diag)).map(|(token, _)| *token).collect();

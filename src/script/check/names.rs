@@ -1,8 +1,8 @@
-//! Names of a text that stand for nothing, and loops whose second name counts where a pair is taken apart. Variables
-//! by where they are declared, functions by name, modules by looking for them; what a value has after its dot only
-//! where nothing anywhere has that name.
+//! Undefined names of a text, and loops whose second name counts where pairs were meant. Variables are checked by
+//! their declarations, functions by name, modules by searching for them; names after a dot only if nothing anywhere
+//! has that name.
 //!
-//! Lenient where a text alone cannot tell: it may miss a mistake, and tells none that is not one.
+//! Lenient if the text alone is not conclusive: it may miss a mistake, but reports no false ones.
 
 use super::flow::Finding;
 use super::world::{Module, Unknown};
@@ -45,9 +45,9 @@ pub struct Names<'a> {
     tokens: &'a [Token],
     tree: &'a Tree,
     functions: Vec<Function>,
-    /// The functions of each imported module, by the name under which it was imported.
+    /// The functions of each imported module, by the name of the import.
     pub modules: BTreeMap<String, Module>,
-    /// Whether a module of the user's own is imported: its maps may have any method.
+    /// Whether a module of the user is imported: its maps may have any method.
     pub is_open: bool,
     pub found: Vec<Finding>,
 }
@@ -73,8 +73,8 @@ impl<'a> Names<'a> {
         Origin::at(self.source.site(self.tokens[token].start as usize))
     }
 
-    /// What the interpreter would say at a token.
-    fn told(&self, token: usize, error: impl FnOnce(Position) -> EvalAltResult) -> Box<Diag> {
+    /// The interpreter's message for a name at a token.
+    fn interpreter_message(&self, token: usize, error: impl FnOnce(Position) -> EvalAltResult) -> Box<Diag> {
         let site = self.source.site(self.tokens[token].start as usize);
         let at = Position::new(site.line(), site.column());
         let sources = self.session.host.sources.read().clone();
@@ -85,14 +85,14 @@ impl<'a> Names<'a> {
         error::diagnose(Box::new(error(at)), &context)
     }
 
-    fn tell(&mut self, token: usize, error: impl FnOnce(Position) -> EvalAltResult) {
-        let diag = self.told(token, error);
+    fn report(&mut self, token: usize, error: impl FnOnce(Position) -> EvalAltResult) {
+        let diag = self.interpreter_message(token, error);
         self.found.push((token as u32, diag));
     }
 
-    /// The words of a run for a name that stands for nothing.
+    /// The message of a run for an undefined name.
     pub fn words(&self, unknown: Unknown, token: u32) -> Box<Diag> {
-        self.told(token as usize, |at| match unknown {
+        self.interpreter_message(token as usize, |at| match unknown {
             Unknown::Function(name, types) => EvalAltResult::ErrorFunctionNotFound(format!("{name} ({types})"), at),
             Unknown::Entry(name) => EvalAltResult::ErrorPropertyNotFound(name.to_string(), at),
             Unknown::Assigned(name, of) => {
@@ -106,7 +106,7 @@ impl<'a> Names<'a> {
         })
     }
 
-    /// Names that the text gives to entries of maps, or puts between quotes.
+    /// Names of map entries in the text, and strings.
     pub fn keys(&self) -> HashSet<String> {
         let is_key = |at: &usize| {
             let sets = self.word(at + 1) == "=" && *at > 0 && self.word(at - 1) == ".";
@@ -121,7 +121,7 @@ impl<'a> Names<'a> {
         (0..self.functions.len()).filter(inside).max_by_key(|&index| self.functions[index].run.start)
     }
 
-    /// Whether code may make or look for variables that are not written as such.
+    /// Whether code may create or look up variables that are not visible in the text.
     pub fn has_hidden_variables(&self) -> bool {
         self.tree.calls.iter().any(|call| matches!(self.word(call.name as usize), "eval" | "is_def_var"))
     }
@@ -158,7 +158,7 @@ impl<'a> Names<'a> {
         }
         let functions: HashSet<&str> =
             self.tree.definitions.iter().map(|found| self.word(found.name as usize)).collect();
-        let mut told: HashSet<(&str, Option<usize>)> = HashSet::new();
+        let mut reported: HashSet<(&str, Option<usize>)> = HashSet::new();
         let formats = pass::specifications(&self.source.text, self.tokens);
         for value in self.tree.values.iter().map(|&value| value as usize) {
             let at = self.tokens[value].start as usize;
@@ -175,16 +175,16 @@ impl<'a> Names<'a> {
                 continue;
             }
             let owner = self.owner(value);
-            // `nn.linear(2, 2)`: the name of a module stands for no value.
+            // `nn.linear(2, 2)`: the name of a module is not a value.
             if self.modules.contains_key(name) && !self.is_declared_but_as_a_module(name) {
-                if told.insert((name, owner)) {
-                    self.tell(value, |at| EvalAltResult::ErrorVariableNotFound(name.to_string(), at));
+                if reported.insert((name, owner)) {
+                    self.report(value, |at| EvalAltResult::ErrorVariableNotFound(name.to_string(), at));
                 }
                 continue;
             }
             let places = declared.get(name).map_or(&[][..], Vec::as_slice);
             let seen = places.iter().any(|place| place.at < value && value < place.end && place.owner == owner);
-            if seen || !told.insert((name, owner)) {
+            if seen || !reported.insert((name, owner)) {
                 continue;
             }
             if places.iter().any(|place| place.owner.is_none()) && owner.is_some() {
@@ -195,7 +195,7 @@ impl<'a> Names<'a> {
                     .help(format!("pass it as an argument; a constant of the top level is `global::{name}`"));
                 self.found.push((value as u32, diag));
             } else {
-                self.tell(value, |at| EvalAltResult::ErrorVariableNotFound(name.to_string(), at));
+                self.report(value, |at| EvalAltResult::ErrorVariableNotFound(name.to_string(), at));
             }
         }
     }
@@ -206,7 +206,7 @@ impl<'a> Names<'a> {
         self.tree.declared.iter().filter(plain).any(|&at| self.word(at as usize) == name)
     }
 
-    /// `import "name" as alias`: looks for the module, and notes what it has.
+    /// `import "name" as alias`: finds the module and its functions.
     pub fn imports(&mut self) {
         let resolver = Resolver { host: self.session.host.clone(), modules: self.session.modules.clone() };
         for at in 0..self.tokens.len() {
@@ -242,25 +242,25 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// `nn::relu` without a call: the library's modules have functions and nothing else.
+    /// `nn::relu` without a call: the library's modules contain only functions.
     pub fn paths(&mut self) {
         for at in 2..self.tokens.len() {
             let (space, name) = (self.word(at - 2), self.word(at));
             let ends = !matches!(self.word(at + 1), "(" | "::") && self.word(at.wrapping_sub(3)) != "::";
             let of_library = STD.iter().any(|(known, _)| *known == space) && self.modules.contains_key(space);
             if self.word(at - 1) == "::" && self.tokens[at].kind == Kind::Word && ends && of_library {
-                self.tell(at - 2, |at| EvalAltResult::ErrorVariableNotFound(format!("{space}::{name}"), at));
+                self.report(at - 2, |at| EvalAltResult::ErrorVariableNotFound(format!("{space}::{name}"), at));
             }
         }
     }
 
-    /// Functions of the other files of the library's module, if the text is one of them.
+    /// Functions of the other files of the library module, if the text is one of them.
     pub fn siblings(&self) -> &'static [(&'static str, &'static str)] {
         let text = &*self.source.text;
         STD.iter().find(|(_, files)| files.iter().any(|(_, file)| *file == text)).map_or(&[], |(_, files)| files)
     }
 
-    /// Every function that is there before a script says anything.
+    /// All functions that exist without a script.
     fn functions_of_the_language(&self) -> HashSet<String> {
         let signatures = self.session.engine.gen_fn_signatures(true);
         let name = |text: &String| text.split(['(', '<']).next().unwrap_or("").trim().to_string();
@@ -271,10 +271,10 @@ impl<'a> Names<'a> {
         known
     }
 
-    /// A function of the script's own is looked at with its arguments.
+    /// A function of the script is checked with its arguments.
     fn plain(&mut self, at: usize, name: &'a str) {
         if !self.tree.definitions.iter().any(|found| self.word(found.name as usize) == name) {
-            self.tell(at, |at| EvalAltResult::ErrorFunctionNotFound(format!("{name} ()"), at));
+            self.report(at, |at| EvalAltResult::ErrorFunctionNotFound(format!("{name} ()"), at));
         }
     }
 
@@ -291,8 +291,8 @@ impl<'a> Names<'a> {
         if of_module || self.is_open || own || self.keys().contains(name) || library() {
             return;
         }
-        let diag = self.told(at, |at| EvalAltResult::ErrorFunctionNotFound(format!("{name} (?)"), at));
-        // What a function is given may be a map of another file, with closures of any name.
+        let diag = self.interpreter_message(at, |at| EvalAltResult::ErrorFunctionNotFound(format!("{name} (?)"), at));
+        // An argument of a function may be a map of another file, with closures of any name.
         if diag.help.is_some() || !self.is_parameter(at.saturating_sub(2)) {
             self.found.push((at as u32, diag));
         }
@@ -308,16 +308,16 @@ impl<'a> Names<'a> {
 
     fn qualified(&mut self, at: usize, name: &'a str) {
         let space = self.word(at.saturating_sub(2));
-        // Names of the language's own are left alone.
+        // Names of the language's own are ignored.
         if at < 2 || matches!(space, "global" | "__c") {
             return;
         }
-        // `nn::functional::relu(x)`: the library's modules have none inside.
+        // `nn::functional::relu(x)`: the library's modules have no submodules.
         if self.word(at.saturating_sub(3)) == "::" {
             let outer = self.word(at.saturating_sub(4));
             if STD.iter().any(|(known, _)| *known == outer) && self.modules.contains_key(outer) {
                 let path = format!("{outer}::{space}::{name}");
-                self.tell(at, |at| EvalAltResult::ErrorFunctionNotFound(format!("{path} ()"), at));
+                self.report(at, |at| EvalAltResult::ErrorFunctionNotFound(format!("{path} ()"), at));
             }
             return;
         }
@@ -327,13 +327,13 @@ impl<'a> Names<'a> {
             _ if is_native => {}
             Some(module) if module.functions.iter().any(|(known, _)| known == name) => {}
             None if space != "cuda" => {
-                self.tell(at - 2, |at| EvalAltResult::ErrorModuleNotFound(space.to_string(), at));
+                self.report(at - 2, |at| EvalAltResult::ErrorModuleNotFound(space.to_string(), at));
             }
-            _ => self.tell(at, |at| EvalAltResult::ErrorFunctionNotFound(format!("{path} ()"), at)),
+            _ => self.report(at, |at| EvalAltResult::ErrorFunctionNotFound(format!("{path} ()"), at)),
         }
     }
 
-    /// Loops over what are surely pairs.
+    /// Loops over what are certainly pairs.
     pub fn loops(&mut self) {
         for run in &self.tree.counted {
             let (first, last) = (run.first as usize, run.last as usize);
@@ -368,7 +368,7 @@ impl<'a> Names<'a> {
         places.next().is_none().then_some((first, last))
     }
 
-    /// Whether an array of the text has two elements.
+    /// Whether an array in the text has two elements.
     fn is_pair(&self, open: usize) -> bool {
         let close = self.tokens[open].partner as usize;
         let (mut at, mut commas) = (open + 1, 0);

@@ -1,14 +1,14 @@
-//! From tokens to a syntax tree. The text is known to parse: what this reader does not expect becomes `Kind::Other`,
-//! of which nothing is known.
+//! From tokens to a syntax tree. The text is known to be valid: what this parser does not expect becomes
+//! `Kind::Other`, of which nothing is known.
 
 use super::literals::{number, string};
 use super::syntax::{Arm, Block, Entry, Expr, Function, Kind, Param, Shown, Stmt, StmtKind};
 use crate::script::source::lex::{self, Token};
 use crate::script::source::pass;
-use crate::script::source::tree::{binary_power, is_assignment, is_keyword};
+use crate::script::source::tree::{binary_precedence, is_assignment, is_keyword};
 use std::ops::Range;
 
-/// Bound: nesting that is followed.
+/// Bound: nesting that is analyzed.
 const DEPTH: usize = 200;
 
 pub fn parse(src: &str, tokens: &[Token]) -> Vec<Stmt> {
@@ -21,7 +21,7 @@ struct Parser<'a> {
     src: &'a str,
     tokens: &'a [Token],
     at: usize,
-    /// Tokens from here on belong to what is around.
+    /// Tokens from here on belong to the enclosing construct.
     end: usize,
     depth: usize,
     /// In the head of a statement, where a `{` begins its body.
@@ -70,7 +70,7 @@ impl<'a> Parser<'a> {
         is_name.then_some(name)
     }
 
-    /// Reads what lies before the token `end`, with the reader's state as at the start of a text.
+    /// Parses what lies before the token `end`, with the parser's state as at the start of a text.
     fn inside<T>(&mut self, end: usize, read: impl FnOnce(&mut Self) -> T) -> T {
         let outer = (self.end, self.head, self.pattern);
         (self.end, self.head, self.pattern) = (end.min(self.end), false, false);
@@ -228,8 +228,8 @@ impl<'a> Parser<'a> {
         let mut left = if matches!(self.peek(), ".." | "..=") { None } else { Some(self.unary()) };
         loop {
             let op = self.peek();
-            let Some(power) = binary_power(op) else { break };
-            if (power <= minimum && left.is_some()) || (self.pattern && op == "|") {
+            let Some(precedence) = binary_precedence(op) else { break };
+            if (precedence <= minimum && left.is_some()) || (self.pattern && op == "|") {
                 break;
             }
             let focus = self.at;
@@ -242,7 +242,7 @@ impl<'a> Parser<'a> {
                 Some(self.expr(at, at, Kind::Other))
             } else if self.starts_expression() && !body {
                 self.depth += 1;
-                let right = if self.depth < DEPTH { Some(self.binary(power)) } else { None };
+                let right = if self.depth < DEPTH { Some(self.binary(precedence)) } else { None };
                 self.depth -= 1;
                 right
             } else {
@@ -340,7 +340,7 @@ impl<'a> Parser<'a> {
                     items.push(parser.expression());
                 }
                 if !parser.eat(",") && parser.at < end {
-                    // Something that this reader does not know.
+                    // Syntax that this parser does not know.
                     parser.at = if parser.at == before { parser.at + 1 } else { parser.at };
                 }
             }
@@ -485,7 +485,7 @@ impl<'a> Parser<'a> {
             let open = self.at + 1;
             let end = self.partner(open);
             self.at = open + 1;
-            // The value ends where its format begins.
+            // The expression ends where its format begins.
             let (from, to) =
                 (self.tokens[open].end as usize, self.tokens.get(end).map_or(0, |token| token.start as usize));
             let format = self.formats.iter().find(|format| from < format.start && format.end == to).cloned();

@@ -1,4 +1,4 @@
-//! Operators between values that are no tensors: which of them a run refuses, and what the others give.
+//! Operators between values other than tensors: which of them a run refuses, and the results of the others.
 
 use super::flow::Flow;
 use super::lints;
@@ -18,7 +18,7 @@ impl Flow<'_> {
                 _ => Value::Unknown,
             };
         }
-        if left.is_known() && right.is_known() && !works(op, left, right) {
+        if left.is_known() && right.is_known() && !is_supported(op, left, right) {
             let types = [left, right].map(|value| value.type_name().unwrap_or("?"));
             let text = format!("`{op}` does not work between {} and {}", left.kind(), right.kind());
             self.no_operator(token, op, &types, text);
@@ -94,8 +94,8 @@ impl Flow<'_> {
         }
     }
 
-    /// `x in y`: what nothing can be looked for in.
-    pub(super) fn looked_for(&mut self, token: u32, left: &Value, right: &Value) {
+    /// `x in y`: containers that cannot be searched.
+    pub(super) fn contains_refused(&mut self, token: u32, left: &Value, right: &Value) {
         let wrong = match right {
             Value::Int(_) | Value::Float(_) | Value::Bool(_) | Value::Unit => true,
             Value::Str(_) | Value::Map(_) => {
@@ -111,7 +111,7 @@ impl Flow<'_> {
     }
 }
 
-/// Whether two plain values can never be equal, whatever they are.
+/// Whether two plain values can never be equal.
 fn never_equal(left: &Value, right: &Value) -> bool {
     let kind = |value: &Value| match value {
         Value::Int(_) | Value::Float(_) => 1,
@@ -124,7 +124,7 @@ fn never_equal(left: &Value, right: &Value) -> bool {
 }
 
 /// Whether an operator other than `==` may work between two plain values.
-fn works(op: &str, left: &Value, right: &Value) -> bool {
+fn is_supported(op: &str, left: &Value, right: &Value) -> bool {
     use Value::{Array, Char, Float, Int, Map, Number, Str, Unit};
     let number = |value: &Value| matches!(value, Int(_) | Float(_) | Number);
     let plain = |value: &Value| number(value) || matches!(value, Str(_) | Array(_) | Map(_) | Unit | Value::Closure(_));

@@ -1,4 +1,4 @@
-//! The syntax tree of a script, as far as somebody who reads it needs one. Places are numbers of tokens.
+//! The syntax tree of a script, as far as the checks need it. Positions are token indices.
 
 /// An expression.
 #[derive(Debug)]
@@ -15,17 +15,17 @@ pub enum Kind {
     Bool(bool),
     Int(Option<i64>),
     Float(Option<f64>),
-    /// Without its text where that is hard to tell.
+    /// Without its value if that is hard to determine.
     Str(Option<String>),
     Char,
-    /// Text with values in it.
+    /// Text with interpolated values.
     Text(Vec<Shown>),
     Array(Vec<Expr>),
     Map(Vec<Entry>),
     Name(String),
     /// `a::b`, as a value.
     Path,
-    /// `f(x)`, `nn::f(x)`: the module's name, if there is one.
+    /// `f(x)`, `nn::f(x)`: with the module's name, if there is one.
     Call {
         space: Option<String>,
         name: String,
@@ -94,11 +94,11 @@ pub enum Kind {
         name: Option<Param>,
         caught: Block,
     },
-    /// What this reader cannot make sense of.
+    /// Syntax that this parser does not understand.
     Other,
 }
 
-/// A value in a text, `${x:.2f}`.
+/// An interpolated value, `${x:.2f}`.
 #[derive(Debug)]
 pub struct Shown {
     pub value: Expr,
@@ -118,7 +118,7 @@ pub struct Arm {
     pub body: Stmt,
 }
 
-/// A name that is declared.
+/// A declared name.
 #[derive(Clone, Debug)]
 pub struct Param {
     pub name: String,

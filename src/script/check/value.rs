@@ -1,4 +1,4 @@
-//! What is known of a value without running anything: its type, and of literals what they say.
+//! What is known of a value without running anything: its type, and the values of literals.
 
 use super::layers::Layer;
 use crate::base::dtype::DType;
@@ -29,7 +29,7 @@ pub enum Value {
     Object(&'static str),
     /// With its number of parameters.
     Closure(Option<usize>),
-    /// What the library made: a layer, an optimizer, a tensor; no map of keywords.
+    /// Created by the library: a layer, an optimizer, a tensor; not a map of keywords.
     Layer(Rc<Layer>),
 }
 
@@ -45,7 +45,7 @@ impl Value {
         }
     }
 
-    /// What messages call it.
+    /// How messages name it.
     pub fn describe(&self) -> String {
         match self {
             Value::Tensor(Some(tensor)) => format!("a tensor of shape {:?}", tensor.shape().as_slice()),
@@ -75,7 +75,7 @@ impl Value {
         }
     }
 
-    /// How the interpreter writes the type in signatures; none where one cannot tell.
+    /// The name of the type in the interpreter's signatures; none if unknown.
     pub fn type_name(&self) -> Option<&'static str> {
         Some(match self {
             Value::Unit => "()",
@@ -92,7 +92,7 @@ impl Value {
         })
     }
 
-    /// The type alone: what is left after a change of the value.
+    /// The type alone: what remains after a change of the value.
     pub fn widened(&self) -> Value {
         match self {
             Value::Bool(_) => Value::Bool(None),
@@ -147,7 +147,8 @@ impl Value {
     }
 }
 
-/// Shape and dtype of nested arrays of numbers, as `tensor` reads them; `Err` names a place that breaks the pattern.
+/// Shape and dtype of nested arrays of numbers, as `tensor` reads them; `Err` is the position of an irregular
+/// element.
 pub fn nested(value: &Value) -> Option<Result<(Vec<usize>, DType), String>> {
     match value {
         Value::Bool(_) => Some(Ok((Vec::new(), DType::Bool))),

@@ -1,6 +1,6 @@
 //! Walks over a syntax tree, and what follows from such a walk alone: which variables a text changes.
 
-use super::judged::only_reads;
+use super::judged::is_reading;
 use super::syntax::{Block, Expr, Kind, Stmt, StmtKind};
 use super::value::Value;
 use std::cell::RefCell;
@@ -101,7 +101,7 @@ impl Visit<'_> {
     }
 }
 
-/// The variable that an expression looks into: `x` of `x.a[0].b`.
+/// The variable at the root of an expression: `x` of `x.a[0].b`.
 pub fn root(expr: &Expr) -> Option<&str> {
     match &expr.kind {
         Kind::Name(name) => Some(name),
@@ -110,7 +110,7 @@ pub fn root(expr: &Expr) -> Option<&str> {
     }
 }
 
-/// Whether something in there catches errors.
+/// Whether something inside catches errors.
 pub fn catches(body: &[Stmt]) -> bool {
     let mut found = false;
     let mut expr = |expr: &Expr| found |= matches!(expr.kind, Kind::Try { .. });
@@ -118,7 +118,7 @@ pub fn catches(body: &[Stmt]) -> bool {
     found
 }
 
-/// Names of functions and of variables with closures that catch errors.
+/// Names of functions, and of variables with closures, that catch errors.
 pub fn catchers(body: &[Stmt]) -> HashSet<String> {
     let mut names = HashSet::new();
     let mut stmt = |stmt: &Stmt| match &stmt.kind {
@@ -162,7 +162,7 @@ impl Changes {
         };
         let mut expr = |expr: &Expr| {
             if let Kind::Method { of, name, .. } = &expr.kind
-                && !only_reads(name)
+                && !is_reading(name)
             {
                 found.borrow_mut().touched.extend(root(of).map(str::to_string));
             }
@@ -171,7 +171,7 @@ impl Changes {
         found.into_inner()
     }
 
-    /// Those of closures alone, which happen whenever the closures are called.
+    /// Changes by closures, which may happen whenever the closures are called.
     pub fn of_closures(body: &[Stmt]) -> Changes {
         let mut found = Changes::default();
         let mut expr = |expr: &Expr| {
@@ -186,7 +186,7 @@ impl Changes {
         found
     }
 
-    /// What a variable's value still is after these changes, whenever they happen.
+    /// What remains known of a variable's value after these changes, whenever they happen.
     pub fn left(&self, name: &str, value: &Value) -> Value {
         match () {
             () if self.assigned.contains(name) => Value::Unknown,

@@ -28,7 +28,7 @@ pub fn module(host: &Arc<Host>) -> Natives {
     module
 }
 
-/// Registers what the manual describes as `cuda::name`.
+/// Registers the function that the manual describes as `cuda::name`.
 fn function<const N: usize>(
     module: &mut Natives,
     host: &Arc<Host>,
@@ -38,11 +38,11 @@ fn function<const N: usize>(
     native(module, host, &format!("cuda::{name}"), move |host, _, values| call(host, values));
 }
 
-/// A device: the current CUDA device where `()` stands.
+/// A device; `()` is the current CUDA device.
 fn device_of(host: &Host, value: &Dynamic) -> Result<DeviceId> {
     let Some(value) = given(value) else { return host.rt.current_cuda() };
     match convert::device(host, value)? {
-        DeviceId::Cpu => Err(Diag::error(code::UNKNOWN_DEVICE, "a CUDA device is wanted, not \"cpu\"")
+        DeviceId::Cpu => Err(Diag::error(code::UNKNOWN_DEVICE, "a CUDA device is expected, not \"cpu\"")
             .help("for example 0 or \"cuda:0\"")),
         device => Ok(device),
     }
@@ -60,7 +60,7 @@ fn devices(module: &mut Natives, host: &Arc<Host>) {
     function(module, host, "device_count", |host, []| Ok(Dynamic::from_int(host.rt.gpu_count() as i64)));
     function(module, host, "current_device", |host, []| Ok(Dynamic::from_int(index_of(host.rt.current_cuda()?))));
     function(module, host, "set_device", |host, [device]| {
-        // As in PyTorch, a negative index changes nothing.
+        // As in PyTorch, a negative index has no effect.
         if device.as_int().is_ok_and(|index| index < 0) {
             return Ok(Dynamic::UNIT);
         }
@@ -112,8 +112,7 @@ fn devices(module: &mut Natives, host: &Arc<Host>) {
     });
 }
 
-/// A session has one generator, which draws the same numbers on every device: a device that is named must exist, and
-/// makes no difference.
+/// A session has one generator for all devices: a named device must exist, and has no other effect.
 fn random(module: &mut Natives, host: &Arc<Host>) {
     function(module, host, "manual_seed", seed);
     function(module, host, "manual_seed_all", seed);
@@ -139,14 +138,14 @@ fn random(module: &mut Natives, host: &Arc<Host>) {
             Some([.., last]) => settings::set_rng_state(host, last),
             _ => crate::fail!(
                 ARGUMENT_TYPE,
-                "what `cuda::get_rng_state_all()` gave is wanted, not {}",
+                "what `cuda::get_rng_state_all()` gave is expected, not {}",
                 type_names::of_value(states)
             ),
         }
     });
 }
 
-/// One generator a session: the same as `manual_seed`.
+/// One generator for a session: the same as `manual_seed`.
 fn seed(host: &Host, [seed]: [&Dynamic; 1]) -> Result<Dynamic> {
     match seed.as_int() {
         Ok(seed) => host.rt.seed(seed as u64),
@@ -209,7 +208,7 @@ fn memory(module: &mut Natives, host: &Arc<Host>) {
         let device = device_of(host, device)?;
         let brief = given(brief).map_or(Ok(false), |brief| flag("abbreviated", brief))?;
         let text = host.rt.with_memory(device, |memory| memory.cache().summary(&device.to_string()))?;
-        // In short, without the parts of each number.
+        // The short form, without the parts of each number.
         let lines = text.lines().filter(|line| !brief || !line.contains(" pool "));
         Ok(lines.map(|line| format!("{line}\n")).collect::<String>().into())
     });
@@ -237,12 +236,12 @@ fn memory(module: &mut Natives, host: &Arc<Host>) {
         };
         let device = device_of(host, device)?;
         host.rt.with_memory(device, |memory| memory.cache().set_memory_fraction(Some(fraction)))?;
-        host.rt.look_at_room(device)?;
+        host.rt.update_room(device)?;
         Ok(Dynamic::UNIT)
     });
 }
 
-/// `allocation.all.current` as a map in a map in a map.
+/// `allocation.all.current` as nested maps.
 fn nested(entries: impl IntoIterator<Item = (String, i64)>) -> Dynamic {
     let mut groups: BTreeMap<String, Vec<(String, i64)>> = BTreeMap::new();
     let mut map = Map::new();
@@ -258,8 +257,8 @@ fn nested(entries: impl IntoIterator<Item = (String, i64)>) -> Dynamic {
     map.into()
 }
 
-/// Statistics of pinned host memory, by PyTorch's names: requests of tensors are `active_requests`, what was taken from
-/// the driver for them is `allocations`.
+/// Statistics of pinned host memory, by PyTorch's names: requests of tensors are `active_requests`, memory allocated
+/// from the driver for them is `allocations`.
 fn pinned_memory(module: &mut Natives, host: &Arc<Host>) {
     fn entries(host: &Host) -> Result<Vec<(String, i64)>> {
         host.rt.with_pinned(|memory| {
@@ -333,7 +332,7 @@ fn streams(module: &mut Natives, host: &Arc<Host>) {
     function(module, host, "sleep", |host, [ms]| {
         let ms = ms.as_float().ok().or(ms.as_int().ok().map(|n| n as f64));
         let Some(ms) = ms.filter(|ms| *ms >= 0.0 && ms.is_finite()) else {
-            crate::fail!(VALUE, "`sleep` wants a number of milliseconds of at least 0");
+            crate::fail!(VALUE, "`sleep` expects a number of milliseconds of at least 0");
         };
         let stream = host.rt.current_stream(host.rt.current_cuda()?)?;
         host.rt.sleep(&stream, ms)?;

@@ -1,10 +1,10 @@
-//! Which device and stream is current: `with_device`, `with_stream`, `set_default_device`, `synchronize`.
+//! The current device and stream: `with_device`, `with_stream`, `set_default_device`, `synchronize`.
 
 use crate::base::code;
 use crate::base::device_id::DeviceSpec;
 use crate::base::diag::{Diag, Result};
 use crate::base::span::{Origin, Site};
-use crate::sched::streams::placement::Before;
+use crate::sched::streams::placement::Previous;
 use crate::sched::streams::watch::Naming;
 use crate::script::bind::convert;
 use crate::script::bind::rows::{Natives, raw};
@@ -19,18 +19,18 @@ use parking_lot::RwLock;
 use rhai::{Dynamic, Engine, EvalAltResult, EvalContext, Expression, FnPtr};
 use std::sync::Arc;
 
-/// Words whose block form is an own syntax: the source pass puts `__` before them.
+/// Functions whose block form is custom syntax: the source pass adds the prefix `__`.
 pub const BLOCK_WORDS: [&str; 4] = ["with_device", "with_stream", "no_grad", "enable_grad"];
 
-/// `()` and negative numbers stand for no device where one is made current.
+/// Whether a value means "no device" for `with_device`: `()` or a negative number.
 pub fn means_none(value: &Dynamic) -> bool {
     value.is_unit() || value.as_int().is_ok_and(|index| index < 0)
 }
 
-/// Restores what was current on every way out.
+/// Restores the previous device or stream on every exit.
 pub struct Restore<'a> {
     host: &'a Host,
-    placement: Option<Before>,
+    placement: Option<Previous>,
     grad: Option<bool>,
 }
 
@@ -45,21 +45,21 @@ impl Drop for Restore<'_> {
     }
 }
 
-/// Enters `with_device(value)` and the like; leaving is dropping the result.
+/// Enters `with_device(value)` and the like; dropping the result leaves it.
 pub fn enter<'a>(host: &'a Host, word: &str, value: Option<&Dynamic>) -> Result<Restore<'a>> {
     let nothing = Dynamic::UNIT;
     let value = value.unwrap_or(&nothing);
     let mut restore = Restore { host, placement: None, grad: None };
     match word {
         "with_device" => {
-            // As in PyTorch, no device and a negative index are a context that does nothing.
+            // As in PyTorch, no device and a negative index have no effect.
             if !means_none(value) {
                 let device = convert::device(host, value)?;
                 restore.placement = Some(host.rt.enter_device(device));
             }
         }
         "with_stream" => {
-            // As in PyTorch, no stream at all is a context that does nothing.
+            // As in PyTorch, no stream has no effect.
             if !value.is_unit() {
                 restore.placement = Some(host.rt.enter_stream(crate::script::cuda_api::streams::stream_of(value)?)?);
             }
@@ -70,8 +70,8 @@ pub fn enter<'a>(host: &'a Host, word: &str, value: Option<&Dynamic>) -> Result<
     Ok(restore)
 }
 
-/// The block forms, `with_device(d) { .. }`, and the closure forms that are written where they are called, whose
-/// bodies run in place: nothing is captured, and it costs no call.
+/// The block forms, `with_device(d) { .. }`, and closures that are written as arguments, whose bodies run in place:
+/// nothing is captured, and there is no call.
 pub fn install(engine: &mut Engine, host: &Arc<Host>) {
     for word in BLOCK_WORDS {
         let is_grad = word.ends_with("grad");
@@ -94,7 +94,7 @@ pub fn install(engine: &mut Engine, host: &Arc<Host>) {
                 value => value,
             }
         };
-        // Rhai looks for a syntax by name among all, each time it is run: those that come often come before others.
+        // Rhai searches all custom syntax by name each time it runs: frequent ones are registered first.
         let (block_word, closure_word) = (format!("__{word}"), format!("__written_{word}"));
         let (block, inlined) = if is_grad {
             (vec![block_word.as_str(), "$block$"], vec![closure_word.as_str(), "(", "$block$", ")"])
@@ -104,7 +104,7 @@ pub fn install(engine: &mut Engine, host: &Arc<Host>) {
                 vec![closure_word.as_str(), "(", "$expr$", ",", "$block$", ")"],
             )
         };
-        // The words are constants and well formed, so that this cannot fail.
+        // The words are constant and well formed: this cannot fail.
         let block = engine.register_custom_syntax(block, false, inline).map(drop);
         let inlined = engine.register_custom_syntax(inlined, false, closure).map(drop);
         debug_assert!(block.is_ok() && inlined.is_ok());
@@ -120,7 +120,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
             let Some(body) = values[arity - 1].clone().try_cast::<FnPtr>() else {
                 let before = if arity == 2 { "value, " } else { "" };
                 let text = format!(
-                    "a closure is wanted, as in `{word}({before}|| ...)`, not {}",
+                    "a closure is expected, as in `{word}({before}|| ...)`, not {}",
                     type_names::of_value(values[arity - 1])
                 );
                 return Err(shared.raise(&context, Diag::error(code::ARGUMENT_TYPE, text), ""));
@@ -146,7 +146,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     raw(module, "device", 1, move |context, values| -> Native {
         let context = context.expect("registered with a context");
         shared.call(&context, |_| {
-            // Whether there is such a device is told here, and "cuda" stays what is current where it is used.
+            // Checks here whether the device exists; `"cuda"` means the current device when it is used.
             convert::device(&shared, values[0])?;
             Ok(Dynamic::from(DeviceValue(convert::spec(values[0])?)))
         })
@@ -168,7 +168,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     });
 }
 
-/// `device("cuda", 1)`; `()` for the index is none.
+/// `device("cuda", 1)`; with `()` as the index, no index.
 fn numbered(host: &Host, kind: &Dynamic, index: &Dynamic) -> Result<Dynamic> {
     let (DeviceSpec::Cpu | DeviceSpec::CurrentCuda) = convert::spec(kind)? else {
         crate::fail!(VALUE, "`{}` has its index already", kind);
@@ -197,7 +197,7 @@ pub fn wait_for(host: &Host, value: &Dynamic) -> Result<()> {
     host.rt.synchronize_device(convert::device(host, value)?)
 }
 
-/// What the script calls its streams and lines.
+/// The script's expressions for streams and lines.
 pub struct Names(pub Arc<RwLock<SourceMap>>);
 
 impl Naming for Names {

@@ -18,7 +18,7 @@ use rhai::{Dynamic, FuncRegistration, NativeCallContext, RhaiFunc};
 use std::any::TypeId;
 use std::sync::Arc;
 
-/// A native method of a type of ours, by name.
+/// A native method of one of our types, by name.
 pub fn typed<A, const N: usize, const X: bool, R: Clone + Send + Sync + 'static, const F: bool>(
     module: &mut Natives,
     name: &str,
@@ -30,8 +30,8 @@ pub fn typed<A, const N: usize, const X: bool, R: Clone + Send + Sync + 'static,
     FuncRegistration::new(name).in_global_namespace().place_in(&mut module.module, function);
 }
 
-/// As `typed`, for what is called around every few operations: the values are looked at where they lie, and nothing is
-/// copied or asked for its type a second time.
+/// As `typed`, for methods that scripts call often: arguments are read in place, without copies and with one type
+/// check.
 fn direct<const N: usize>(
     module: &mut Natives,
     host: &Arc<Host>,
@@ -59,7 +59,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     properties(module);
 }
 
-/// The device that a function about streams means: the current CUDA device unless one is named.
+/// The device of a function about streams: the current CUDA device by default.
 fn stream_device(host: &Host, value: &Dynamic) -> Result<DeviceId> {
     let Some(value) = given(value) else { return host.rt.current_cuda() };
     match convert::device(host, value)? {
@@ -69,7 +69,7 @@ fn stream_device(host: &Host, value: &Dynamic) -> Result<DeviceId> {
     }
 }
 
-/// As CUDA clamps a priority to the range that the device has.
+/// Clamps a priority to the device's range, as CUDA does.
 fn priority_of(value: &Dynamic) -> Result<i32> {
     let text = || format!("a priority is an integer, not {}", type_names::of_value(value));
     let number = value.as_int().map_err(|_| Diag::error(code::ARGUMENT_TYPE, text()))?;
@@ -82,7 +82,7 @@ fn making(module: &mut Natives, host: &Arc<Host>) {
         let made = host.rt.new_stream(device, priority, engine.origin)?;
         Ok(Dynamic::from(StreamValue(made)))
     });
-    // Blocking waits and sharing between processes make no difference here.
+    // Blocking waits and sharing between processes have no effect here.
     native(module, host, "event", |_, engine, [timing, blocking, interprocess, external, enable_timing]| {
         for (name, value) in [("blocking", blocking), ("interprocess", interprocess), ("external", external)] {
             flag(name, value)?;
@@ -108,7 +108,7 @@ fn making(module: &mut Natives, host: &Arc<Host>) {
         let context = context.expect("registered with a context");
         shared.call(&context, |_| {
             let Some(list) = values[0].read_lock::<rhai::Array>() else {
-                crate::fail!(ARGUMENT_TYPE, "an array of streams is wanted, not {}", type_names::of_value(values[0]));
+                crate::fail!(ARGUMENT_TYPE, "an array of streams is expected, not {}", type_names::of_value(values[0]));
             };
             let streams: Vec<Arc<StreamHandle>> = list.iter().map(stream_of).collect::<Result<_>>()?;
             shared.rt.stream_barrier(&streams).map(|()| Dynamic::UNIT)
@@ -116,7 +116,7 @@ fn making(module: &mut Natives, host: &Arc<Host>) {
     });
 }
 
-/// `set_stream(s)`: as in PyTorch, the stream's device becomes the current one, and `()` changes nothing.
+/// `set_stream(s)`: as in PyTorch, the stream's device becomes the current one, and `()` has no effect.
 pub fn make_current(host: &Host, value: &Dynamic) -> Result<()> {
     if value.is_unit() {
         return Ok(());
@@ -138,7 +138,7 @@ pub fn stream_of(value: &Dynamic) -> Result<Arc<StreamHandle>> {
     }
 }
 
-/// Works with the stream and the event among the arguments, where they lie.
+/// Calls a function with the stream and the event among the arguments, by reference.
 fn with_both(stream: &Dynamic, event: &Dynamic, work: impl FnOnce(&StreamHandle, &Event) -> Result<()>) -> Result<()> {
     match stream.read_lock::<StreamValue>() {
         Some(stream) => with_event(event, |event| work(&stream.0, event)),
@@ -146,19 +146,19 @@ fn with_both(stream: &Dynamic, event: &Dynamic, work: impl FnOnce(&StreamHandle,
     }
 }
 
-/// As `with_both`, of an event alone.
+/// As `with_both`, with an event alone.
 fn with_event(value: &Dynamic, work: impl FnOnce(&Event) -> Result<()>) -> Result<()> {
     match value.read_lock::<EventValue>() {
         Some(event) => work(&event.0),
         None => {
-            Err(Diag::error(code::ARGUMENT_TYPE, format!("an event is wanted, not {}", type_names::of_value(value))))
+            Err(Diag::error(code::ARGUMENT_TYPE, format!("an event is expected, not {}", type_names::of_value(value))))
         }
     }
 }
 
 #[cold]
 fn no_stream(value: &Dynamic) -> Box<Diag> {
-    Diag::error(code::ARGUMENT_TYPE, format!("a stream is wanted, not {}", type_names::of_value(value)))
+    Diag::error(code::ARGUMENT_TYPE, format!("a stream is expected, not {}", type_names::of_value(value)))
 }
 
 fn stream_methods(module: &mut Natives, host: &Arc<Host>) {
@@ -234,7 +234,7 @@ fn event_methods(module: &mut Natives, host: &Arc<Host>) {
 
 fn properties(module: &mut Natives) {
     typed(module, "get$type", |d: DeviceValue| d.0.kind());
-    // Not by `typed`: tensors have no such name (`error/absent.rs`).
+    // Not by `typed`: tensors have no such property (`error/absent.rs`).
     FuncRegistration::new("get$index").in_global_namespace().place_in(&mut module.module, |d: DeviceValue| {
         d.0.index().map_or(Dynamic::UNIT, |index| Dynamic::from_int(index as i64))
     });

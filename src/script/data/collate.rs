@@ -1,5 +1,5 @@
-//! One batch from rows: tensors are stacked, numbers become tensors, maps and arrays are gone through, the rest stays
-//! an array.
+//! Makes one batch of rows: tensors are stacked, numbers become tensors, maps and arrays are collated recursively,
+//! other values become an array.
 
 use crate::args;
 use crate::base::device_id::DeviceId;
@@ -12,13 +12,13 @@ use crate::script::bind::convert;
 use crate::script::values::type_names;
 use crate::script::values::types::Tensor;
 use crate::tensor::engine::Engine;
-use crate::tensor::movement::{self, Wanted};
+use crate::tensor::movement::{self, Target};
 use rhai::{Array, Dynamic, Map};
 
 /// Bound: maps inside maps of a row.
 const MAX_DEPTH: usize = 32;
 
-/// Numbers become tensors where the rows have tensors, else on `device`.
+/// Numbers become tensors on the device of the rows' tensors, or on `device` if there are none.
 pub fn collate(engine: &mut Engine, rows: Vec<Dynamic>, device: DeviceId) -> Result<Dynamic> {
     let device = rows.first().and_then(|row| place(row, 0)).unwrap_or(device);
     values(engine, rows, device, "", 0)
@@ -104,7 +104,7 @@ fn tensors(engine: &mut Engine, rows: &[Dynamic], what: &str) -> Result<Dynamic>
     engine.call_row(&STACK, args![crate::op::args::Arg::Tensors(list), 0i64]).map(Dynamic::from)
 }
 
-/// Booleans, integers, or floats of the default dtype when there is one among them.
+/// Booleans, integers, or floats of the default dtype if there is a float among them.
 fn scalars(engine: &mut Engine, numbers: &[Scalar], device: DeviceId) -> Result<Dynamic> {
     let any = |test: fn(&Scalar) -> bool| numbers.iter().any(test);
     let wide = if any(|n| matches!(n, Scalar::Float(_))) {
@@ -120,7 +120,7 @@ fn scalars(engine: &mut Engine, numbers: &[Scalar], device: DeviceId) -> Result<
         _ => numbers.iter().map(|n| (n.to_i64() != 0) as u8).collect(),
     };
     let tensor = engine.upload(&bytes, &[numbers.len()], wide, DeviceId::Cpu)?;
-    let tensor = movement::to(engine, &tensor, Wanted::on(device))?;
+    let tensor = movement::to(engine, &tensor, Target::on(device))?;
     if wide != DType::F64 {
         return Ok(Dynamic::from(tensor));
     }

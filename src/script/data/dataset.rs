@@ -1,5 +1,5 @@
-//! Datasets as values: tensors of one length, closures, arrays, image folders, and parts, sums and maps of such.
-//! Knows how to give one row; batches are `loader.rs`, threads `prefetch.rs`.
+//! Datasets as values: tensors of equal length, closures, arrays, image folders, and subsets, concatenations and maps
+//! of them. Returns single rows; batches are made in `loader.rs`, threads in `prefetch.rs`.
 
 use crate::args;
 use crate::base::code;
@@ -26,9 +26,9 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct Dataset(pub Arc<Rows>);
 
-/// Where rows come from.
+/// The source of rows.
 pub enum Rows {
-    /// By name; a tensor alone has the name "".
+    /// By name; a single tensor has the name "".
     Tensors(Vec<(Identifier, Tensor)>, usize),
     Values(Array),
     Function(usize, FnPtr, Caller),
@@ -50,8 +50,8 @@ impl Dataset {
         }
     }
 
-    /// Row `at`, which exists. What is read from a file goes to `device`; `picture` is its picture when somebody has
-    /// read it before.
+    /// Row `at`, which must exist. Data read from a file is copied to `device`; `picture` is the row's picture if it
+    /// was prefetched.
     pub fn row(
         &self,
         host: &Arc<Host>,
@@ -78,7 +78,7 @@ impl Dataset {
         }
     }
 
-    /// The picture behind a row: what a thread may read ahead.
+    /// The picture of a row: what a thread may prefetch.
     pub fn picture(&self, at: usize) -> Option<(Arc<Folder>, usize)> {
         match &*self.0 {
             Rows::Folder(folder) => Some((folder.clone(), at)),
@@ -93,7 +93,7 @@ impl Dataset {
     }
 }
 
-/// Which part of a sum a row is in, and where.
+/// Which part of a concatenation contains a row, and the index there.
 fn place(parts: &[Dataset], mut at: usize) -> (usize, usize) {
     let mut part = 0;
     while at >= parts[part].row_count() {
@@ -112,7 +112,7 @@ fn tensor_row(engine: &mut Engine, fields: &[(Identifier, Tensor)], at: usize) -
     Ok(batch_of(row))
 }
 
-/// Rows as the script gets them: of a tensor alone a tensor, of several a map.
+/// Rows as the script gets them: a tensor for a single tensor, a map for several.
 pub fn batch_of(mut fields: Map) -> Dynamic {
     match fields.remove("") {
         Some(alone) => alone,
@@ -146,7 +146,7 @@ pub fn dataset(host: &Arc<Host>, context: &rhai::NativeCallContext, value: &Dyna
     Ok(Dataset(Arc::new(Rows::Tensors(fields, size))))
 }
 
-/// A length as it was given.
+/// A length argument.
 fn length(value: &Dynamic) -> String {
     value.as_int().map_or_else(|_| type_names::of_value(value), |n| n.to_string())
 }
@@ -185,7 +185,7 @@ fn fields(map: Map) -> Result<(Vec<(Identifier, Tensor)>, usize)> {
     }
 }
 
-/// Row numbers of a script, negative ones counted from the end.
+/// Row indices of a script; negative ones count from the end.
 pub fn positions(host: &Arc<Host>, value: &Dynamic, size: usize) -> Result<Vec<usize>> {
     let numbers: Vec<i64> = match value.read_lock::<Tensor>() {
         Some(tensor) if tensor.dtype().is_float() || tensor.ndim() != 1 => fail!(
@@ -254,7 +254,7 @@ pub fn iterate(host: &Arc<Host>, dataset: Dataset) -> impl Iterator<Item = Nativ
 
 fn closure(value: &Dynamic) -> Result<FnPtr> {
     let wrong =
-        || Diag::error(code::ARGUMENT_TYPE, format!("a closure is wanted, not {}", type_names::of_value(value)));
+        || Diag::error(code::ARGUMENT_TYPE, format!("a closure is expected, not {}", type_names::of_value(value)));
     value.clone().try_cast::<FnPtr>().ok_or_else(wrong)
 }
 
@@ -274,7 +274,7 @@ fn constructors(module: &mut Natives, host: &Arc<Host>) {
         }),
         ("_sum", 1, |host, context, values| {
             let Some(parts) = values[0].read_lock::<Array>().map(|parts| parts.clone()) else {
-                fail!(ARGUMENT_TYPE, "an array of datasets is wanted, not {}", type_names::of_value(values[0]));
+                fail!(ARGUMENT_TYPE, "an array of datasets is expected, not {}", type_names::of_value(values[0]));
             };
             let parts: Result<Vec<Dataset>> = parts.iter().map(|part| dataset(host, context, part)).collect();
             Ok(Dataset(Arc::new(Rows::Sum(parts?))))

@@ -1,4 +1,4 @@
-//! Folders of images: one folder for each class, as `root/cat/1.png`. Lists them, reads them, makes tensors of them.
+//! Folders of images: one folder for each class, as `root/cat/1.png`. Lists files, reads them, makes tensors of them.
 //! Reading needs no session, so a thread can do it.
 
 use crate::args;
@@ -16,7 +16,7 @@ use crate::script::tensor_api::storage;
 use crate::script::values::type_names;
 use crate::script::values::types::Tensor;
 use crate::tensor::engine::Engine;
-use crate::tensor::movement::{self, Wanted};
+use crate::tensor::movement::{self, Target};
 use rhai::{Dynamic, ImmutableString, Map};
 use std::path::{Path, PathBuf};
 
@@ -29,9 +29,9 @@ pub struct Folder {
     files: Vec<(PathBuf, usize)>,
     /// 1 (gray) or 3.
     channels: usize,
-    /// Height and width that every image is brought to.
+    /// Height and width that every image is resized to.
     size: Option<(usize, usize)>,
-    /// Where rows go, if that was said.
+    /// The device of the rows, if one was given.
     device: Option<DeviceId>,
 }
 
@@ -91,7 +91,7 @@ impl Folder {
         &self.classes
     }
 
-    /// Reads a file and brings it to the wanted channels and size.
+    /// Reads a file and converts it to the folder's channels and size.
     pub fn read(&self, at: usize) -> Result<Picture> {
         let path = &self.files[at].0;
         let Value::One(image) = files::read(path)? else {
@@ -105,12 +105,12 @@ impl Folder {
         .map(Picture)
     }
 
-    /// A row: `x`, [C, H, W] from 0 to 1, and `y`, the number of the class. It goes to `device` unless the folder
-    /// has one of its own.
+    /// A row: `x`, [C, H, W] from 0 to 1, and `y`, the index of the class. It is copied to `device` unless the folder
+    /// has a device.
     pub fn row(&self, engine: &mut Engine, at: usize, picture: Picture, device: DeviceId) -> Result<Dynamic> {
         let image = picture.0;
         let x = engine.upload(image.bytes(), image.shape(), DType::U8, DeviceId::Cpu)?;
-        let x = movement::to(engine, &x, Wanted::on(self.device.unwrap_or(device)))?;
+        let x = movement::to(engine, &x, Target::on(self.device.unwrap_or(device)))?;
         let x = engine.call_row(&PERMUTE, args![&x, &[2i64, 0, 1][..]])?;
         let emit: &mut dyn Emit = engine;
         let x: Tensor = emit.cast(&x, DType::F32)?;
@@ -134,7 +134,7 @@ fn listed(path: &Path) -> Result<Vec<PathBuf>> {
             fail!(LIMIT_SIZE, "`{}`: a folder has at most {MAX_FILES} files", path.display());
         }
     }
-    // The order of a folder is the system's; a dataset has the same one everywhere.
+    // The order of a folder is the system's; a dataset has the same order everywhere.
     found.sort();
     Ok(found)
 }

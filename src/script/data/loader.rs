@@ -1,5 +1,5 @@
-//! `data::loader` as a value: goes over a dataset batch by batch, in order, shuffled or as a sampler says.
-//! Everything random is drawn from the session's generator when a loop begins, on the script's own thread.
+//! `data::loader` as a value: iterates over a dataset batch by batch, in order, shuffled or by a sampler. Random
+//! numbers are drawn from the session's generator when a loop begins, on the script's own thread.
 
 use crate::args;
 use crate::base::code;
@@ -13,14 +13,14 @@ use crate::op::emit::Emit;
 use crate::op::rows::random::distributions::RANDPERM;
 use crate::op::rows::shape::view::SELECT;
 use crate::op::table;
-use crate::sched::execute::ahead::{Pace, Wanted};
+use crate::sched::execute::device_prefetch::{BatchPace, LastTarget};
 use crate::sched::runtime::Runtime;
 use crate::script::bind::rows::{Natives, raw};
 use crate::script::data::collate::collate;
 use crate::script::data::dataset;
 use crate::script::data::dataset::{Dataset, Rows};
 use crate::script::data::images::Picture;
-use crate::script::data::prefetch::{Ahead, Rows as AheadRows};
+use crate::script::data::prefetch::{Prefetch, Rows as AheadRows};
 use crate::script::host::Host;
 use crate::script::host::caller::Caller;
 use crate::script::values::panics::Place;
@@ -34,10 +34,10 @@ use rhai::{Array, Dynamic, FnPtr, Identifier, Map, NativeCallContext};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Bound: row numbers of one loop that are listed in memory (2 GiB of them).
+/// Bound: row indices of one loop that are listed in memory (2 GiB of them).
 const MAX_ROWS: usize = 1 << 28;
 
-/// A dataset and how to go over it.
+/// A dataset and how to iterate over it.
 #[derive(Clone)]
 pub struct Loader(Arc<Plan>);
 
@@ -47,44 +47,44 @@ struct Plan {
     order: Order,
     /// Rows of one loop.
     size: usize,
-    cuts: Cuts,
+    boundaries: Boundaries,
     pin: bool,
-    /// Batches that a thread holds ready.
+    /// Batches that a thread prefetches.
     ready: usize,
     collate: Option<FnPtr>,
     transform: Option<FnPtr>,
     caller: Caller,
-    /// Where the loader was made: iteration has no place of its own.
+    /// Where the loader was created: iteration has no source position of its own.
     origin: Origin,
 }
 
-/// Where one batch ends and the next begins, in the order of the rows.
-enum Cuts {
-    /// Batches of so many rows; a last one that is not full is left out or not.
+/// Batch boundaries in the order of the rows.
+enum Boundaries {
+    /// Batches of equal size; an incomplete last one is dropped or not.
     Every { rows: usize, drop_last: bool },
-    /// No batches: the rows themselves.
+    /// No batches: single rows.
     Singly,
     /// The first row of each batch, and the end.
     At(Vec<usize>),
 }
 
-impl Cuts {
-    /// Batches of a loop over `size` rows.
+impl Boundaries {
+    /// The number of batches of a loop over `size` rows.
     fn count(&self, size: usize) -> usize {
         match self {
-            Cuts::Every { rows, drop_last: true } => size / rows,
-            Cuts::Every { rows, drop_last: false } => size.div_ceil(*rows),
-            Cuts::Singly => size,
-            Cuts::At(starts) => starts.len().saturating_sub(1),
+            Boundaries::Every { rows, drop_last: true } => size / rows,
+            Boundaries::Every { rows, drop_last: false } => size.div_ceil(*rows),
+            Boundaries::Singly => size,
+            Boundaries::At(starts) => starts.len().saturating_sub(1),
         }
     }
 
-    /// Batch `number`, which is one of them.
+    /// The rows of batch `number`.
     fn rows(&self, number: usize, size: usize) -> Range<usize> {
         match self {
-            Cuts::Every { rows, .. } => number * rows..((number + 1) * rows).min(size),
-            Cuts::Singly => number..number + 1,
-            Cuts::At(starts) => starts[number]..starts[number + 1],
+            Boundaries::Every { rows, .. } => number * rows..((number + 1) * rows).min(size),
+            Boundaries::Singly => number..number + 1,
+            Boundaries::At(starts) => starts[number]..starts[number + 1],
         }
     }
 }
@@ -92,15 +92,15 @@ impl Cuts {
 enum Order {
     Natural,
     Shuffled,
-    /// A closure that gives row numbers anew for each loop.
+    /// A closure that returns new row indices for each loop.
     Drawn(FnPtr),
-    Given(Vec<usize>),
+    Rows(Vec<usize>),
 }
 
 impl Loader {
-    /// How many batches one loop gives.
+    /// The number of batches of one loop.
     pub fn batch_count(&self) -> usize {
-        self.0.cuts.count(self.0.size)
+        self.0.boundaries.count(self.0.size)
     }
 }
 
@@ -108,19 +108,19 @@ impl Loader {
 pub struct Batches {
     loader: Loader,
     next: usize,
-    begun: Option<Begun>,
+    loop_state: Option<LoopState>,
 }
 
-/// What is fixed when a loop begins.
-struct Begun {
-    /// What a thread puts into pinned memory, where it can.
+/// State that is fixed when a loop begins.
+struct LoopState {
+    /// The thread that copies rows into pinned memory, if possible.
     rows_ahead: Option<AheadRows>,
-    given: Given,
+    offered_batches: OfferedBatches,
     /// The order as a tensor, for datasets of tensors; none for the natural order.
     picked: Option<Tensor>,
-    /// The order as numbers, for all others.
+    /// The order as numbers, for other datasets.
     rows: Vec<usize>,
-    ahead: Option<Ahead>,
+    device_prefetch: Option<Prefetch>,
 }
 
 impl Plan {
@@ -128,18 +128,24 @@ impl Plan {
         Engine::new(self.host.rt.clone(), self.origin)
     }
 
-    fn begin(&self, count: usize) -> std::result::Result<Begun, Box<rhai::EvalAltResult>> {
+    fn begin(&self, count: usize) -> std::result::Result<LoopState, Box<rhai::EvalAltResult>> {
         let told = |diag| at_iterator(diag, self.origin);
         let drawn: Option<Dynamic> = match &self.order {
             Order::Natural => None,
             Order::Shuffled => Some(Dynamic::from(self.shuffled().map_err(told)?)),
             Order::Drawn(draw) => Some(self.caller.call(draw, Vec::new())?),
-            Order::Given(rows) => Some(rows.iter().map(|&at| Dynamic::from_int(at as i64)).collect::<Array>().into()),
+            Order::Rows(rows) => Some(rows.iter().map(|&at| Dynamic::from_int(at as i64)).collect::<Array>().into()),
         };
         if self.by_tensors() && matches!(self.order, Order::Natural | Order::Shuffled) {
             let picked = drawn.and_then(|drawn| drawn.try_cast::<Tensor>());
             let rows_ahead = if self.pin { self.rows_ahead(picked.as_ref(), count).map_err(told)? } else { None };
-            return Ok(Begun { picked, rows: Vec::new(), ahead: None, rows_ahead, given: Given::default() });
+            return Ok(LoopState {
+                picked,
+                rows: Vec::new(),
+                device_prefetch: None,
+                rows_ahead,
+                offered_batches: OfferedBatches::default(),
+            });
         }
         if self.size > MAX_ROWS {
             let text = format!("a loop has at most {MAX_ROWS} rows, and this one has {}", self.size);
@@ -155,24 +161,24 @@ impl Plan {
         }
         let plan: Option<Vec<_>> = (0..count)
             .map(|number| {
-                rows[self.cuts.rows(number, self.size)]
+                rows[self.boundaries.rows(number, self.size)]
                     .iter()
                     .map(|&at| self.dataset.picture(at))
                     .collect::<Option<Vec<_>>>()
             })
             .collect();
-        let ahead = plan.filter(|_| self.ready > 0).and_then(|plan| Ahead::start(plan, self.ready));
+        let device_prefetch = plan.filter(|_| self.ready > 0).and_then(|plan| Prefetch::start(plan, self.ready));
         let tensors = self.by_tensors() && self.pin;
         let rows_ahead = if tensors { self.gather(rows.clone(), count).map_err(told)? } else { None };
-        Ok(Begun { picked: None, rows, ahead, rows_ahead, given: Given::default() })
+        Ok(LoopState { picked: None, rows, device_prefetch, rows_ahead, offered_batches: OfferedBatches::default() })
     }
 
-    /// Row numbers in a random order, on the CPU wherever new tensors go by default.
+    /// Row indices in random order, on the CPU for every default device.
     fn shuffled(&self) -> Result<Tensor> {
         self.engine().call_row(&RANDPERM, args![self.dataset.row_count() as i64, Arg::None, DeviceId::Cpu])
     }
 
-    /// A thread that puts the rows of the next batches into pinned memory; none for more rows than can be listed.
+    /// A thread that copies the rows of the next batches into pinned memory; none for more rows than can be listed.
     fn rows_ahead(&self, picked: Option<&Tensor>, count: usize) -> Result<Option<AheadRows>> {
         if self.size > MAX_ROWS {
             return Ok(None);
@@ -186,32 +192,32 @@ impl Plan {
 
     fn gather(&self, rows: Vec<usize>, count: usize) -> Result<Option<AheadRows>> {
         let Rows::Tensors(fields, _) = &*self.dataset.0 else { return Ok(None) };
-        if self.ready == 0 || matches!(self.cuts, Cuts::Singly) || self.host.rt.gpu_count() == 0 {
+        if self.ready == 0 || matches!(self.boundaries, Boundaries::Singly) || self.host.rt.gpu_count() == 0 {
             return Ok(None);
         }
-        let batches = (0..count).map(|number| rows[self.cuts.rows(number, self.size)].to_vec()).collect();
+        let batches = (0..count).map(|number| rows[self.boundaries.rows(number, self.size)].to_vec()).collect();
         Ok(AheadRows::start(&self.host.rt, fields, batches, self.ready, self.origin))
     }
 
-    /// Are batches cut out of whole tensors?
+    /// Whether batches are slices of tensors.
     fn by_tensors(&self) -> bool {
         matches!(&*self.dataset.0, Rows::Tensors(..)) && self.collate.is_none()
     }
 
-    fn batch(&self, begun: &mut Begun, number: usize) -> Native {
-        let Range { start, end } = self.cuts.rows(number, self.size);
+    fn batch(&self, loop_state: &mut LoopState, number: usize) -> Native {
+        let Range { start, end } = self.boundaries.rows(number, self.size);
         let count = end - start;
         if self.pin {
-            let paced = self.host.rt.keep_pace(&mut begun.given.pace);
+            let paced = self.host.rt.limit_batches_in_flight(&mut loop_state.offered_batches.pace);
             paced.map_err(|diag| at_iterator(diag, self.origin))?;
         }
-        let ready = begun.rows_ahead.as_mut().and_then(|ahead| ahead.take(number));
+        let ready = loop_state.rows_ahead.as_mut().and_then(|device_prefetch| device_prefetch.take(number));
         let batch = match &*self.dataset.0 {
             _ if ready.is_some() => dataset::batch_of(ready.expect("it was asked for")),
             Rows::Tensors(fields, _) if self.collate.is_none() => {
-                self.slices(fields, begun, start, count).map_err(|diag| at_iterator(diag, self.origin))?
+                self.slices(fields, loop_state, start, count).map_err(|diag| at_iterator(diag, self.origin))?
             }
-            _ => self.rows(begun, start, count)?,
+            _ => self.rows(loop_state, start, count)?,
         };
         let batch = if self.pin {
             pinned(&mut self.engine(), batch).map_err(|diag| at_iterator(diag, self.origin))?
@@ -219,9 +225,11 @@ impl Plan {
             batch
         };
         if self.pin {
-            begun.given.next(self, &batch);
-            if let Some(next) = begun.rows_ahead.as_mut().and_then(|ahead| ahead.peek(number + 1)) {
-                begun.given.copy_ahead(self, &next.clone().into());
+            loop_state.offered_batches.next(self, &batch);
+            if let Some(next) =
+                loop_state.rows_ahead.as_mut().and_then(|device_prefetch| device_prefetch.peek(number + 1))
+            {
+                loop_state.offered_batches.copy_ahead(self, &next.clone().into());
             }
         }
         match &self.transform {
@@ -230,14 +238,20 @@ impl Plan {
         }
     }
 
-    fn slices(&self, fields: &[(Identifier, Tensor)], begun: &Begun, start: usize, count: usize) -> Result<Dynamic> {
+    fn slices(
+        &self,
+        fields: &[(Identifier, Tensor)],
+        loop_state: &LoopState,
+        start: usize,
+        count: usize,
+    ) -> Result<Dynamic> {
         let mut engine = self.engine();
-        let picked = match &begun.picked {
+        let picked = match &loop_state.picked {
             Some(order) => Some(call(&mut engine, "narrow", args![order, 0i64, start as i64, count as i64])?),
-            None if begun.rows.is_empty() => None,
+            None if loop_state.rows.is_empty() => None,
             None => {
                 let bytes: Vec<u8> =
-                    begun.rows[start..start + count].iter().flat_map(|&at| (at as i64).to_le_bytes()).collect();
+                    loop_state.rows[start..start + count].iter().flat_map(|&at| (at as i64).to_le_bytes()).collect();
                 Some(engine.upload(&bytes, &[count], DType::I64, DeviceId::Cpu)?)
             }
         };
@@ -247,7 +261,7 @@ impl Plan {
                 Some(picked) => index::get(&mut engine, tensor, vec![index::Item::Tensor(picked.clone())])?,
                 None => call(&mut engine, "narrow", args![tensor, 0i64, start as i64, count as i64])?,
             };
-            let rows = if matches!(self.cuts, Cuts::Singly) {
+            let rows = if matches!(self.boundaries, Boundaries::Singly) {
                 engine.call_row(&SELECT, args![&rows, 0i64, 0i64])?
             } else {
                 rows
@@ -257,18 +271,18 @@ impl Plan {
         Ok(dataset::batch_of(batch))
     }
 
-    fn rows(&self, begun: &mut Begun, start: usize, count: usize) -> Native {
-        let mut pictures: Vec<Option<Picture>> = match begun.ahead.as_mut().and_then(Ahead::take) {
+    fn rows(&self, loop_state: &mut LoopState, start: usize, count: usize) -> Native {
+        let mut pictures: Vec<Option<Picture>> = match loop_state.device_prefetch.as_mut().and_then(Prefetch::take) {
             Some(read) => read.map_err(|diag| at_iterator(diag, self.origin))?.into_iter().map(Some).collect(),
             None => Vec::new(),
         };
         pictures.resize_with(count, || None);
-        let numbers = begun.rows[start..start + count].iter().zip(pictures);
-        // What is to be pinned is made on the host.
+        let numbers = loop_state.rows[start..start + count].iter().zip(pictures);
+        // Rows to be pinned are created on the host.
         let device = if self.pin { DeviceId::Cpu } else { self.host.rt.default_device() };
         let row = |(&at, picture)| self.dataset.row(&self.host, self.origin, at, device, picture);
         let mut rows = numbers.map(row).collect::<std::result::Result<Vec<Dynamic>, _>>()?;
-        if matches!(self.cuts, Cuts::Singly) {
+        if matches!(self.boundaries, Boundaries::Singly) {
             let row = rows.pop().unwrap_or_default();
             return self.collate.as_ref().map_or(Ok(row.clone()), |f| self.caller.call(f, vec![row]));
         }
@@ -279,55 +293,55 @@ impl Plan {
     }
 }
 
-/// Pinned batches whose copies go over a stream of their own: the one that the script has, and the next.
+/// Pinned batches whose copies use a separate stream: the one that the script has, and the next.
 #[derive(Default)]
-struct Given {
-    /// By the place of a tensor in its batch.
-    wanted: Vec<Arc<Wanted>>,
+struct OfferedBatches {
+    /// By the index of a tensor in its batch.
+    last_targets: Vec<Arc<LastTarget>>,
     offered: Vec<Tensor>,
-    ahead: Vec<Tensor>,
-    pace: Pace,
-    /// Known once something is on offer.
+    device_prefetch: Vec<Tensor>,
+    pace: BatchPace,
+    /// Known once a batch was offered.
     rt: Option<Arc<Runtime>>,
 }
 
-impl Given {
-    /// The script gets this batch: the one before is no longer on offer.
+impl OfferedBatches {
+    /// The script gets this batch: the previous one is not offered any more.
     fn next(&mut self, plan: &Plan, batch: &Dynamic) {
         let rt = self.rt.get_or_insert_with(|| plan.host.rt.clone());
         let tensors = tensors(batch);
         let is_new = |old: &&Tensor| !tensors.iter().any(|new| new.view().buffer.id == old.view().buffer.id);
         self.offered.iter().filter(is_new).for_each(|old| rt.withdraw(&old.view()));
-        let known: Vec<u64> = self.ahead.drain(..).map(|tensor| tensor.view().buffer.id).collect();
-        self.wanted.resize_with(tensors.len().max(self.wanted.len()), Arc::default);
-        for (tensor, wanted) in tensors.iter().zip(&self.wanted) {
+        let known: Vec<u64> = self.device_prefetch.drain(..).map(|tensor| tensor.view().buffer.id).collect();
+        self.last_targets.resize_with(tensors.len().max(self.last_targets.len()), Arc::default);
+        for (tensor, last_targets) in tensors.iter().zip(&self.last_targets) {
             if !known.contains(&tensor.view().buffer.id) {
-                rt.offer(&tensor.view(), wanted);
+                rt.offer(&tensor.view(), last_targets);
             }
         }
         self.offered = tensors;
     }
 
-    /// The batch after that is ready: what was asked for of the last one is copied now.
+    /// The batch after that is ready: starts the copies that the script requested for the last one.
     fn copy_ahead(&mut self, plan: &Plan, batch: &Dynamic) {
-        self.ahead = tensors(batch);
-        for (tensor, wanted) in self.ahead.iter().zip(&self.wanted) {
-            plan.host.rt.offer(&tensor.view(), wanted);
+        self.device_prefetch = tensors(batch);
+        for (tensor, last_targets) in self.device_prefetch.iter().zip(&self.last_targets) {
+            plan.host.rt.offer(&tensor.view(), last_targets);
             plan.host.rt.copy_ahead(&tensor.view(), plan.origin);
         }
     }
 }
 
-impl Drop for Given {
+impl Drop for OfferedBatches {
     fn drop(&mut self) {
-        // Of a loop that was left early the copies go with it.
+        // The copies of a loop that was left early are dropped with it.
         if let Some(rt) = &self.rt {
-            self.offered.iter().chain(&self.ahead).for_each(|tensor| rt.withdraw(&tensor.view()));
+            self.offered.iter().chain(&self.device_prefetch).for_each(|tensor| rt.withdraw(&tensor.view()));
         }
     }
 }
 
-/// The tensors of a batch, in an order that depends on its structure alone.
+/// The tensors of a batch, in an order that depends only on its structure.
 fn tensors(batch: &Dynamic) -> Vec<Tensor> {
     if let Some(tensor) = batch.read_lock::<Tensor>() {
         return vec![tensor.clone()];
@@ -341,7 +355,7 @@ fn tensors(batch: &Dynamic) -> Vec<Tensor> {
     }
 }
 
-/// Page-locked copies of the tensors of a batch, where the runtime has such memory.
+/// Pinned copies of the tensors of a batch, if the runtime has pinned memory.
 fn pinned(engine: &mut Engine, batch: Dynamic) -> Result<Dynamic> {
     if let Some(map) = batch.read_lock::<Map>().map(|map| map.clone()) {
         let pin = |(name, value)| Ok((name, pinned(engine, value)?));
@@ -357,10 +371,10 @@ fn pinned(engine: &mut Engine, batch: Dynamic) -> Result<Dynamic> {
     }
 }
 
-fn call(engine: &mut Engine, name: &str, mut given: crate::op::args::Args) -> Result<Tensor> {
+fn call(engine: &mut Engine, name: &str, mut args: crate::op::args::Args) -> Result<Tensor> {
     let Some(op) = table::find(name) else { fail!(INTERNAL, "there is no operation `{name}`") };
-    given.0.resize(op.params.len(), crate::op::args::Arg::None);
-    engine.call_row(op, given)
+    args.0.resize(op.params.len(), crate::op::args::Arg::None);
+    engine.call_row(op, args)
 }
 
 impl Iterator for Batches {
@@ -374,9 +388,9 @@ impl Iterator for Batches {
         let number = self.next;
         self.next += 1;
         let plan = self.loader.0.clone();
-        let result = match &mut self.begun {
-            Some(begun) => plan.batch(begun, number),
-            None => plan.begin(count).and_then(|begun| plan.batch(self.begun.insert(begun), number)),
+        let result = match &mut self.loop_state {
+            Some(loop_state) => plan.batch(loop_state, number),
+            None => plan.begin(count).and_then(|loop_state| plan.batch(self.loop_state.insert(loop_state), number)),
         };
         if result.is_err() {
             // The loop has ended: nothing comes after an error.
@@ -396,7 +410,7 @@ impl IntoIterator for Loader {
     type IntoIter = Batches;
 
     fn into_iter(self) -> Batches {
-        Batches { loader: self, next: 0, begun: None }
+        Batches { loader: self, next: 0, loop_state: None }
     }
 }
 
@@ -424,17 +438,17 @@ fn make(host: &Arc<Host>, context: &NativeCallContext, values: &[&mut Dynamic]) 
         }
         Some(sampler) => sampled(host, sampler, dataset.row_count())?,
     };
-    let (cuts, order, size) = match options.get("batch_sampler").filter(|batches| !batches.is_unit()) {
+    let (boundaries, order, size) = match options.get("batch_sampler").filter(|batches| !batches.is_unit()) {
         Some(batches) => listed(host, batches, dataset.row_count())?,
-        None if flag("singly") => (Cuts::Singly, order, size),
-        None => (Cuts::Every { rows: count("batch_size", 1)?, drop_last: flag("drop_last") }, order, size),
+        None if flag("singly") => (Boundaries::Singly, order, size),
+        None => (Boundaries::Every { rows: count("batch_size", 1)?, drop_last: flag("drop_last") }, order, size),
     };
     Ok(Loader(Arc::new(Plan {
         host: host.clone(),
         dataset,
         order,
         size,
-        cuts,
+        boundaries,
         pin: flag("pin_memory"),
         ready: count("prefetch", 0)?,
         collate: closure("collate")?,
@@ -444,31 +458,31 @@ fn make(host: &Arc<Host>, context: &NativeCallContext, values: &[&mut Dynamic]) 
     })))
 }
 
-/// `batch_sampler`: an array with the row numbers of each batch.
-fn listed(host: &Arc<Host>, batches: &Dynamic, rows: usize) -> Result<(Cuts, Order, usize)> {
+/// `batch_sampler`: an array with the row indices of each batch.
+fn listed(host: &Arc<Host>, batches: &Dynamic, rows: usize) -> Result<(Boundaries, Order, usize)> {
     let Some(batches) = batches.read_lock::<Array>().map(|batches| batches.clone()) else {
         let found = type_names::of_value(batches);
         fail!(ARGUMENT_TYPE, "`loader`: `batch_sampler` is an array with the row numbers of each batch, not {found}");
     };
-    let (mut starts, mut given) = (vec![0], Vec::new());
+    let (mut starts, mut indices) = (vec![0], Vec::new());
     for batch in &batches {
         let batch = dataset::positions(host, batch, rows)?;
         if batch.is_empty() {
             fail!(VALUE, "`loader`: batch {} of `batch_sampler` has no rows", starts.len() - 1);
         }
-        given.extend(batch);
-        starts.push(given.len());
+        indices.extend(batch);
+        starts.push(indices.len());
     }
-    let size = given.len();
-    Ok((Cuts::At(starts), Order::Given(given), size))
+    let size = indices.len();
+    Ok((Boundaries::At(starts), Order::Rows(indices), size))
 }
 
-/// A sampler: row numbers, or a map with `size` and the closure `draw`.
+/// A sampler: row indices, or a map with `size` and the closure `draw`.
 fn sampled(host: &Arc<Host>, sampler: &Dynamic, rows: usize) -> Result<(Order, usize)> {
     let Some(map) = sampler.read_lock::<Map>().map(|map| map.clone()) else {
-        let given = dataset::positions(host, sampler, rows)?;
-        let size = given.len();
-        return Ok((Order::Given(given), size));
+        let indices = dataset::positions(host, sampler, rows)?;
+        let size = indices.len();
+        return Ok((Order::Rows(indices), size));
     };
     let draw = map.get("draw").and_then(|draw| draw.clone().try_cast::<FnPtr>());
     let size = map.get("size").and_then(|size| size.as_int().ok()).and_then(|size| usize::try_from(size).ok());

@@ -1,11 +1,12 @@
-//! Reading ahead: a thread reads the pictures of the next batches, or puts their rows into pinned memory, while the
-//! script works on this one. It is told which ones and draws no random numbers, so a seed decides everything.
+//! Prefetching: a thread reads the pictures of the next batches, or copies their rows into pinned memory, while the
+//! script works on this one. The script's thread sends the row indices and draws all random numbers, so that a seed
+//! determines everything.
 
 use crate::base::device_id::DeviceId;
 use crate::base::diag::Result;
 use crate::base::span::Origin;
 use crate::op::tensor::View;
-use crate::sched::execute::ahead::{Reader, RowCopy};
+use crate::sched::execute::device_prefetch::{Reader, RowCopy};
 use crate::sched::runtime::Runtime;
 use crate::script::data::images::{Folder, Picture};
 use crate::script::values::types::Tensor;
@@ -17,14 +18,14 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 /// Pictures of batches, in order.
-pub struct Ahead {
-    /// The end of the channel is the end of the thread: it finishes with the batch at hand.
+pub struct Prefetch {
+    /// When the channel is closed the thread ends, after the current batch.
     batches: Receiver<Result<Vec<Picture>>>,
 }
 
-impl Ahead {
-    /// Starts the thread; at most `ready` batches wait. None when the system has no thread to give.
-    pub fn start(plan: Vec<Vec<(Arc<Folder>, usize)>>, ready: usize) -> Option<Ahead> {
+impl Prefetch {
+    /// Starts the thread; at most `ready` batches wait. None if the system cannot start a thread.
+    pub fn start(plan: Vec<Vec<(Arc<Folder>, usize)>>, ready: usize) -> Option<Prefetch> {
         let (send, batches) = sync_channel(ready.max(1));
         let work = move || {
             for batch in plan {
@@ -36,30 +37,30 @@ impl Ahead {
             }
         };
         std::thread::Builder::new().name("tscript loader".into()).spawn(work).ok()?;
-        Some(Ahead { batches })
+        Some(Prefetch { batches })
     }
 
-    /// The next batch; none when the thread has gone.
+    /// The next batch; none if the thread has ended.
     pub fn take(&mut self) -> Option<Result<Vec<Picture>>> {
         self.batches.recv().ok()
     }
 }
 
-/// Batches of whole tensors, cut out and put into pinned memory by a thread.
+/// Batches of whole tensors, sliced and copied into pinned memory by a thread.
 pub struct Rows {
     rt: Arc<Runtime>,
     reader: Arc<Reader>,
     fields: Vec<(Identifier, Arc<View>)>,
-    /// Row numbers of the batches that the thread was not told of yet.
+    /// Row indices of the batches that were not sent to the thread yet.
     batches: std::vec::IntoIter<Vec<usize>>,
     origin: Origin,
     /// By field: the version that the thread reads.
     versions: Vec<u32>,
-    /// None once everything is told.
+    /// None once everything was sent.
     tell: Option<SyncSender<Job>>,
     done: Receiver<bool>,
-    told: VecDeque<Map>,
-    /// Batches at the front of `told` that are known to be ready.
+    sent: VecDeque<Map>,
+    /// Batches at the front of `sent` that are known to be ready.
     ready: usize,
     /// The number of the batch at the front.
     first: usize,
@@ -72,8 +73,8 @@ struct Job {
 }
 
 impl Rows {
-    /// Starts the thread; it holds `ready` batches at most. None where it could not read: tensors that are not on the
-    /// host, are no dense rows, or whose values failed; then everything happens on the script's thread.
+    /// Starts the thread; it holds at most `ready` batches. None if it cannot read the tensors: they are not on the
+    /// host, have no dense rows, or their values failed; then the script's thread does the work.
     pub fn start(
         rt: &Arc<Runtime>,
         fields: &[(Identifier, Tensor)],
@@ -115,22 +116,22 @@ impl Rows {
             versions,
             tell: Some(tell),
             done,
-            told: VecDeque::new(),
+            sent: VecDeque::new(),
             ready: 0,
             first: 0,
             thread: Some(thread),
         };
-        (0..=ready).for_each(|_| rows.tell_next());
+        (0..=ready).for_each(|_| rows.send_next());
         Some(rows)
     }
 
-    /// Gives the thread one batch more.
-    fn tell_next(&mut self) {
+    /// Sends the thread one more batch.
+    fn send_next(&mut self) {
         let (Some(tell), Some(rows)) = (&self.tell, self.batches.next()) else { return };
         let mut batch = Map::new();
         let mut copies = Vec::new();
         for (name, view) in &self.fields {
-            // Without pinned memory for it the script's thread goes on alone, and says so.
+            // Without pinned memory for it the script's thread continues alone, with a warning.
             let Ok((pinned, copy)) = self.rt.rows_to_pinned(view, rows.len(), self.origin) else {
                 self.tell = None;
                 return;
@@ -139,11 +140,11 @@ impl Rows {
             copies.push(copy);
         }
         if tell.send(Job { rows, copies }).is_ok() {
-            self.told.push_back(batch);
+            self.sent.push_back(batch);
         }
     }
 
-    /// Batch `number`, the next one. None when the thread has stopped, because the data were written meanwhile.
+    /// Batch `number`, the next one. None if the thread has stopped because the data were written meanwhile.
     pub fn take(&mut self, number: usize) -> Option<Map> {
         let is_current = |(view, version): (&(Identifier, Arc<View>), &u32)| {
             view.1.buffer.version.load(Ordering::Acquire) == *version
@@ -155,33 +156,33 @@ impl Rows {
         }
         self.ready = self.ready.saturating_sub(1);
         self.first += 1;
-        let batch = self.told.pop_front();
-        self.tell_next();
+        let batch = self.sent.pop_front();
+        self.send_next();
         batch
     }
 
-    /// Batch `number` when it is ready and the next one.
+    /// Batch `number` if it is ready and the next one.
     pub fn peek(&mut self, number: usize) -> Option<Map> {
-        if number != self.first || self.told.is_empty() {
+        if number != self.first || self.sent.is_empty() {
             return None;
         }
         if self.ready == 0 && self.done.try_recv() == Ok(true) {
             self.ready = 1;
         }
-        (self.ready > 0).then(|| self.told.front().cloned()).flatten()
+        (self.ready > 0).then(|| self.sent.front().cloned()).flatten()
     }
 
     fn stop(&mut self) {
         self.first = usize::MAX;
         self.tell = None;
         self.rt.end_reading(&self.reader);
-        // Answers that nobody waits for are thrown away, so that the thread can end.
+        // Answers that are not needed are dropped, so that the thread can end.
         while self.done.recv().is_ok() {}
         if let Some(thread) = self.thread.take() {
-            // It runs no code that panics; what it should have done is done on the script's thread.
+            // The thread runs no code that panics; the script's thread does its remaining work.
             let _ = thread.join();
         }
-        self.told.clear();
+        self.sent.clear();
     }
 }
 

@@ -1,7 +1,7 @@
-//! `progress(iterable, #{desc: ".."})`: the same values one by one, with a bar on the error output; plain lines
-//! when that is no terminal.
+//! `progress(iterable, #{desc: ".."})`: passes values through and draws a bar on the standard error; plain lines if
+//! that is no terminal.
 //!
-//! Goes over whatever `open` knows how to go over; a type with an iterator of its own has one line there.
+//! Iterates over everything that `open` supports; a type with its own iterator has one line there.
 
 use crate::base::code;
 use crate::base::diag::Diag;
@@ -18,17 +18,17 @@ use std::io::{IsTerminal, Write};
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
-/// Values one by one; fallible, as a loader is.
+/// An iterator of values; fallible, as a loader is.
 pub type Items = Box<dyn Iterator<Item = Native>>;
 
-/// What `progress` returns: not yet begun.
+/// The result of `progress`, before the loop begins.
 #[derive(Clone)]
 pub struct Progress {
     over: Dynamic,
     desc: String,
 }
 
-/// The values of an iterable with their count when it is known; none when a `for` loop could not go over it.
+/// The values of an iterable, and their count if known; none if a `for` loop could not iterate over it.
 pub fn open(host: &Arc<Host>, over: Dynamic) -> Option<(Option<usize>, Items)> {
     fn counted(items: impl ExactSizeIterator<Item = Dynamic> + 'static) -> Option<(Option<usize>, Items)> {
         Some((Some(items.len()), Box::new(items.map(Ok))))
@@ -89,7 +89,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     });
 }
 
-/// An iterator that tells how far it is.
+/// An iterator that shows its progress.
 struct Shown {
     items: Items,
     meter: Meter,
@@ -99,7 +99,7 @@ impl Iterator for Shown {
     type Item = Native;
 
     fn next(&mut self) -> Option<Native> {
-        // What was handed out before is done when the next is asked for.
+        // The previous value is done when the next is requested.
         self.meter.step();
         let item = self.items.next();
         if item.is_none() {
@@ -116,7 +116,7 @@ struct Meter {
     total: Option<usize>,
     begun: bool,
     done: usize,
-    /// Tenths of the whole that were told.
+    /// Tenths of the whole that were printed.
     tenths: usize,
 }
 
@@ -153,14 +153,14 @@ impl Meter {
 
     fn line(&self, count: &str) {
         let space = if self.desc.is_empty() { "" } else { " " };
-        // Progress that nobody can see is no error.
+        // An error of writing progress is ignored.
         let _ = writeln!(std::io::stderr().lock(), "{}{space}{count}", self.desc);
     }
 }
 
 impl Drop for Meter {
     fn drop(&mut self) {
-        // A loop that was left early leaves its bar where it stood.
+        // A loop that was left early leaves its bar unchanged.
         if let Some(bar) = self.bar.as_ref().filter(|bar| !bar.is_finished()) {
             bar.abandon();
         }

@@ -26,7 +26,7 @@ pub struct Chart {
     y: Axis,
 }
 
-/// A range of numbers with the places that get a label.
+/// A range of numbers with the positions that get a label.
 struct Axis {
     low: f64,
     high: f64,
@@ -34,17 +34,17 @@ struct Axis {
     step: f64,
 }
 
-/// Of the curves in turn; the first is blue.
-const COLOURS: [Rgb; 6] =
+/// Colors of successive curves; the first is blue.
+const COLORS: [Rgb; 6] =
     [[31, 119, 180], [214, 39, 40], [44, 160, 44], [255, 127, 14], [148, 103, 189], [23, 190, 207]];
 const INK: Rgb = [60, 60, 60];
 const GRID: Rgb = [225, 225, 225];
-/// Rows and columns of a chart in text, axes left out.
+/// Rows and columns of a chart in text, without axes.
 const TEXT_ROWS: usize = 16;
 const TEXT_COLUMNS: usize = 64;
 
 impl Chart {
-    /// Nothing when no point is finite.
+    /// None if no point is finite.
     pub fn new(curves: Vec<Curve>, title: String) -> Option<Chart> {
         let finite = || curves.iter().flat_map(|curve| &curve.points).filter(|(x, y)| x.is_finite() && y.is_finite());
         finite().next()?;
@@ -55,7 +55,7 @@ impl Chart {
         Some(Chart { curves, title, x, y })
     }
 
-    /// Pieces of a curve without a gap, in shares of the axes: (0, 0) is the lower left corner.
+    /// Pieces of a curve without a gap, in fractions of the axes: (0, 0) is the lower left corner.
     fn pieces<'a>(&'a self, curve: &'a Curve) -> impl Iterator<Item = Vec<(f64, f64)>> + 'a {
         let finite = |point: &(f64, f64)| point.0.is_finite() && point.1.is_finite();
         let pieces = curve.points.split(move |point| !finite(point)).filter(|piece| !piece.is_empty());
@@ -89,7 +89,7 @@ impl Chart {
             let start = (left + right - font::width(&self.title, scale) as f64) / 2.0;
             font::write(&mut picture, start as i64, 16, &self.title, scale, INK);
         }
-        for (curve, color) in self.curves.iter().zip(COLOURS.iter().cycle()) {
+        for (curve, color) in self.curves.iter().zip(COLORS.iter().cycle()) {
             for piece in self.pieces(curve) {
                 let piece: Vec<(f64, f64)> = piece.into_iter().map(place).collect();
                 match (curve.mark, piece.as_slice()) {
@@ -139,7 +139,7 @@ impl Chart {
         Ok(text)
     }
 
-    /// The labels of the lower axis, each under its place, as many as fit.
+    /// The labels of the lower axis, each under its position, as many as fit.
     fn x_labels(&self, columns: usize) -> String {
         let mut line = String::new();
         for &tick in &self.x.ticks {
@@ -157,7 +157,7 @@ impl Chart {
 
 impl Axis {
     fn new((low, high): (f64, f64)) -> Axis {
-        // A single value gets some room around it.
+        // A single value gets a margin.
         let room = if high > low { 0.0 } else { (low.abs() * 0.1).max(1.0) };
         let (low, high) = (low - room, high + room);
         let (low, high) = if (high - low).is_finite() { (low, high) } else { (low / 4.0, high / 4.0) };
@@ -198,7 +198,7 @@ impl Dots {
         Dots { columns, rows, cells: vec![(0, 0); columns * rows] }
     }
 
-    /// The dot of a place given in shares of the axes.
+    /// The dot of a position in fractions of the axes.
     fn place(&self, x: f64, y: f64) -> (i64, i64) {
         let (width, height) = ((self.columns * 2 - 1) as f64, (self.rows * 4 - 1) as f64);
         ((x * width).round() as i64, (height - y * height).round() as i64)
@@ -225,12 +225,12 @@ impl Dots {
         let cells = &self.cells[row * self.columns..(row + 1) * self.columns];
         let drawn = cells.iter().rposition(|cell| cell.0 != 0).map_or(0, |last| last + 1);
         let mut text = String::new();
-        // Neighbors of one curve share a sequence.
+        // Adjacent characters of one curve share an escape sequence.
         for run in cells[..drawn].chunk_by(|a, b| (a.0 == 0, a.1) == (b.0 == 0, b.1)) {
             let dots: String = run.iter().filter_map(|cell| char::from_u32(0x2800 + cell.0 as u32)).collect();
             match run[0] {
                 (0, _) => text += &" ".repeat(run.len()),
-                (_, curve) => text += &terminal.colored(&dots, COLOURS[curve % COLOURS.len()]),
+                (_, curve) => text += &terminal.colored(&dots, COLORS[curve % COLORS.len()]),
             }
         }
         text
@@ -243,7 +243,7 @@ mod tests {
 
     #[test]
     fn ticks_are_round_and_inside() {
-        for (range, wanted) in [
+        for (range, expected) in [
             ((0.0, 10.0), vec!["0", "2", "4", "6", "8", "10"]),
             ((-0.13, 0.27), vec!["-0.1", "0.0", "0.1", "0.2"]),
             ((1e7, 3e7), vec!["1.0e7", "1.5e7", "2.0e7", "2.5e7", "3.0e7"]),
@@ -251,7 +251,7 @@ mod tests {
         ] {
             let axis = Axis::new(range);
             let labels: Vec<String> = axis.ticks.iter().map(|&tick| axis.label(tick)).collect();
-            assert_eq!(labels, wanted, "{range:?}");
+            assert_eq!(labels, expected, "{range:?}");
         }
         for range in [(f64::MIN, f64::MAX), (0.0, f64::MIN_POSITIVE), (1.0, 1.0 + f64::EPSILON), (-1e300, 1e300)] {
             assert!(Axis::new(range).ticks.len() <= 11, "{range:?}");

@@ -1,4 +1,4 @@
-//! Pictures as pixels, and the little that is drawn into them: lines with soft edges, dots, rectangles.
+//! Pictures as pixels, and simple drawing: antialiased lines, dots, rectangles.
 
 use crate::base::diag::Result;
 use crate::base::dtype::DType;
@@ -24,7 +24,7 @@ impl Raster {
         self.pixels[y * self.width + x]
     }
 
-    /// `[H, W, 3]` of `u8`, as image files want it.
+    /// `[H, W, 3]` of `u8`, as image files need it.
     pub fn array(&self) -> Result<Array> {
         Array::new(DType::U8, vec![self.height, self.width, 3], self.pixels.as_flattened().to_vec())
     }
@@ -50,14 +50,14 @@ impl Raster {
         })
     }
 
-    /// Lays a color over a pixel; outside the picture nothing happens.
+    /// Blends a color over a pixel; has no effect outside the picture.
     pub fn blend(&mut self, x: i64, y: i64, color: Rgb, part: f64) {
         if x < 0 || y < 0 || x >= self.width as i64 || y >= self.height as i64 {
             return;
         }
         let pixel = &mut self.pixels[y as usize * self.width + x as usize];
-        for (level, wanted) in pixel.iter_mut().zip(color) {
-            *level = (*level as f64 + (wanted as f64 - *level as f64) * part.clamp(0.0, 1.0)).round() as u8;
+        for (level, expected) in pixel.iter_mut().zip(color) {
+            *level = (*level as f64 + (expected as f64 - *level as f64) * part.clamp(0.0, 1.0)).round() as u8;
         }
     }
 
@@ -69,13 +69,13 @@ impl Raster {
         }
     }
 
-    /// A line of a width, its edges soft: each pixel by its distance from the segment.
+    /// An antialiased line of a width: each pixel by its distance from the segment.
     pub fn line(&mut self, from: (f64, f64), to: (f64, f64), width: f64, color: Rgb) {
         let (dx, dy) = (to.0 - from.0, to.1 - from.1);
         let length = (dx * dx + dy * dy).max(1e-12);
         let reach = width / 2.0 + 1.0;
         let range = |a: f64, b: f64| ((a.min(b) - reach).floor() as i64, (a.max(b) + reach).ceil() as i64);
-        // Cost: along the longer side, and only as far across as the line is wide.
+        // Cost: proportional to the longer side, and across only to the line's width.
         let steep = dy.abs() > dx.abs();
         let (first, last) = if steep { range(from.1, to.1) } else { range(from.0, to.0) };
         for along in first..=last {

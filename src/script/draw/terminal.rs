@@ -1,13 +1,13 @@
-//! Pictures as text for a terminal: as images where it has them (kitty's protocol, sixel), as half blocks in color
-//! elsewhere, as shades where there is no color.
+//! Pictures as text for a terminal: as images if it supports them (kitty's protocol, sixel), otherwise as colored
+//! half blocks, or as shades without color.
 //!
-//! Knows nothing of how to find out what a terminal can do: the program tells.
+//! Does not detect what a terminal supports: the program passes that.
 
 use super::raster::{Raster, Rgb};
 use crate::base::diag::Result;
 use crate::files;
 
-/// What the place that text is printed to can show.
+/// What the output terminal can show.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Terminal {
     pub graphics: Graphics,
@@ -16,7 +16,7 @@ pub struct Terminal {
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Graphics {
-    /// Characters alone: no terminal, or no colors wanted.
+    /// Characters only: no terminal, or no colors requested.
     Plain,
     /// 256 colors.
     Indexed,
@@ -55,10 +55,10 @@ impl Terminal {
     }
 }
 
-/// Pixels on the longer side below which a picture is enlarged for an image, and for blocks.
+/// Pixels on the longer side below which a picture is enlarged, for an image and for blocks.
 const SMALL_IMAGE: usize = 256;
 const SMALL_BLOCKS: usize = 24;
-/// Pixels that an image may have in each direction.
+/// Maximum pixels of an image in each direction.
 const LARGE_IMAGE: usize = 1200;
 /// From dark to bright.
 const SHADES: &[u8] = b" .:-=+*#%@";
@@ -72,7 +72,7 @@ pub fn picture(picture: &Raster, terminal: &Terminal) -> Result<String> {
     }
 }
 
-/// Small pictures are enlarged by a whole factor, large ones reduced.
+/// Enlarges small pictures by a whole factor, reduces large ones.
 fn sized(picture: &Raster) -> Raster {
     let side = picture.width.max(picture.height);
     if side < SMALL_IMAGE {
@@ -82,7 +82,7 @@ fn sized(picture: &Raster) -> Raster {
     picture.reduced((picture.width as f64 * share) as usize, (picture.height as f64 * share) as usize)
 }
 
-/// Two pixels in each character: the upper half in the color of the text, the lower in that of the ground. Without
+/// Two pixels in each character: the upper half in the text color, the lower half in the background color. Without
 /// colors one shade for both.
 fn blocks(picture: &Raster, terminal: &Terminal) -> String {
     let columns = terminal.columns.max(8);
@@ -102,7 +102,7 @@ fn blocks(picture: &Raster, terminal: &Terminal) -> String {
                 continue;
             }
             let codes = format!("\x1b[38;{};48;{}m", terminal.code(upper), terminal.code(lower));
-            // Neighbors of one color share a sequence.
+            // Adjacent characters of one color share an escape sequence.
             if codes != last {
                 line += &codes;
                 last = codes;
@@ -124,7 +124,7 @@ fn shade(a: Rgb, b: Rgb) -> char {
     SHADES[(mean * (SHADES.len() - 1) as f64).round() as usize] as char
 }
 
-/// The nearest of the 216 colors and 24 grays that terminals with 256 colors agree on.
+/// The nearest of the 216 colors and 24 grays that terminals with 256 colors have in common.
 fn indexed(color: Rgb) -> u8 {
     const LEVELS: [i32; 6] = [0, 95, 135, 175, 215, 255];
     let nearest = |level: u8| (0..6).min_by_key(|&index| (LEVELS[index] - level as i32).abs()).unwrap_or(0);
@@ -139,8 +139,8 @@ fn indexed(color: Rgb) -> u8 {
     }
 }
 
-/// kitty's protocol: a png in base64, in pieces of at most 4096 characters. `q=2`: the terminal does not answer, since
-/// an answer would arrive as typed text.
+/// kitty's protocol: a png in base64, in pieces of at most 4096 characters. `q=2`: the terminal does not answer,
+/// since an answer would arrive as typed text.
 fn kitty(picture: &Raster) -> Result<String> {
     let png = files::write_bytes(files::Kind::Png, &files::Value::One(picture.array()?))?;
     let data = base64(&png);
@@ -168,8 +168,8 @@ fn base64(bytes: &[u8]) -> String {
     out
 }
 
-/// Sixel: bands of six rows; in each band one line of characters for each color in it, repeats counted. The palette
-/// has six levels of each of red, green and blue.
+/// Sixel: bands of six rows; in each band one line of characters for each color in it, with run lengths. The palette
+/// has six levels each of red, green and blue.
 fn sixel(picture: &Raster) -> String {
     let level = |value: u8| (value as usize * 5 + 127) / 255;
     let index = |[r, g, b]: Rgb| level(r) * 36 + level(g) * 6 + level(b);

@@ -12,7 +12,7 @@ use crate::op::emit::Emit;
 use crate::op::infer;
 use crate::op::tensor::View;
 use crate::script::error::Error;
-use crate::script::host::Shore;
+use crate::script::host::Boundary;
 use crate::script::values::types;
 use crate::tensor::engine::Engine;
 use crate::tensor::observe;
@@ -65,15 +65,15 @@ impl Element for bool {
 /// # Ok::<(), tscript::Error>(())
 /// ```
 ///
-/// Memory is handed over where it can be: a session that gets the only handle of a [`from_vec`](Tensor::from_vec) or
-/// [`from_dlpack`](Tensor::from_dlpack) tensor works on that very memory, and copies where there are other handles.
+/// Memory is moved if possible: a session that gets the only handle of a [`from_vec`](Tensor::from_vec) or
+/// [`from_dlpack`](Tensor::from_dlpack) tensor works on that memory, and copies if there are other handles.
 #[derive(Clone)]
 pub struct Tensor(Inner);
 
 #[derive(Clone)]
 enum Inner {
     Host { dtype: DType, layout: Layout, memory: Arc<Lent> },
-    Live { tensor: types::Tensor, shore: Shore },
+    Live { tensor: types::Tensor, boundary: Boundary },
 }
 
 fn failed(diag: Box<Diag>) -> Error {
@@ -84,7 +84,7 @@ impl Tensor {
     /// A tensor of `shape` from a copy of row-major elements.
     ///
     /// # Errors
-    /// E0201 where there are more or fewer elements than the shape has.
+    /// E0201 if the number of elements does not fit the shape.
     pub fn from_slice<T: Element>(elements: &[T], shape: &[usize]) -> std::result::Result<Tensor, Error> {
         Tensor::from_vec(elements.to_vec(), shape)
     }
@@ -92,7 +92,7 @@ impl Tensor {
     /// A tensor of `shape` over row-major elements, which are not copied.
     ///
     /// # Errors
-    /// E0201 where there are more or fewer elements than the shape has.
+    /// E0201 if the number of elements does not fit the shape.
     pub fn from_vec<T: Element>(elements: Vec<T>, shape: &[usize]) -> std::result::Result<Tensor, Error> {
         let found = elements.len();
         match infer::size_bytes(shape, T::DTYPE) {
@@ -101,8 +101,8 @@ impl Tensor {
                 Ok(Tensor(Inner::Host { dtype: T::DTYPE, layout, memory }))
             }
             Ok(bytes) => {
-                let wanted = bytes / T::DTYPE.size_bytes();
-                let text = format!("{found} elements for a tensor of shape {shape:?}, which has {wanted}");
+                let expected = bytes / T::DTYPE.size_bytes();
+                let text = format!("{found} elements for a tensor of shape {shape:?}, which has {expected}");
                 Err(failed(Diag::error(code::SHAPE, text)))
             }
             Err(diag) => Err(failed(diag)),
@@ -129,15 +129,17 @@ impl Tensor {
     /// A tensor of `shape` from row-major little-endian bytes.
     ///
     /// # Errors
-    /// E0201 where there are more or fewer bytes than shape and dtype have.
+    /// E0201 if the number of bytes does not fit shape and dtype.
     pub fn from_bytes(dtype: DType, shape: &[usize], bytes: Vec<u8>) -> std::result::Result<Tensor, Error> {
-        let wanted = infer::size_bytes(shape, dtype).map_err(failed)?;
-        if wanted != bytes.len() {
-            let text =
-                format!("{} bytes for a tensor of shape {shape:?} and dtype {dtype}, which has {wanted}", bytes.len());
+        let expected = infer::size_bytes(shape, dtype).map_err(failed)?;
+        if expected != bytes.len() {
+            let text = format!(
+                "{} bytes for a tensor of shape {shape:?} and dtype {dtype}, which has {expected}",
+                bytes.len()
+            );
             return Err(failed(Diag::error(code::SHAPE, text)));
         }
-        // Elements lie where their size wants them: these bytes may lie anywhere.
+        // Elements must be aligned, and these bytes may not be.
         let memory = match dtype.size_bytes() {
             1 => Lent::vec(bytes),
             2 => Lent::vec(u16::gathered(&bytes)),
@@ -174,18 +176,20 @@ impl Tensor {
     /// All elements, row-major, as little-endian bytes. Waits until they are computed.
     ///
     /// # Errors
-    /// The late error of whatever was to compute them.
+    /// The late error of the work that was to compute them.
     pub fn to_bytes(&self) -> std::result::Result<Vec<u8>, Error> {
         match &self.0 {
             Inner::Host { dtype, layout, memory } => Ok(dense(memory.bytes(), layout, dtype.size_bytes())),
-            Inner::Live { tensor, shore } => observe::bytes(&shore.rt, tensor).map_err(|diag| shore.error(diag)),
+            Inner::Live { tensor, boundary } => {
+                observe::bytes(&boundary.rt, tensor).map_err(|diag| boundary.error(diag))
+            }
         }
     }
 
     /// All elements, row-major. Waits until they are computed.
     ///
     /// # Errors
-    /// E0202 when the elements are of another type, and as [`to_bytes`](Tensor::to_bytes).
+    /// E0202 if the elements have another type, and as [`to_bytes`](Tensor::to_bytes).
     pub fn to_vec<T: Element>(&self) -> std::result::Result<Vec<T>, Error> {
         if self.dtype() != T::DTYPE {
             let text = format!("the tensor is {}, not {}", self.dtype(), T::DTYPE);
@@ -194,38 +198,38 @@ impl Tensor {
         self.to_bytes().map(|bytes| T::read(&bytes))
     }
 
-    /// The tensor for another library, without a copy. Waits until its elements are computed. What a script writes
-    /// into it afterwards the other library sees, at some time.
+    /// The tensor for another library, without a copy. Waits until its elements are computed. Later writes of a
+    /// script become visible to the other library at an unspecified time.
     ///
     /// # Errors
-    /// E0301 for a tensor on a GPU: move it by `.cpu()` first. The late error of whatever was to compute it.
+    /// E0301 for a tensor on a GPU: move it by `.cpu()` first. The late error of the work that was to compute it.
     pub fn to_dlpack(&self) -> std::result::Result<Dlpack, Error> {
         let (layout, memory) = match &self.0 {
             Inner::Host { layout, memory, .. } => (layout.clone(), Lent::shared(memory)),
-            Inner::Live { tensor, shore } => {
-                let view = observe::settle(&shore.rt, tensor).map_err(|diag| shore.error(diag))?;
+            Inner::Live { tensor, boundary } => {
+                let view = observe::settle(&boundary.rt, tensor).map_err(|diag| boundary.error(diag))?;
                 if view.buffer.device.is_cuda() {
                     let text = format!("a tensor on {} has no memory on the host", view.buffer.device);
                     let diag = Diag::error(code::DEVICE_MISMATCH, text);
                     return Err(failed(diag.help("move it first: `x.cpu()`")));
                 }
-                (view.layout.clone(), shore.rt.lend_out(&view, self.clone()))
+                (view.layout.clone(), boundary.rt.lend_out(&view, self.clone()))
             }
         };
         let strides = layout.strides.iter().map(|&stride| stride.unsigned_abs()).collect();
         Ok(Dlpack::new(memory, self.dtype(), layout.shape.to_vec(), strides))
     }
 
-    /// A tensor of another library, without a copy unless it may only be read.
+    /// A tensor of another library, without a copy unless it is read-only.
     ///
     /// # Errors
-    /// E0201 for a layout that no tensor has.
+    /// E0201 for a layout that tensors do not support.
     pub fn from_dlpack(tensor: Dlpack) -> std::result::Result<Tensor, Error> {
         let (memory, dtype, shape, strides, read_only) = tensor.into_parts();
         infer::size_bytes(&shape, dtype).map_err(failed)?;
         let strides = strides.iter().map(|&stride| stride as isize).collect();
         let layout = Layout { shape: Shape::from_slice(&shape), strides, offset: 0 };
-        // Truths of other libraries are any byte, and what may only be read a script could write.
+        // Bools of other libraries may be any byte, and a script could write to read-only memory.
         if read_only || dtype == DType::Bool {
             let mut bytes = dense(memory.bytes(), &layout, dtype.size_bytes());
             if dtype == DType::Bool {
@@ -236,14 +240,14 @@ impl Tensor {
         Ok(Tensor(Inner::Host { dtype, layout, memory: Arc::new(memory) }))
     }
 
-    pub(in crate::script) fn of_session(tensor: types::Tensor, shore: &Shore) -> Tensor {
-        Tensor(Inner::Live { tensor, shore: shore.clone() })
+    pub(in crate::script) fn of_session(tensor: types::Tensor, boundary: &Boundary) -> Tensor {
+        Tensor(Inner::Live { tensor, boundary: boundary.clone() })
     }
 
-    pub(in crate::script) fn adopt(self, to: &Shore) -> Result<types::Tensor> {
+    pub(in crate::script) fn adopt(self, to: &Boundary) -> Result<types::Tensor> {
         let rt = &to.rt;
         match self.0 {
-            Inner::Live { tensor, shore } if Arc::ptr_eq(rt, &shore.rt) => Ok(tensor),
+            Inner::Live { tensor, boundary } if Arc::ptr_eq(rt, &boundary.rt) => Ok(tensor),
             Inner::Live { .. } => Err(Diag::error(code::FOREIGN_TENSOR, "this tensor belongs to another session")
                 .help("pass its elements instead: `to_vec()` there, `Tensor::from_slice` here")),
             Inner::Host { dtype, layout, memory } => match Arc::try_unwrap(memory) {
@@ -281,7 +285,7 @@ fn dense(bytes: &[u8], layout: &Layout, element: usize) -> Vec<u8> {
     out
 }
 
-/// Words of memory from bytes that may lie anywhere.
+/// Machine words from bytes that may be unaligned.
 trait Gathered: Sized {
     fn gathered(bytes: &[u8]) -> Vec<Self>;
 }

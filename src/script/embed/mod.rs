@@ -1,4 +1,4 @@
-//! The passage between a host program and its scripts: tensors, values, functions and types.
+//! The interface between a host program and its scripts: tensors, values, functions and types.
 
 pub mod exchange;
 #[cfg(feature = "ndarray")]

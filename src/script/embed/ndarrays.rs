@@ -7,11 +7,11 @@ use crate::script::error::Error;
 use ndarray::{Array, ArrayD, Dimension, IxDyn};
 
 impl Tensor {
-    /// A tensor over the elements of an array: not copied where no stride goes backwards and the array uses all of
-    /// its memory from the first element on.
+    /// A tensor over the elements of an array: not copied if no stride is negative and the array uses all of its
+    /// memory from the first element on.
     ///
     /// # Errors
-    /// E0210 for a layout that no tensor has.
+    /// E0210 for a layout that tensors do not support.
     pub fn from_ndarray<T: Element, D: Dimension>(array: Array<T, D>) -> Result<Tensor, Error> {
         let shape = array.shape().to_vec();
         let strides = array.strides().to_vec();
@@ -31,7 +31,7 @@ impl Tensor {
     /// All elements as an array. Waits until they are computed.
     ///
     /// # Errors
-    /// E0202 when the elements are of another type, and the late error of whatever was to compute them.
+    /// E0202 if the elements have another type, and the late error of the work that was to compute them.
     pub fn to_ndarray<T: Element>(&self) -> Result<ArrayD<T>, Error> {
         let elements = self.to_vec::<T>()?;
         let array = ArrayD::from_shape_vec(IxDyn(&self.shape()), elements);

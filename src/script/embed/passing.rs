@@ -1,12 +1,12 @@
-//! Values on their way between a host program and its scripts: which Rust types may pass, and as what.
+//! Values that pass between a host program and its scripts: which Rust types, and how they are converted.
 //!
-//! Tensors pass without a copy where they can (`exchange.rs`); everything else is converted.
+//! Tensors pass without a copy if possible (`exchange.rs`); everything else is converted.
 
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::Scalar;
 use crate::script::embed::exchange::Tensor;
-use crate::script::host::Shore;
+use crate::script::host::Boundary;
 use crate::script::values::type_names;
 use crate::script::values::types;
 use crate::tensor::observe;
@@ -14,7 +14,7 @@ use rhai::{Array, Dynamic, Map};
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
-/// Bound: values inside values that are converted; recursion is as deep.
+/// Bound: nesting of values that are converted, and so the depth of the recursion.
 const NESTING: usize = 200;
 
 /// Any value of a script, as data.
@@ -34,7 +34,7 @@ const NESTING: usize = 200;
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub enum Value {
-    /// `()`, the value of what has none.
+    /// `()`, the value of a function without a result.
     #[default]
     Unit,
     /// `true` or `false`.
@@ -47,20 +47,20 @@ pub enum Value {
     Str(String),
     /// An array, its values in order.
     Array(Vec<Value>),
-    /// A map, its values by name.
+    /// An array with its values in order.
     Map(BTreeMap<String, Value>),
     /// A tensor, shared with the script.
     Tensor(Tensor),
-    /// Anything else: a function, a device, an object of a registered type.
+    /// Any other value: a function, a device, an object of a registered type.
     Other(Opaque),
 }
 
-/// A value of a script that has no form outside of it: it can be kept and handed back.
+/// A value of a script without a Rust equivalent: it can be kept and passed back.
 #[derive(Clone)]
 pub struct Opaque(Dynamic);
 
 impl Opaque {
-    /// What scripts call its type.
+    /// The scripts' name of its type.
     pub fn type_name(&self) -> &str {
         type_names::of(self.0.type_name())
     }
@@ -72,7 +72,7 @@ impl fmt::Debug for Opaque {
     }
 }
 
-/// Equal values of equal kind. Tensors and opaque values are equal to none: compare their elements.
+/// Equal values of equal type. Tensors and opaque values are never equal: compare their elements.
 impl PartialEq for Value {
     fn eq(&self, other: &Value) -> bool {
         match (self, other) {
@@ -93,25 +93,25 @@ impl PartialEq for Value {
 /// (`None` is `()`).
 pub trait IntoScript {
     #[doc(hidden)]
-    fn into_script(self, to: &Shore) -> Result<Dynamic>;
+    fn into_script(self, to: &Boundary) -> Result<Dynamic>;
 }
 
-/// A Rust type that a script's value can become. Numbers are checked for their range; a tensor of one element counts
-/// as its number, and reading it waits. A value of another kind is an E0215.
+/// A Rust type that a script's value can be converted to. Numbers are checked for their range; a tensor of one
+/// element counts as its number, and reading it waits. A value of another type is an E0215.
 pub trait FromScript: Sized {
     #[doc(hidden)]
-    fn from_script(value: Dynamic, from: &Shore) -> Result<Self>;
+    fn from_script(value: Dynamic, from: &Boundary) -> Result<Self>;
 }
 
 /// The arguments of a call: a tuple of up to eight values, or a vector of [`Value`]s.
 pub trait Arguments {
     #[doc(hidden)]
-    fn pass(self, to: &Shore, out: &mut smallvec::SmallVec<[Dynamic; 8]>) -> Result<()>;
+    fn pass(self, to: &Boundary, out: &mut smallvec::SmallVec<[Dynamic; 8]>) -> Result<()>;
 }
 
 #[cold]
-pub(in crate::script) fn mismatch(wanted: &str, value: &Dynamic) -> Box<Diag> {
-    Diag::error(code::TYPE, format!("{wanted} is wanted, not {}", type_names::of_value(value)))
+pub(in crate::script) fn mismatch(expected: &str, value: &Dynamic) -> Box<Diag> {
+    Diag::error(code::TYPE, format!("{expected} is expected, not {}", type_names::of_value(value)))
 }
 
 #[cold]
@@ -120,25 +120,25 @@ fn too_deep() -> Box<Diag> {
 }
 
 impl IntoScript for Dynamic {
-    fn into_script(self, _: &Shore) -> Result<Dynamic> {
+    fn into_script(self, _: &Boundary) -> Result<Dynamic> {
         Ok(self)
     }
 }
 
 impl FromScript for Dynamic {
-    fn from_script(value: Dynamic, _: &Shore) -> Result<Dynamic> {
+    fn from_script(value: Dynamic, _: &Boundary) -> Result<Dynamic> {
         Ok(value)
     }
 }
 
 impl IntoScript for Tensor {
-    fn into_script(self, to: &Shore) -> Result<Dynamic> {
+    fn into_script(self, to: &Boundary) -> Result<Dynamic> {
         self.adopt(to).map(Dynamic::from)
     }
 }
 
 impl FromScript for Tensor {
-    fn from_script(value: Dynamic, from: &Shore) -> Result<Tensor> {
+    fn from_script(value: Dynamic, from: &Boundary) -> Result<Tensor> {
         match value.try_cast_result::<types::Tensor>() {
             Ok(tensor) => Ok(Tensor::of_session(tensor, from)),
             Err(value) => Err(mismatch("a tensor", &value)),
@@ -149,7 +149,7 @@ impl FromScript for Tensor {
 macro_rules! integers {
     ($($type:ty),*) => {$(
         impl IntoScript for $type {
-            fn into_script(self, _: &Shore) -> Result<Dynamic> {
+            fn into_script(self, _: &Boundary) -> Result<Dynamic> {
                 i64::try_from(self).map(Dynamic::from_int).map_err(|_| {
                     Diag::error(code::VALUE, format!("{self} is beyond the integers of scripts, which have 64 bits"))
                 })
@@ -157,7 +157,7 @@ macro_rules! integers {
         }
 
         impl FromScript for $type {
-            fn from_script(value: Dynamic, from: &Shore) -> Result<$type> {
+            fn from_script(value: Dynamic, from: &Boundary) -> Result<$type> {
                 let Some(integer) = integer(&value, from)? else { return Err(mismatch("an integer", &value)) };
                 <$type>::try_from(integer).map_err(|_| {
                     let text = format!("{integer} does not fit in {}, which goes from {} to {}",
@@ -170,14 +170,14 @@ macro_rules! integers {
 }
 integers!(i64, i32, i16, i8, isize, u64, u32, u16, u8, usize);
 
-fn scalar(value: &Dynamic, from: &Shore) -> Result<Option<Scalar>> {
+fn scalar(value: &Dynamic, from: &Boundary) -> Result<Option<Scalar>> {
     match value.read_lock::<types::Tensor>() {
         Some(tensor) => observe::item(&from.rt, &tensor).map(Some),
         None => Ok(None),
     }
 }
 
-fn integer(value: &Dynamic, from: &Shore) -> Result<Option<i64>> {
+fn integer(value: &Dynamic, from: &Boundary) -> Result<Option<i64>> {
     if let Ok(integer) = value.as_int() {
         return Ok(Some(integer));
     }
@@ -190,14 +190,14 @@ fn integer(value: &Dynamic, from: &Shore) -> Result<Option<i64>> {
 macro_rules! floats {
     ($($type:ty),*) => {$(
         impl IntoScript for $type {
-            fn into_script(self, _: &Shore) -> Result<Dynamic> {
+            fn into_script(self, _: &Boundary) -> Result<Dynamic> {
                 Ok(Dynamic::from_float(f64::from(self)))
             }
         }
 
         /// From a float or an integer.
         impl FromScript for $type {
-            fn from_script(value: Dynamic, from: &Shore) -> Result<$type> {
+            fn from_script(value: Dynamic, from: &Boundary) -> Result<$type> {
                 if let Ok(x) = value.as_float() {
                     return Ok(x as $type);
                 }
@@ -215,13 +215,13 @@ macro_rules! floats {
 floats!(f64, f32);
 
 impl IntoScript for bool {
-    fn into_script(self, _: &Shore) -> Result<Dynamic> {
+    fn into_script(self, _: &Boundary) -> Result<Dynamic> {
         Ok(Dynamic::from_bool(self))
     }
 }
 
 impl FromScript for bool {
-    fn from_script(value: Dynamic, from: &Shore) -> Result<bool> {
+    fn from_script(value: Dynamic, from: &Boundary) -> Result<bool> {
         match (value.as_bool(), scalar(&value, from)?) {
             (Ok(truth), _) | (_, Some(Scalar::Bool(truth))) => Ok(truth),
             _ => Err(mismatch("true or false", &value)),
@@ -230,32 +230,32 @@ impl FromScript for bool {
 }
 
 impl IntoScript for () {
-    fn into_script(self, _: &Shore) -> Result<Dynamic> {
+    fn into_script(self, _: &Boundary) -> Result<Dynamic> {
         Ok(Dynamic::UNIT)
     }
 }
 
-/// Whatever the value is: for calls whose value nobody wants.
+/// Accepts any value: for calls whose result is not used.
 impl FromScript for () {
-    fn from_script(_: Dynamic, _: &Shore) -> Result<()> {
+    fn from_script(_: Dynamic, _: &Boundary) -> Result<()> {
         Ok(())
     }
 }
 
 impl IntoScript for String {
-    fn into_script(self, _: &Shore) -> Result<Dynamic> {
+    fn into_script(self, _: &Boundary) -> Result<Dynamic> {
         Ok(self.into())
     }
 }
 
 impl IntoScript for &str {
-    fn into_script(self, _: &Shore) -> Result<Dynamic> {
+    fn into_script(self, _: &Boundary) -> Result<Dynamic> {
         Ok(self.into())
     }
 }
 
 impl FromScript for String {
-    fn from_script(value: Dynamic, _: &Shore) -> Result<String> {
+    fn from_script(value: Dynamic, _: &Boundary) -> Result<String> {
         if let Ok(letter) = value.as_char() {
             return Ok(letter.to_string());
         }
@@ -267,49 +267,49 @@ impl FromScript for String {
 }
 
 impl<T: IntoScript> IntoScript for Option<T> {
-    fn into_script(self, to: &Shore) -> Result<Dynamic> {
+    fn into_script(self, to: &Boundary) -> Result<Dynamic> {
         self.map_or(Ok(Dynamic::UNIT), |value| value.into_script(to))
     }
 }
 
 impl<T: FromScript> FromScript for Option<T> {
-    fn from_script(value: Dynamic, from: &Shore) -> Result<Option<T>> {
+    fn from_script(value: Dynamic, from: &Boundary) -> Result<Option<T>> {
         if value.is_unit() { Ok(None) } else { T::from_script(value, from).map(Some) }
     }
 }
 
-fn array_of(items: impl IntoIterator<Item = impl IntoScript>, to: &Shore) -> Result<Dynamic> {
+fn array_of(items: impl IntoIterator<Item = impl IntoScript>, to: &Boundary) -> Result<Dynamic> {
     let items: Result<Array> = items.into_iter().map(|item| item.into_script(to)).collect();
     Ok(Dynamic::from_array(items?))
 }
 
 impl<T: IntoScript> IntoScript for Vec<T> {
-    fn into_script(self, to: &Shore) -> Result<Dynamic> {
+    fn into_script(self, to: &Boundary) -> Result<Dynamic> {
         array_of(self, to)
     }
 }
 
 impl<T: IntoScript + Clone> IntoScript for &[T] {
-    fn into_script(self, to: &Shore) -> Result<Dynamic> {
+    fn into_script(self, to: &Boundary) -> Result<Dynamic> {
         array_of(self.iter().cloned(), to)
     }
 }
 
 impl<T: IntoScript, const N: usize> IntoScript for [T; N] {
-    fn into_script(self, to: &Shore) -> Result<Dynamic> {
+    fn into_script(self, to: &Boundary) -> Result<Dynamic> {
         array_of(self, to)
     }
 }
 
 impl<T: FromScript> FromScript for Vec<T> {
-    fn from_script(value: Dynamic, from: &Shore) -> Result<Vec<T>> {
+    fn from_script(value: Dynamic, from: &Boundary) -> Result<Vec<T>> {
         let items = value.try_cast_result::<Array>().map_err(|value| mismatch("an array", &value))?;
         let one = |(at, item)| T::from_script(item, from).map_err(|diag| inside(diag, &format!("[{at}]")));
         items.into_iter().enumerate().map(one).collect()
     }
 }
 
-/// Where in a value the trouble is.
+/// Where in a value the error is.
 #[cold]
 fn inside(mut diag: Box<Diag>, place: &str) -> Box<Diag> {
     diag.message = format!("at {place}: {}", diag.message);
@@ -319,14 +319,14 @@ fn inside(mut diag: Box<Diag>, place: &str) -> Box<Diag> {
 macro_rules! maps {
     ($($map:ident),*) => {$(
         impl<T: IntoScript> IntoScript for $map<String, T> {
-            fn into_script(self, to: &Shore) -> Result<Dynamic> {
+            fn into_script(self, to: &Boundary) -> Result<Dynamic> {
                 let entries = self.into_iter().map(|(name, item)| Ok((name.into(), item.into_script(to)?)));
                 Ok(Dynamic::from_map(entries.collect::<Result<Map>>()?))
             }
         }
 
         impl<T: FromScript> FromScript for $map<String, T> {
-            fn from_script(value: Dynamic, from: &Shore) -> Result<$map<String, T>> {
+            fn from_script(value: Dynamic, from: &Boundary) -> Result<$map<String, T>> {
                 let entries = value.try_cast_result::<Map>().map_err(|value| mismatch("a map", &value))?;
                 let one = |(name, item): (rhai::Identifier, Dynamic)| {
                     let item = T::from_script(item, from).map_err(|diag| inside(diag, &format!("`{name}`")))?;
@@ -340,19 +340,19 @@ macro_rules! maps {
 maps!(BTreeMap, HashMap);
 
 impl IntoScript for Value {
-    fn into_script(self, to: &Shore) -> Result<Dynamic> {
+    fn into_script(self, to: &Boundary) -> Result<Dynamic> {
         self.nested(to, NESTING)
     }
 }
 
 impl FromScript for Value {
-    fn from_script(value: Dynamic, from: &Shore) -> Result<Value> {
+    fn from_script(value: Dynamic, from: &Boundary) -> Result<Value> {
         Value::of(value, from, NESTING)
     }
 }
 
 impl Value {
-    fn nested(self, to: &Shore, left: usize) -> Result<Dynamic> {
+    fn nested(self, to: &Boundary, left: usize) -> Result<Dynamic> {
         let Some(left) = left.checked_sub(1) else { return Err(too_deep()) };
         match self {
             Value::Unit => Ok(Dynamic::UNIT),
@@ -373,7 +373,7 @@ impl Value {
         }
     }
 
-    fn of(value: Dynamic, from: &Shore, left: usize) -> Result<Value> {
+    fn of(value: Dynamic, from: &Boundary, left: usize) -> Result<Value> {
         let Some(left) = left.checked_sub(1) else { return Err(too_deep()) };
         let value = value.flatten();
         if value.is_unit() {
@@ -425,7 +425,7 @@ from!(bool => Bool, i64 => Int, f64 => Float, String => Str, &str => Str, Vec<Va
     BTreeMap<String, Value> => Map, Tensor => Tensor);
 
 impl Arguments for Vec<Value> {
-    fn pass(self, to: &Shore, out: &mut smallvec::SmallVec<[Dynamic; 8]>) -> Result<()> {
+    fn pass(self, to: &Boundary, out: &mut smallvec::SmallVec<[Dynamic; 8]>) -> Result<()> {
         self.into_iter().try_for_each(|value| {
             out.push(value.into_script(to)?);
             Ok(())
@@ -437,7 +437,7 @@ macro_rules! arguments {
     ($($name:ident)*) => {
         impl<$($name: IntoScript),*> Arguments for ($($name,)*) {
             #[allow(non_snake_case, unused_variables)]
-            fn pass(self, to: &Shore, out: &mut smallvec::SmallVec<[Dynamic; 8]>) -> Result<()> {
+            fn pass(self, to: &Boundary, out: &mut smallvec::SmallVec<[Dynamic; 8]>) -> Result<()> {
                 let ($($name,)*) = self;
                 $(out.push($name.into_script(to)?);)*
                 Ok(())

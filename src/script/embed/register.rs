@@ -1,7 +1,7 @@
 //! Functions and types of a host program, as scripts call them.
 //!
-//! An error of such a function is told at the call, with its code, its label and the script's call stack; a panic is
-//! caught and told in the same way.
+//! An error of such a function is reported at the call, with its code, its label and the script's call stack; a panic
+//! is caught and reported in the same way.
 
 use crate::base::code;
 use crate::base::diag::{Diag, Focus, Result};
@@ -10,8 +10,8 @@ use crate::script::bind::rows;
 use crate::script::bind::rows::Natives;
 use crate::script::embed::passing::{FromScript, IntoScript, mismatch};
 use crate::script::error::Error;
+use crate::script::host::Boundary;
 use crate::script::host::Host;
-use crate::script::host::Shore;
 use crate::script::values::panics::Place;
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
@@ -22,8 +22,8 @@ use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// A Rust type whose values scripts can hold. Scripts copy it as they copy arrays, by [`Clone`]; what is to be shared
-/// by all copies belongs behind an `Arc`.
+/// A Rust type whose values scripts can hold. Scripts copy it as they copy arrays, by [`Clone`]; data shared by all
+/// copies belongs behind an `Arc`.
 ///
 /// ```
 /// use tscript::{Object, Session};
@@ -58,37 +58,37 @@ use std::sync::Arc;
 /// # Ok::<(), tscript::Error>(())
 /// ```
 pub trait Object: Clone + Send + Sync + 'static {
-    /// What scripts call the type: `type_of(x)`, and in messages.
+    /// The scripts' name of the type: in `type_of(x)` and in messages.
     const NAME: &'static str;
 }
 
 impl<T: Object> IntoScript for T {
-    fn into_script(self, _: &Shore) -> Result<Dynamic> {
+    fn into_script(self, _: &Boundary) -> Result<Dynamic> {
         type_names::note::<T>(T::NAME);
         Ok(Dynamic::from(self))
     }
 }
 
 impl<T: Object> FromScript for T {
-    fn from_script(value: Dynamic, _: &Shore) -> Result<T> {
+    fn from_script(value: Dynamic, _: &Boundary) -> Result<T> {
         value.try_cast_result::<T>().map_err(|value| mismatch(&type_names::with_article(T::NAME), &value))
     }
 }
 
-/// What a function of a host program returns: a value, or a `Result` whose error can be shown.
+/// The return value of a host function: a value, or a `Result` whose error can be displayed.
 pub trait Outcome {
     #[doc(hidden)]
-    fn outcome(self, to: &Shore) -> Result<Dynamic>;
+    fn outcome(self, to: &Boundary) -> Result<Dynamic>;
 }
 
 impl<T: IntoScript> Outcome for T {
-    fn outcome(self, to: &Shore) -> Result<Dynamic> {
+    fn outcome(self, to: &Boundary) -> Result<Dynamic> {
         self.into_script(to)
     }
 }
 
 impl<T: IntoScript, E: Display + 'static> Outcome for Result<T, E> {
-    fn outcome(self, to: &Shore) -> Result<Dynamic> {
+    fn outcome(self, to: &Boundary) -> Result<Dynamic> {
         match self {
             Ok(value) => value.into_script(to),
             Err(error) => Err(failed(&error)),
@@ -96,12 +96,12 @@ impl<T: IntoScript, E: Display + 'static> Outcome for Result<T, E> {
     }
 }
 
-/// An error of ours keeps its code and words; any other is told by its text.
+/// An error of ours keeps its code and message; any other is reported by its text.
 #[cold]
 fn failed<E: Display + 'static>(error: &E) -> Box<Diag> {
     if let Some(ours) = (error as &dyn Any).downcast_ref::<Error>() {
         let mut diag = Box::new(ours.diag().clone());
-        // Places in another session's sources mean nothing here.
+        // Positions in another session's sources have no meaning here.
         diag.labels.clear();
         diag.stack.clear();
         return diag;
@@ -115,7 +115,7 @@ pub trait Function<A>: Send + Sync + 'static {
     #[doc(hidden)]
     const ARITY: usize;
     #[doc(hidden)]
-    fn run(&self, values: &mut [&mut Dynamic], shore: &Shore) -> Result<Dynamic>;
+    fn run(&self, values: &mut [&mut Dynamic], boundary: &Boundary) -> Result<Dynamic>;
 }
 
 /// As [`Function`], with the object before the dot as its first argument.
@@ -123,14 +123,19 @@ pub trait Method<T, A>: Send + Sync + 'static {
     #[doc(hidden)]
     const ARITY: usize;
     #[doc(hidden)]
-    fn run(&self, object: &mut T, values: &mut [&mut Dynamic], shore: &Shore) -> Result<Dynamic>;
+    fn run(&self, object: &mut T, values: &mut [&mut Dynamic], boundary: &Boundary) -> Result<Dynamic>;
 }
 
-/// An argument of a call. Rhai lends the first one when it is a variable.
-fn take<T: FromScript>(values: &mut [&mut Dynamic], at: usize, lent: usize, shore: &Shore) -> Result<T> {
-    let value = if at < lent { values[at].flatten_clone() } else { std::mem::take(values[at]).flatten() };
-    T::from_script(value, shore).map_err(|mut diag| {
-        // The call is at fault, and it is an argument that is.
+/// An argument of a call. Rhai passes the first one by reference if it is a variable.
+fn take<T: FromScript>(
+    values: &mut [&mut Dynamic],
+    at: usize,
+    first_by_reference: usize,
+    boundary: &Boundary,
+) -> Result<T> {
+    let value = if at < first_by_reference { values[at].flatten_clone() } else { std::mem::take(values[at]).flatten() };
+    T::from_script(value, boundary).map_err(|mut diag| {
+        // The error belongs to the call, as a wrong argument.
         diag.message = format!("argument {}: {}", at + 1, diag.message);
         diag.code = if diag.code == code::TYPE { code::ARGUMENT_TYPE } else { diag.code };
         diag.label(Origin::NONE, Focus::Argument(at), "")
@@ -148,8 +153,8 @@ macro_rules! functions {
             const ARITY: usize = $count;
 
             #[allow(unused_variables)]
-            fn run(&self, values: &mut [&mut Dynamic], shore: &Shore) -> Result<Dynamic> {
-                self($(take::<$name>(values, $at, 1, shore)?),*).outcome(shore)
+            fn run(&self, values: &mut [&mut Dynamic], boundary: &Boundary) -> Result<Dynamic> {
+                self($(take::<$name>(values, $at, 1, boundary)?),*).outcome(boundary)
             }
         }
 
@@ -163,8 +168,8 @@ macro_rules! functions {
             const ARITY: usize = $count;
 
             #[allow(unused_variables)]
-            fn run(&self, object: &mut T, values: &mut [&mut Dynamic], shore: &Shore) -> Result<Dynamic> {
-                self(object, $(take::<$name>(values, $at, 0, shore)?),*).outcome(shore)
+            fn run(&self, object: &mut T, values: &mut [&mut Dynamic], boundary: &Boundary) -> Result<Dynamic> {
+                self(object, $(take::<$name>(values, $at, 0, boundary)?),*).outcome(boundary)
             }
         }
     };
@@ -188,10 +193,10 @@ fn caught(name: &str, work: impl FnOnce() -> Result<Dynamic>) -> Result<Dynamic>
     })
 }
 
-/// One thing to register, kept until the session is built.
+/// One registration, kept until the session is built.
 pub type Registration = Box<dyn FnOnce(&mut Natives, &Arc<Host>) + Send>;
 
-/// Whether scripts can write this name before a bracket.
+/// Whether scripts can write this name before a parenthesis.
 pub fn is_name(name: &str) -> bool {
     let mut letters = name.chars();
     let first = letters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
@@ -207,13 +212,13 @@ pub fn function<A, F: Function<A>>(name: &str, function: F) -> Registration {
         rows::raw(module, &name, F::ARITY, move |context, values| -> Native {
             let context = context.expect("registered with a context");
             shared.rt.note_call(shared.origin(&context));
-            caught(&called, || function.run(values, &shared.shore()))
+            caught(&called, || function.run(values, &shared.boundary()))
                 .map_err(|diag| shared.raise(&context, diag, "here"))
         });
     })
 }
 
-/// What a type can do in scripts; see [`Object`].
+/// The methods and properties of a type in scripts; see [`Object`].
 pub struct Type<T> {
     registrations: Vec<Registration>,
     of: PhantomData<fn(T)>,
@@ -262,13 +267,13 @@ impl<T: Object> Type<T> {
                         return Err(Diag::error(code::INTERNAL, "a method was called without an object"));
                     };
                     match object.write_lock::<T>() {
-                        Some(mut object) => method.run(&mut object, rest, &shared.shore()),
+                        Some(mut object) => method.run(&mut object, rest, &shared.boundary()),
                         None => Err(Diag::error(code::TYPE, format!("`{name}` is a method of {}", T::NAME))),
                     }
                 });
                 ran.map_err(|diag| shared.raise(&context, diag, "here"))
             };
-            // What may be called on a constant.
+            // Getters may be called on a constant.
             let is_pure = registered.starts_with("get$");
             let mut types = vec![TypeId::of::<Dynamic>(); M::ARITY + 1];
             types[0] = TypeId::of::<T>();

@@ -1,5 +1,5 @@
-//! Names of PyTorch that tscript leaves out, and why, in one sentence. Beside the suggestions: somebody who types
-//! such a name has not mistyped another.
+//! Names of PyTorch that tscript does not have, with the reason in one sentence. Checked before suggestions: such a
+//! name is not a misspelling of another.
 
 const COMPLEX: &str = "complex numbers are not among tscript's dtypes";
 pub(super) const SPARSE: &str = "tscript's tensors are dense";
@@ -47,7 +47,7 @@ pub(super) const TYPES: &[&str] = &[
 /// Names by reason.
 pub(super) type Reasons = &'static [(&'static str, &'static [&'static str])];
 
-/// The reason of a name in a table.
+/// The reason for a name in a table.
 pub(super) fn find(table: Reasons, name: &str) -> Option<&'static str> {
     table.iter().find(|(_, names)| names.contains(&name)).map(|(reason, _)| *reason)
 }
@@ -298,8 +298,8 @@ const TABLE: Reasons = &[
     ("write `scatter_reduce`, or `index_reduce` with the segment of each row", &["segment_reduce"]),
 ];
 
-/// Why a name of PyTorch is not here, or what to write. Names with a capital letter are meant in small ones too, as
-/// the library's are: `optim::lbfgs`.
+/// Why a name of PyTorch does not exist, or what to write instead. Capitalized names also match in lower case, as the
+/// library's names are: `optim::lbfgs`.
 pub fn reason(name: &str) -> Option<&'static str> {
     let plain = |name: &str| name.replace('_', "").to_lowercase();
     let in_small = |known: &&str| known.starts_with(char::is_uppercase) && plain(known) == plain(name);
@@ -311,9 +311,9 @@ mod tests {
     use super::*;
     use crate::script::session::handle::Session;
 
-    /// What is there must not be explained away.
+    /// Existing names must not be in the table.
     #[test]
-    fn nothing_here_exists() {
+    fn no_listed_name_exists() {
         let session = Session::builder().build().expect("a session");
         let natives = session.host.natives.read();
         let known = &session.host.known.read().properties;
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn every_name_stands_once() {
+    fn every_name_is_listed_once() {
         let mut names: Vec<&str> = TABLE.iter().flat_map(|(_, names)| *names).copied().collect();
         let count = names.len();
         names.sort_unstable();
@@ -332,7 +332,7 @@ mod tests {
         assert_eq!(names.len(), count);
     }
 
-    /// A name of PyTorch is there, or its absence is explained. The list: `tests/fixtures/names`.
+    /// Every name of PyTorch exists, or its absence is explained. The list: `tests/fixtures/names`.
     #[test]
     fn names_of_torch_are_known_or_explained() {
         let text = include_str!("../../../tests/fixtures/names/names.json");
@@ -351,7 +351,7 @@ mod tests {
                     "functions" => natives.contains(name),
                     "members" => natives.contains(name) || properties.iter().any(|known| known == name),
                     "modules" | "initializers" => in_library("nn", name),
-                    // `absent_cuda.rs` looks at these.
+                    // `absent_cuda.rs` handles these.
                     "cuda" => true,
                     _ => in_library("optim", name),
                 };

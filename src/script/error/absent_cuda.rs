@@ -1,5 +1,5 @@
-//! Names of `torch.cuda` that the module `cuda` leaves out, and why or what to write: as `absent.rs`, for one module
-//! whose names mean other things elsewhere.
+//! Names of `torch.cuda` that the module `cuda` does not have, with the reason or a replacement: as `absent.rs`, for
+//! one module whose names mean other things elsewhere.
 
 use super::absent::{AUTOCAST, Reasons, SPARSE, TYPES, find};
 
@@ -114,7 +114,7 @@ const TABLE: Reasons = &[
     (SPARSE, &["sparse"]),
 ];
 
-/// Why a name of `torch.cuda`, or of a module inside it, is not in `cuda`, or what to write.
+/// Why a name of `torch.cuda`, or of one of its submodules, does not exist in `cuda`, or what to write instead.
 pub fn reason(name: &str) -> Option<&'static str> {
     find(TABLE, name)
 }
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
     use crate::script::session::handle::Session;
 
-    /// The public names of `torch.cuda` (PyTorch 2.15) are there, or their absence is explained; not both.
+    /// The public names of `torch.cuda` (PyTorch 2.15) exist, or their absence is explained; not both.
     #[test]
     fn names_of_torch_cuda_are_known_or_explained() {
         let text = include_str!("../../../tests/fixtures/names/names.json");
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn every_name_stands_once() {
+    fn every_name_is_listed_once() {
         let mut names: Vec<&str> = TABLE.iter().flat_map(|(_, names)| *names).copied().collect();
         let count = names.len();
         names.sort_unstable();

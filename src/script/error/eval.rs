@@ -1,4 +1,4 @@
-//! From Rhai's errors at run time to diagnostics: code, words, place, suggestion and the script's call stack.
+//! From Rhai's errors at run time to diagnostics: code, message, position, suggestion and the script's call stack.
 
 use super::{Context, Known, names, paths};
 use crate::base::code::{self, Code};
@@ -9,8 +9,8 @@ use crate::script::values::raise::{ErrorValue, site_of as site};
 use crate::script::values::type_names;
 use rhai::{Dynamic, EvalAltResult};
 
-/// The diagnostic of an error that came out of the interpreter. An error of ours keeps its own, and only
-/// gets the place and the call stack if it has none.
+/// The diagnostic of an error of the interpreter. An error of ours keeps its own, and only gets the position and the
+/// call stack if it has none.
 #[expect(clippy::boxed_local, reason = "Rhai hands out its errors boxed")]
 pub fn diagnose(error: Box<EvalAltResult>, context: &Context) -> Box<Diag> {
     let mut stack = Vec::new();
@@ -29,11 +29,11 @@ pub fn diagnose(error: Box<EvalAltResult>, context: &Context) -> Box<Diag> {
     }
     stack.reverse();
     let mut diag = one(error, context, &stack);
-    // An error inside a call of which nobody knows the place stands at the call.
+    // An error inside a call without a known position is placed at the call.
     if let Some(frame) = stack.iter().find(|frame| !frame.call.is_none()).filter(|_| diag.labels.is_empty()) {
         diag = diag.label(Origin::at(frame.call), Focus::Call, "called here");
     }
-    // Of what was queued earlier the stack is the one of that time, also when it was empty.
+    // Work that was queued earlier has the call stack of that time, also if it was empty.
     if diag.stack.is_empty() && !diag.is_late {
         diag.stack = stack;
     }
@@ -41,13 +41,13 @@ pub fn diagnose(error: Box<EvalAltResult>, context: &Context) -> Box<Diag> {
     diag
 }
 
-/// What users call a function.
+/// The users' name of a function.
 fn function_name(name: &str) -> String {
     if name.starts_with("anon$") { "a closure".into() } else { written_name(name).into() }
 }
 
-/// The primary label belongs to the user's line: a place inside the standard library gets the nearest call
-/// from a user's source before it.
+/// The primary label must be in the user's code: a position inside the standard library is replaced by the nearest
+/// call from a user's source.
 fn lift(diag: &mut Diag, context: &Context) {
     let Some(first) = diag.labels.first_mut() else { return };
     if context.sources.is_std(first.origin.user) && first.origin.inner.is_none() {
@@ -129,8 +129,8 @@ fn one(error: EvalAltResult, context: &Context, stack: &[Frame]) -> Box<Diag> {
         ErrorArrayBounds(length, index, _) => bounds("array", "element", length, index),
         ErrorStringBounds(length, index, _) => bounds("string", "character", length, index),
         ErrorBitFieldBounds(length, index, _) => bounds("bit field", "bit", length, index),
-        ErrorMismatchDataType(wanted, actual, _) | ErrorMismatchOutputType(wanted, actual, _) => {
-            mismatch(&wanted, &actual)
+        ErrorMismatchDataType(expected, actual, _) | ErrorMismatchOutputType(expected, actual, _) => {
+            mismatch(&expected, &actual)
         }
         ErrorFor(_) => words(code::TYPE, "a `for` loop cannot go over this value", "not iterable")
             .help("arrays, ranges (`0..n`), strings, tensors and loaders can be iterated"),
@@ -170,7 +170,7 @@ fn one(error: EvalAltResult, context: &Context, stack: &[Frame]) -> Box<Diag> {
     found.at(at)
 }
 
-/// Whether the name at a place is assigned there: `x = 5`.
+/// Whether the name at a position is assigned there: `x = 5`.
 fn is_assigned(at: Site, name: &str, context: &Context) -> bool {
     let Some(source) = context.sources.source(at) else { return false };
     let rest = source.text.get(source.offset(at)..).and_then(|text| text.strip_prefix(name)).unwrap_or("");
@@ -192,7 +192,7 @@ fn system(message: &str, inner: &(dyn std::error::Error + Send + Sync + 'static)
     words(if inner.is::<std::io::Error>() { code::FILE } else { code::INTERNAL }, text, "here").at(at)
 }
 
-/// A value that the script threw itself.
+/// A value that the script threw.
 fn thrown(value: &Dynamic) -> Words {
     let said = |value: &Dynamic| value.as_immutable_string_ref().map_or_else(|_| shown(value), |text| text.to_string());
     let message = value.read_lock::<rhai::Map>().and_then(|map| map.get("message").map(said));
@@ -201,12 +201,12 @@ fn thrown(value: &Dynamic) -> Words {
     words(code::THROWN, message, "thrown here")
 }
 
-/// Whether a value that is on its way out was thrown by the script, and not by a function of the interpreter's.
+/// Whether a thrown value comes from the script, not from a function of the interpreter.
 pub fn is_thrown(at: rhai::Position, context: &Context) -> bool {
     paths::is_throw(site(at), context)
 }
 
-/// What a native function of the interpreter's said of its arguments.
+/// What a native function of the interpreter said of its arguments.
 fn refused(name: &str, value: &Dynamic) -> Words {
     let text = value.as_immutable_string_ref().map_or_else(|_| shown(value), |text| text.to_string());
     let message = if name.is_empty() { lower(&text) } else { format!("`{name}`: {}", lower(&text)) };
@@ -222,17 +222,17 @@ fn shown(value: &Dynamic) -> String {
     }
 }
 
-/// A value without asking the session, which would wait for tensors; `depth` levels of it.
+/// Formats a value without the session, which would wait for tensors; `depth` nested levels.
 fn literal(value: &Dynamic, depth: usize) -> String {
     let inside = |item: &Dynamic| if depth == 0 { "..".into() } else { literal(item, depth - 1) };
     // Bound: more is not shown.
-    const MOST: usize = 40;
+    const MAX_SHOWN: usize = 40;
     if let Some(array) = value.read_lock::<rhai::Array>() {
-        let items: Vec<String> = array.iter().take(MOST).map(inside).collect();
+        let items: Vec<String> = array.iter().take(MAX_SHOWN).map(inside).collect();
         return format!("[{}]", items.join(", "));
     }
     if let Some(map) = value.read_lock::<rhai::Map>() {
-        let items = map.iter().take(MOST).map(|(name, item)| format!("{name}: {}", inside(item)));
+        let items = map.iter().take(MAX_SHOWN).map(|(name, item)| format!("{name}: {}", inside(item)));
         return format!("#{{{}}}", items.collect::<Vec<_>>().join(", "));
     }
     if value.is_fnptr() {
@@ -268,7 +268,7 @@ pub(super) fn a_type(name: &str) -> String {
         "map" | "Map" => "map",
         "array" | "Array" => "array",
         "?" | "Dynamic" => return "any value".into(),
-        // Rhai's own functions name types as Rust does.
+        // Rhai's own functions use the Rust names of types.
         other => type_names::of(other),
     };
     type_names::with_article(word)
@@ -291,7 +291,7 @@ pub(super) fn operator(symbol: &str, types: &[&str]) -> Words {
     words(code::TYPE, message, "this operator").maybe(operator_help(symbol, types).map(str::to_string))
 }
 
-/// What to do about an operator that does not work between values of these types.
+/// Help for an operator that does not work between values of these types.
 pub fn operator_help(symbol: &str, types: &[&str]) -> Option<&'static str> {
     Some(match types {
         ["string", _] if symbol == "%" => "values stand in text between backticks: `loss ${x:.4f}`",
@@ -311,8 +311,8 @@ pub fn operator_help(symbol: &str, types: &[&str]) -> Option<&'static str> {
     })
 }
 
-/// Rhai tells about properties of custom types in prose: "Unknown property 'x' - a getter is not registered
-/// for type 'tensor'".
+/// Rhai reports properties of custom types in prose: "Unknown property 'x' - a getter is not registered for type
+/// 'tensor'".
 fn dot(text: &str, known: &Known) -> Words {
     let quoted: Vec<&str> = text.split('\'').skip(1).step_by(2).collect();
     match quoted[..] {
@@ -329,11 +329,11 @@ fn dot(text: &str, known: &Known) -> Words {
 fn indexing(text: &str) -> Words {
     match text.split_once(" [") {
         Some((of, by)) => {
-            // `array [string] = i64` where it is a target.
+            // `array [string] = i64` if it is a target.
             let by = by.split(']').next().unwrap_or(by);
             let found =
                 words(code::TYPE, format!("{} cannot be indexed by {}", a_type(of), a_type(by)), "indexed here");
-            // An optimizer has no `param_groups`, for example.
+            // For example, an optimizer has no `param_groups`.
             match a_type(of).as_str() {
                 "`()`" => {
                     found.help("an empty map is written `#{}`; `m.get(name)` gives `()` for a name that a map has not")
@@ -359,18 +359,18 @@ fn bounds(what: &str, part: &str, length: usize, index: i64) -> Words {
     }
 }
 
-fn mismatch(wanted: &str, actual: &str) -> Words {
-    let message = match (wanted, actual) {
+fn mismatch(expected: &str, actual: &str) -> Words {
+    let message = match (expected, actual) {
         ("bool", _) => format!("a condition must be true or false, and this is {}", a_type(actual)),
         ("", _) => format!("{} does not fit here", a_type(actual)),
-        (_, "") => format!("{} is needed here", a_type(wanted)),
-        _ => format!("{} is needed here, and this is {}", a_type(wanted), a_type(actual)),
+        (_, "") => format!("{} is needed here", a_type(expected)),
+        _ => format!("{} is needed here, and this is {}", a_type(expected), a_type(actual)),
     };
     let found = words(code::TYPE, message, "this value");
-    match (wanted, actual) {
+    match (expected, actual) {
         ("f64", "i64") => found.help("write the number with a point, `1.0`, or convert it by `.to_float()`"),
-        // Only maps are indexed by strings; which map it is, nobody knows here.
-        (wanted, "i64") if a_type(wanted) == "a string" => found.help(
+        // Only maps are indexed by strings; it is not known which map it is.
+        (expected, "i64") if a_type(expected) == "a string" => found.help(
             "the keys of a map are strings: results have names (`x.max(1).indices`, `lstm.forward(x).output`), \
              the layers of a `sequential` or `module_list` are in `m.layers[0]`",
         ),
@@ -391,7 +391,7 @@ fn data_race(name: &str) -> Words {
         return words(code::BORROWED, "a closure uses the variable through which it is called", "in use here")
             .help("in `m.f()` the map is `this`; what calls itself is a function: `fn f(n) { .. f(n - 1) .. }`");
     }
-    // The interpreter's name of a closure is nobody's business.
+    // The interpreter's name of a closure is not shown.
     if name.contains("anon$") {
         return words(code::BORROWED, "a closure uses the value whose method calls it", "in use here").help(
             "a copy under another name is the same optimizer: `let o = opt; opt.step(|| { o.zero_grad(); .. })`",

@@ -1,7 +1,6 @@
-//! Names that people bring along from Python, and what does the same here. Names of PyTorch that are left out on
-//! purpose are in `absent.rs`.
+//! Names from Python, and their equivalents here. Names of PyTorch that do not exist on purpose are in `absent.rs`.
 
-/// A name that stands alone.
+/// A name without a receiver or call.
 pub(super) fn variable(name: &str) -> Option<&'static str> {
     Some(match name {
         "None" | "null" | "nil" | "undefined" | "NULL" => "the empty value is `()`",
@@ -141,7 +140,7 @@ pub(super) fn function(name: &str) -> Option<&'static str> {
     })
 }
 
-/// A function that people look for in a module of the library.
+/// A function that people expect in a module of the library.
 pub(super) fn of_module(module: &str, name: &str) -> Option<&'static str> {
     Some(match (module, name) {
         ("nn", "dense" | "fc" | "fully_connected" | "affine") => "write `nn::linear(in_features, out_features)`",
@@ -289,7 +288,7 @@ pub(super) fn property(owner: &str, name: &str) -> Option<&'static str> {
     })
 }
 
-/// What people call their script's arguments.
+/// Names that people use for their script's arguments.
 fn is_argument(name: &str) -> bool {
     matches!(name, "lr" | "epochs" | "batch_size" | "seed" | "device" | "data" | "model" | "path" | "learning_rate")
 }

@@ -1,7 +1,7 @@
-//! Errors on their way out of the interpreter: as a value that a script can catch, and as the library's
-//! error type. How Rhai's own errors become diagnostics is in `error/eval.rs` and `error/parse.rs`.
+//! Errors of the interpreter: as a value that a script can catch, and as the library's error type. `error/eval.rs`
+//! and `error/parse.rs` convert Rhai's own errors to diagnostics.
 //!
-//! Knows no terminal: `tools/render` draws.
+//! Independent of terminals: `tools/render` draws.
 
 mod absent;
 mod absent_cuda;
@@ -15,14 +15,14 @@ mod syntax;
 
 pub use absent::reason as why_absent;
 pub use eval::{diagnose, is_thrown, operator_help};
-pub use names::wrong_number;
+pub use names::arity_message;
 pub use parse::{compile, diagnose_parse};
 pub use paths::{import_help, is_python};
 pub use report::called;
 
 use super::source::SourceMap;
 use crate::base::diag::Diag;
-use crate::script::values::forms::Listed;
+use crate::script::values::native_forms::LazyForms;
 use crate::script::values::raise::ErrorValue;
 use parking_lot::RwLock;
 use rhai::{Dynamic, Engine};
@@ -34,31 +34,31 @@ use std::sync::{Arc, OnceLock};
 pub struct Known {
     /// Variables and constants of the top level.
     pub variables: Vec<String>,
-    /// Functions and methods, native and written in the script.
+    /// Functions and methods, native ones and the script's.
     pub functions: Vec<String>,
     pub properties: Vec<String>,
-    /// Modules: imported names and what `import` finds.
+    /// Modules: imported names and those that `import` finds.
     pub modules: Vec<String>,
-    /// Functions written in the script, with how many arguments each takes.
+    /// Functions of the script, with the number of their parameters.
     pub written: Vec<(String, usize)>,
     /// Modules that were imported.
     pub loaded: Vec<rhai::Shared<rhai::Module>>,
-    /// What native functions take.
-    pub forms: Arc<Listed>,
+    /// The forms of native functions.
+    pub forms: Arc<LazyForms>,
 }
 
-/// What turning an error into a diagnostic needs to know.
+/// The environment for converting an error to a diagnostic.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
     pub sources: &'a SourceMap,
     pub known: &'a Known,
 }
 
-/// What `catch (e)` can ask of an error.
+/// The properties of an error in `catch (e)`.
 const PROPERTIES: [&str; 7] = ["code", "message", "line", "column", "file", "help", "notes"];
 
-/// Registers the type `error`, which `catch (e)` gets: `code`, `message`, `line`, `column`, `file`, `help`,
-/// `notes`. Thrown again, it is still the same error.
+/// Registers the type `error` of `catch (e)`: `code`, `message`, `line`, `column`, `file`, `help`, `notes`. It can be
+/// thrown again unchanged.
 pub fn register(engine: &mut Engine, sources: Arc<RwLock<SourceMap>>) {
     let place = move |error: &ErrorValue| {
         let first = error.0.labels.first()?;
@@ -84,7 +84,7 @@ pub fn register(engine: &mut Engine, sources: Arc<RwLock<SourceMap>>) {
         .register_fn("to_debug", |e: &mut ErrorValue| format!("{}: {}", e.0.code, e.0.message));
 }
 
-/// Frames that know only where the call stands get the name that is written there.
+/// Frames without a name get the name in the text of the call.
 fn name_frames(diag: &mut Diag, sources: &SourceMap) {
     for frame in diag.stack.iter_mut().filter(|frame| frame.function.is_empty()) {
         let source = sources.source(frame.call);
@@ -94,7 +94,7 @@ fn name_frames(diag: &mut Diag, sources: &SourceMap) {
     }
 }
 
-/// Why a script failed: one diagnostic, further ones that came with it, and the texts they point into.
+/// Why a script failed: one diagnostic, further ones reported with it, and the texts that they refer to.
 ///
 /// ```
 /// use miette::Diagnostic;
@@ -121,19 +121,19 @@ struct Inner {
     diag: Box<Diag>,
     extra: Vec<Diag>,
     sources: SourceMap,
-    /// What miette is told, made when it first asks.
+    /// The miette report, created at the first use.
     report: OnceLock<report::Report>,
 }
 
 impl Error {
     #[doc(hidden)]
     pub fn new(diag: Box<Diag>, sources: &SourceMap) -> Error {
-        Error::several(diag, Vec::new(), sources)
+        Error::with_related(diag, Vec::new(), sources)
     }
 
-    /// The first diagnostic with those that came with it: further parse errors, an untold fault.
+    /// The first diagnostic with those that came with it: further parse errors, an unreported fault.
     #[doc(hidden)]
-    pub fn several(diag: Box<Diag>, extra: Vec<Box<Diag>>, sources: &SourceMap) -> Error {
+    pub fn with_related(diag: Box<Diag>, extra: Vec<Box<Diag>>, sources: &SourceMap) -> Error {
         let mut diag = diag;
         let mut extra: Vec<Diag> = extra.into_iter().map(|diag| *diag).collect();
         std::iter::once(&mut *diag).chain(&mut extra).for_each(|diag| name_frames(diag, sources));
@@ -147,12 +147,12 @@ impl Error {
         self.0.diag.code.to_string()
     }
 
-    /// What is wrong, in one sentence without its place.
+    /// What is wrong, in one sentence without the position.
     pub fn message(&self) -> &str {
         &self.0.diag.message
     }
 
-    /// What to do about it, where that is known.
+    /// What to do about it, if that is known.
     pub fn help(&self) -> Option<&str> {
         self.0.diag.help.as_deref()
     }
@@ -172,7 +172,7 @@ impl Error {
         &self.0.extra
     }
 
-    /// The sources that the diagnostics name.
+    /// The sources that the diagnostics refer to.
     #[doc(hidden)]
     pub fn sources(&self) -> &SourceMap {
         &self.0.sources

@@ -1,5 +1,5 @@
-//! Names that nobody knows, and calls that fit nothing of their name: what was meant, by what kind of value stands
-//! before the dot, and by where the name stands in the text.
+//! Undefined names, and calls that fit no function of their name: finds what was meant, by the type of the value
+//! before the dot and by the context in the text.
 
 use super::eval::{Words, a_type, a_type_list, operator, words};
 use super::{Context, Known, PROPERTIES, absent, absent_cuda, habits, paths};
@@ -14,7 +14,7 @@ use crate::script::library::texts;
 use crate::script::manual::members;
 use crate::script::manual::{self, Form, Native};
 use crate::script::source::pass::written_name;
-use crate::script::values::forms;
+use crate::script::values::native_forms;
 
 pub(super) fn variable(name: &str, at: Site, context: &Context, stack: &[Frame]) -> Words {
     let known = context.known;
@@ -93,33 +93,33 @@ pub(super) fn function(signature: &str, at: Site, context: &Context) -> Words {
     if let Some((space, _)) = path.rsplit_once("::") {
         return in_module(space, name, &types, known);
     }
-    let receiver = if paths::is_method(at, context) { types.first().map(|of| forms::plain(of)) } else { None };
+    let receiver = if paths::is_method(at, context) { types.first().map(|of| native_forms::plain(of)) } else { None };
     if let Some(help) = habits::function(name).filter(|_| receiver.is_none() && is_only_a_method(name)) {
-        return words(code::UNKNOWN_FUNCTION, not_there(name, None), "not found").help(help);
+        return words(code::UNKNOWN_FUNCTION, not_found(name, None), "not found").help(help);
     }
-    if let Some(found) = wrong_count(name, &types, receiver.is_some(), known) {
+    if let Some(found) = native_arity_error(name, &types, receiver.is_some(), known) {
         return found;
     }
     if let Some(help) = receiver.and_then(|owner| habits::method(owner, name)) {
-        return words(code::UNKNOWN_FUNCTION, not_there(name, receiver), "not found").help(help);
+        return words(code::UNKNOWN_FUNCTION, not_found(name, receiver), "not found").help(help);
     }
     if (name, receiver) == ("forward", Some("map")) {
         let found = words(code::UNKNOWN_FUNCTION, "this map has no `forward`", "not found");
         return found.help("a module computes in a closure of that name: `nn::module(#{forward: |x| ..})`");
     }
-    if let Some(found) = no_such_form(name, &types, receiver, known) {
+    if let Some(found) = unsupported_arity(name, &types, receiver, known) {
         return found;
     }
-    if let Some(found) = as_method(name, &types, receiver, known) {
+    if let Some(found) = script_method_arity(name, &types, receiver, known) {
         return found;
     }
     if name == "contains" && receiver.is_none() && paths::is_operator_in(at, context) {
-        let [of, wanted] = types[..] else { return words(code::ARGUMENT_TYPE, "`in` wants two values", "here") };
-        let message = format!("`in` does not look for {} in {}", a_type(wanted), a_type(of));
+        let [of, needle] = types[..] else { return words(code::ARGUMENT_TYPE, "`in` expects two values", "here") };
+        let message = format!("`in` does not look for {} in {}", a_type(needle), a_type(of));
         let help = "`x in xs` asks an array, a string, or the keys of a map; of a tensor `(x == 1).any()`";
         return words(code::ARGUMENT_TYPE, message, "this operator").help(help);
     }
-    if is_there(name, receiver, known) {
+    if exists(name, receiver, known) {
         let message = format!("`{name}` does not take {}", a_type_list(&types));
         let call = manual::native(name).filter(|native| !native.call.is_empty()).map(Native::written);
         let help = match name {
@@ -128,7 +128,7 @@ pub(super) fn function(signature: &str, at: Site, context: &Context) -> Words {
         };
         return words(code::ARGUMENT_TYPE, message, "called here").maybe(help);
     }
-    let found = words(code::UNKNOWN_FUNCTION, not_there(name, receiver), "not found");
+    let found = words(code::UNKNOWN_FUNCTION, not_found(name, receiver), "not found");
     if receiver.is_none() && known.variables.iter().any(|other| other == name) {
         return found.help(format!(
             "`{name}` is a variable; a function held in one is called by `{name}.call(..)`, a module by `{name}.forward(..)`"
@@ -137,7 +137,7 @@ pub(super) fn function(signature: &str, at: Site, context: &Context) -> Words {
     if known.properties.iter().any(|other| other == name) {
         return found.help(format!("`{name}` is a property: write it without `()`"));
     }
-    // A field of a map is called as a method is: what it has not may be either.
+    // A field of a map is called like a method: a missing name may be either.
     let help = absent::reason(name).or_else(|| habits::function(name)).or_else(|| habits::variable(name));
     match help {
         Some(help) => found.help(help),
@@ -145,13 +145,13 @@ pub(super) fn function(signature: &str, at: Site, context: &Context) -> Words {
     }
 }
 
-/// A closure that is called with too many or too few arguments. As a method it gets what stands before its dot as
-/// `this`, which is no argument.
+/// A closure that is called with too many or too few arguments. As a method it gets its receiver as `this`, which is
+/// not an argument.
 fn closure(path: &str, types: &[&str], at: Site, context: &Context) -> Words {
     let found = |code, message: String| {
         words(code, message, "called here").help("a closure takes exactly the arguments between its bars")
     };
-    let is_method = paths::is_method(at, context) && types.first().is_some_and(|of| forms::plain(of) == "map");
+    let is_method = paths::is_method(at, context) && types.first().is_some_and(|of| native_forms::plain(of) == "map");
     let types = if is_method { &types[1..] } else { types };
     let name = match paths::name_at(at, context) {
         name if is_method && !name.is_empty() => format!("`{name}`"),
@@ -164,22 +164,22 @@ fn closure(path: &str, types: &[&str], at: Site, context: &Context) -> Words {
         functions.find_map(|(_, _, name, params, _)| (name == path).then_some(params))
     };
     match written.or_else(of_module) {
-        Some(wants) if wants != types.len() => {
-            let code = if wants > types.len() { code::MISSING_ARGUMENT } else { code::EXTRA_ARGUMENT };
-            found(code, format!("{name} takes {}, not {}", arguments(wants), types.len()))
+        Some(arity) if arity != types.len() => {
+            let code = if arity > types.len() { code::MISSING_ARGUMENT } else { code::EXTRA_ARGUMENT };
+            found(code, format!("{name} takes {}, not {}", arguments(arity), types.len()))
         }
-        _ if types.is_empty() => found(code::MISSING_ARGUMENT, format!("{name} wants an argument")),
+        _ if types.is_empty() => found(code::MISSING_ARGUMENT, format!("{name} expects an argument")),
         _ => found(code::EXTRA_ARGUMENT, format!("{name} cannot be called with {}", a_type_list(types))),
     }
 }
 
-/// Whether a name is known after a dot alone: `c.set(value)`.
+/// Whether a name exists only as a method: `c.set(value)`.
 fn is_only_a_method(name: &str) -> bool {
     manual::native(name).is_some_and(|native| matches!(native.form, Form::Of(_) | Form::Method))
 }
 
-/// A number of arguments that no native function of a name takes, of those for such a receiver.
-fn no_such_form(name: &str, types: &[&str], receiver: Option<&str>, known: &Known) -> Option<Words> {
+/// A number of arguments that no native function of that name takes for this type of receiver.
+fn unsupported_arity(name: &str, types: &[&str], receiver: Option<&str>, known: &Known) -> Option<Words> {
     let forms = known.forms.get().get(name)?;
     let of = receiver.filter(|of| *of != "?");
     let fits = |form: &&Vec<String>| match (of, form.first()) {
@@ -192,43 +192,43 @@ fn no_such_form(name: &str, types: &[&str], receiver: Option<&str>, known: &Know
     }
     let before = usize::from(receiver.is_some());
     let takes: Vec<usize> = counts.iter().map(|count| count.saturating_sub(before)).collect();
-    let (code, message) = wrong_number(name, &takes, types.len() - before)?;
+    let (code, message) = arity_message(name, &takes, types.len() - before)?;
     let call = manual::native(name).filter(|native| !native.call.is_empty()).map(Native::written);
     Some(words(code, message, "called here").maybe(call.map(|call| format!("call it as `{call}`"))))
 }
 
-/// A function of the script that is called as a method with another number of arguments than it takes.
-fn as_method(name: &str, types: &[&str], receiver: Option<&str>, known: &Known) -> Option<Words> {
+/// A function of the script that is called as a method with a wrong number of arguments.
+fn script_method_arity(name: &str, types: &[&str], receiver: Option<&str>, known: &Known) -> Option<Words> {
     receiver.filter(|owner| !members_of(owner).iter().any(|member| member.strip_suffix('(') == Some(name)))?;
     let counts = counts_of(name, known);
-    let (code, text) = wrong_number(name, &counts, types.len() - 1)?;
+    let (code, text) = arity_message(name, &counts, types.len() - 1)?;
     Some(words(code, text, "called here").help(format!(
         "what stands before the dot is `this` inside the function and none of its arguments: write `{name}(x, ..)`"
     )))
 }
 
-/// How many arguments the script's functions of that name take.
+/// The numbers of parameters of the script's functions of that name.
 fn counts_of(name: &str, known: &Known) -> Vec<usize> {
     known.written.iter().filter(|(other, _)| other == name).map(|(_, count)| *count).collect()
 }
 
-/// Whether something of that name is there, for other arguments.
-fn is_there(name: &str, receiver: Option<&str>, known: &Known) -> bool {
+/// Whether a function of that name exists, for other arguments.
+fn exists(name: &str, receiver: Option<&str>, known: &Known) -> bool {
     let is_own = |owner: &str| members_of(owner).iter().any(|member| member.strip_suffix('(') == Some(name));
     let is_function = || manual::natives().any(|native| native.name == name && native.form == Form::Function);
     known.functions.iter().any(|other| written_name(other) == name) || receiver.map_or_else(is_function, is_own)
 }
 
-fn not_there(name: &str, receiver: Option<&str>) -> String {
+fn not_found(name: &str, receiver: Option<&str>) -> String {
     match receiver {
-        // `check` does not know of what.
+        // `check` does not know the type of the receiver.
         Some("?") => format!("there is no method `{name}`"),
         Some(owner) => format!("there is no method `{name}` of {}", a_type(owner)),
         None => format!("there is no function `{name}`"),
     }
 }
 
-/// The nearest of what the receiver has, or of what is called without one.
+/// The nearest name among the receiver's members, or among functions.
 fn suggestion(name: &str, receiver: Option<&str>, known: &Known) -> Option<String> {
     let Some(owner) = receiver else {
         let plain = |name: &&String| manual::native(name).is_none_or(|native| !matches!(native.form, Form::Of(_)));
@@ -239,7 +239,7 @@ fn suggestion(name: &str, receiver: Option<&str>, known: &Known) -> Option<Strin
     did_you_mean(name, names.chain(known.written.iter().map(|(name, _)| name.as_str())))
 }
 
-/// Methods, with a parenthesis, and properties of a kind of value.
+/// Methods, which end with a parenthesis, and properties of a type.
 fn members_of(owner: &str) -> Vec<String> {
     let called = |names: &[&str]| names.iter().map(|name| format!("{name}(")).collect::<Vec<_>>();
     match owner {
@@ -259,8 +259,8 @@ fn members_of(owner: &str) -> Vec<String> {
             names.extend(called(&["step", "zero_grad", "state_dict", "load_state_dict", "get_last_lr"]));
             names
         }
-        // How the manual writes values of these types.
-        // `index` has no page: of a tensor it is an operation of PyTorch's that is left out.
+        // The manual's placeholder for values of these types.
+        // `index` has no help page: it is an operation of PyTorch that tensors do not have here.
         "device" => manual::members_of("d").into_iter().chain(["index".to_string()]).collect(),
         "cell" => manual::members_of("c"),
         other => manual::members_of(other),
@@ -272,8 +272,8 @@ pub(super) fn did_you_mean<'a>(name: &str, candidates: impl Iterator<Item = &'a 
     Some(format!("did you mean `{}`?", written_name(near)))
 }
 
-/// What is wrong with a number of arguments for functions of the script's own that take these numbers.
-pub fn wrong_number(name: &str, takes: &[usize], given: usize) -> Option<(Code, String)> {
+/// The message for a wrong number of arguments of functions of the script with these numbers of parameters.
+pub fn arity_message(name: &str, takes: &[usize], given: usize) -> Option<(Code, String)> {
     let (most, least) = (takes.iter().max()?, takes.iter().min()?);
     let code = match given {
         _ if takes.contains(&given) => return None,
@@ -293,16 +293,16 @@ pub fn wrong_number(name: &str, takes: &[usize], given: usize) -> Option<(Code, 
     Some((code, format!("`{name}` takes {list} argument{plural}, not {given}")))
 }
 
-/// More or fewer arguments than anything of that name takes.
-fn wrong_count(name: &str, types: &[&str], is_method: bool, known: &Known) -> Option<Words> {
+/// More or fewer arguments than any function of that name takes.
+fn native_arity_error(name: &str, types: &[&str], is_method: bool, known: &Known) -> Option<Words> {
     let keywords = usize::from(types.last() == Some(&"map") && types.len() > usize::from(is_method));
     let counts = counts_of(name, known);
-    // Of a method nobody knows whether its receiver counts.
+    // Of a method it is not known whether the receiver is counted.
     if !counts.is_empty() && !is_method {
-        let (code, text) = wrong_number(name, &counts, types.len())?;
+        let (code, text) = arity_message(name, &counts, types.len())?;
         return Some(words(code, text, "called here"));
     }
-    let most = most_arguments(name, types.first() == Some(&"tensor"))?;
+    let most = max_arguments(name, types.first() == Some(&"tensor"))?;
     let receiver = usize::from(is_method);
     let given = types.len() - keywords;
     let native = manual::native(name).filter(|native| !native.call.is_empty()).map(Native::written);
@@ -314,25 +314,25 @@ fn wrong_count(name: &str, types: &[&str], is_method: bool, known: &Known) -> Op
         let text = format!(
             "`{name}`: {} given, at most {} taken",
             arguments(given - receiver),
-            are(most.saturating_sub(receiver))
+            is_or_are(most.saturating_sub(receiver))
         );
         return Some(words(code::EXTRA_ARGUMENT, text, "called here").maybe(call));
     }
     (types.is_empty() && most > 0)
-        .then(|| words(code::MISSING_ARGUMENT, format!("`{name}` wants an argument"), "called here").maybe(call))
+        .then(|| words(code::MISSING_ARGUMENT, format!("`{name}` expects an argument"), "called here").maybe(call))
 }
 
 fn arguments(count: usize) -> String {
     format!("{count} argument{}", if count == 1 { "" } else { "s" })
 }
 
-fn are(count: usize) -> String {
+fn is_or_are(count: usize) -> String {
     format!("{count} {}", if count == 1 { "is" } else { "are" })
 }
 
-/// The most arguments by position that an operation or native function takes, its receiver counted; none where
-/// nobody knows, or where there is no end.
-fn most_arguments(name: &str, of_tensor: bool) -> Option<usize> {
+/// The maximum number of positional arguments of an operation or native function, including the receiver; none if it
+/// is unknown or unlimited.
+fn max_arguments(name: &str, of_tensor: bool) -> Option<usize> {
     let plain = name.strip_suffix('_').unwrap_or(name);
     // `random_` has no plain form.
     let row = table::find(name).filter(|op| op.call != CallForm::InPlace);
@@ -360,10 +360,11 @@ fn in_module(space: &str, name: &str, types: &[&str], known: &Known) -> Words {
     if let Some(native) = manual::native(&path) {
         let most = native.signature().map_or(0, |signature| signature.counts().1);
         let (code, message) = match types.len() {
-            0 => (code::MISSING_ARGUMENT, format!("`{path}` wants an argument")),
-            given if given > most => {
-                (code::EXTRA_ARGUMENT, format!("`{path}`: {} given, at most {} taken", arguments(given), are(most)))
-            }
+            0 => (code::MISSING_ARGUMENT, format!("`{path}` expects an argument")),
+            given if given > most => (
+                code::EXTRA_ARGUMENT,
+                format!("`{path}`: {} given, at most {} taken", arguments(given), is_or_are(most)),
+            ),
             _ => (code::ARGUMENT_TYPE, format!("`{path}` does not take {}", a_type_list(types))),
         };
         return words(code, message, "called here").help(format!("call it as `{}`", native.written()));
@@ -378,7 +379,7 @@ fn in_module(space: &str, name: &str, types: &[&str], known: &Known) -> Words {
     {
         return absent(help);
     }
-    // PyTorch's modules have modules inside, as `nn::init`; the library's have not.
+    // PyTorch's modules have submodules, such as `nn::init`; the library's do not.
     let outer = space.split("::").next().unwrap_or(space);
     if let Some(found) = paths::in_our_spelling(outer, name).filter(|found| outer != space || *found != name) {
         let more =
@@ -391,7 +392,7 @@ fn in_module(space: &str, name: &str, types: &[&str], known: &Known) -> Words {
         return absent(help);
     }
     let takes = texts::takes(space, name);
-    if let Some((code, message)) = wrong_number(&path, &takes, types.len()) {
+    if let Some((code, message)) = arity_message(&path, &takes, types.len()) {
         return words(code, message, "called here");
     }
     if manual::functions(space).iter().any(|function| function.name == name) {
@@ -463,13 +464,13 @@ pub(super) fn property(name: &str, of: Option<&str>, known: &Known) -> Words {
     }))
 }
 
-/// Whether a kind of value has a property.
+/// Whether a type has a property.
 pub(super) fn is_property(name: &str, of: &str, known: &Known) -> bool {
     let is_own = members_of(of).iter().any(|member| member == name);
     is_own || (of == "tensor" && known.properties.iter().any(|other| other == name))
 }
 
-/// A name that a map has not. Which map it is, nobody knows here.
+/// A missing key of a map. It is not known which map it is.
 pub(super) fn entry(name: &str) -> Words {
     // `eval` is the one method that the interpreter knows by another name.
     let name = if name == "__evaluate" { "eval" } else { name };
@@ -484,7 +485,7 @@ pub(super) fn entry(name: &str) -> Words {
     if let Some(help) = habits::property("map", name) {
         return found.help(help);
     }
-    // What such maps have comes before reasons why no operation has the name.
+    // Fields of such maps take precedence over reasons why no operation has the name.
     if let Some(near) = nearest(name, FIELDS).filter(|near| *near != name) {
         return found.help(format!("did you mean `{near}`?"));
     }
@@ -501,6 +502,6 @@ pub(super) fn entry(name: &str) -> Words {
     }
 }
 
-/// What modules of the library and results of operations often have.
+/// Common fields of library modules and of operations' results.
 const FIELDS: [&str; 9] =
     ["weight", "bias", "layers", "training", "output", "values", "indices", "param_groups", "hidden"];

@@ -1,7 +1,7 @@
-//! From Rhai's parse errors to diagnostics, and the parse that goes on after an error.
+//! From Rhai's parse errors to diagnostics, and parsing that continues after an error.
 //!
-//! Rhai's parser stops at the first error and speaks to people who know its grammar; here the tokens around
-//! the place tell what was meant.
+//! Rhai's parser stops at the first error, and its messages assume knowledge of its grammar; here the tokens around
+//! the error show what was meant.
 
 use super::{Context, syntax};
 use crate::base::code;
@@ -13,10 +13,10 @@ use crate::script::source::pass::written_name;
 use crate::script::values::raise::site_of as site;
 use rhai::{AST, Engine, LexError, ParseError, ParseErrorType, Scope};
 
-/// Bound: errors reported of one text; who has more fixes the first ones first.
+/// Bound: errors reported for one text; more do not help.
 const ERRORS: usize = 8;
 
-/// Compiles a source at its own lines; all errors that can be found in one go, at least one.
+/// Compiles a source at its own lines; returns all errors that can be found in one pass, at least one.
 #[allow(clippy::vec_box)]
 pub fn compile(
     engine: &Engine,
@@ -37,7 +37,7 @@ pub fn compile(
         if !told {
             errors.push(diag);
         }
-        // Without the statement or function that was wrong, the rest may have an error of its own.
+        // After removing the wrong statement or function, the rest may have further errors.
         let at = site(error.position());
         let local = (at.line() as u32).saturating_sub(source.base);
         if told || errors.len() >= ERRORS || at.is_none() || !blank_out(&mut text, local, at.column() as u32) {
@@ -46,8 +46,8 @@ pub fn compile(
     }
 }
 
-/// Overwrites the top-level statement or function around a place with blanks; false if there is none or
-/// it is blank already.
+/// Overwrites the top-level statement or function at a position with blanks; false if there is none or it is already
+/// blank.
 fn blank_out(text: &mut String, line: u32, column: u32) -> bool {
     let Some(start) =
         text.split_inclusive('\n').take(line.saturating_sub(1) as usize).map(str::len).reduce(|a, b| a + b)
@@ -97,7 +97,7 @@ fn next_text<'a>(text: &'a str, token: &Token) -> &'a str {
     &text[token.range()]
 }
 
-/// The words around an error.
+/// The tokens around an error.
 pub(super) struct Around<'a> {
     pub before: &'a str,
     /// The word before `before`.
@@ -105,14 +105,14 @@ pub(super) struct Around<'a> {
     before_end: usize,
     pub found: &'a str,
     found_start: usize,
-    /// Whether nothing stands between the two.
+    /// Whether the two are adjacent.
     pub touches: bool,
     pub after: &'a str,
-    /// Whether the place is inside parentheses that call nothing.
+    /// Whether the position is inside parentheses that are not a call.
     pub in_parentheses: bool,
-    /// Whether it is inside braces after `=`, `(` or `,`, which hold no block.
+    /// Whether it is inside braces after `=`, `(` or `,`, which are not a block.
     pub in_braces: bool,
-    /// The first word of the line that `before` stands on.
+    /// The first word of the line of `before`.
     pub start: &'a str,
     /// Whether `before` is that word.
     pub is_first: bool,
@@ -152,7 +152,7 @@ fn around<'a>(source: &'a Source, tokens: &[Token], at: usize) -> Around<'a> {
     }
 }
 
-/// Whether the innermost open delimiter before a token is this one, behind a token of a kind, or behind none.
+/// Whether the innermost open delimiter before a token is this one, after a token of some kind, or after none.
 fn in_delimiter(source: &Source, tokens: &[Token], index: usize, open: &str, behind: impl Fn(&Token) -> bool) -> bool {
     let opens = |&at: &usize| (tokens[at].partner as usize) >= index && (tokens[at].partner as usize) > at;
     let Some(at) = (0..index.min(tokens.len())).rev().find(opens) else { return false };
@@ -172,12 +172,12 @@ pub fn diagnose_parse(error: &ParseError, context: &Context) -> Box<Diag> {
         && let Some(rest) = text.split("'__with_").nth(1)
     {
         let name = format!("with_{}", rest.split('\'').next().unwrap_or(""));
-        return Diag::error(code::SYNTAX, format!("`{name}` wants a value in its parentheses"))
+        return Diag::error(code::SYNTAX, format!("`{name}` expects a value in its parentheses"))
             .label(Origin::at(at), Focus::Call, "nothing here")
             .help("for example `with_device(1) { .. }`, `with_stream(s) { .. }`");
     }
     let kind = error.err_type();
-    // The same mistakes are met at run time, where nothing tells beforehand.
+    // The same mistakes can be found at run time, without the parser.
     let code = match kind {
         ParseErrorType::AssignmentToConstant(_) => code::CONSTANT,
         ParseErrorType::MismatchedType(..) => code::TYPE,
@@ -188,7 +188,7 @@ pub fn diagnose_parse(error: &ParseError, context: &Context) -> Box<Diag> {
     let missing_end = matches!(kind, ParseErrorType::MissingToken(token, _) if token == ";");
     let habit = match missing_end && between.trim_start_matches(' ').starts_with("//") {
         true => Some(syntax::Habit { word: None, message: None, help: syntax::FLOOR.into() }),
-        // The next line is a statement of its own, whatever it begins with.
+        // The next line is a separate statement, whatever it begins with.
         false if missing_end && !near.same_line && !matches!(near.start, "import" | "from") => None,
         false => syntax::habit(kind, &near),
     };
@@ -214,7 +214,7 @@ pub fn diagnose_parse(error: &ParseError, context: &Context) -> Box<Diag> {
     }
 }
 
-/// The function of a message, as users write it.
+/// The function in a message, as users write it.
 fn named<'a>(text: &'a str, before: &str) -> Option<&'a str> {
     let (_, name) = text.split_once(before)?;
     Some(written_name(name.trim_end_matches('\'')))
@@ -236,7 +236,7 @@ fn message(kind: &ParseErrorType, found: &str) -> String {
         },
         MissingToken(token, text) => match named(text, "the arguments to function call '") {
             Some(name) => format!("`{token}` is missing between the arguments of `{name}`"),
-            // Block forms are syntax under a name of its own.
+            // Block forms are custom syntax under an internal name.
             None => format!("`{token}` is missing {}", text.replace("'__", "'")),
         },
         MissingSymbol(text) if !text.is_empty() => lower(text),
@@ -363,7 +363,7 @@ fn help(kind: &ParseErrorType) -> Option<String> {
     Some(text.to_string())
 }
 
-/// What a character that was copied from a web page or a letter was meant to be.
+/// The ASCII character that a typographic one stands for, as copied from a web page or letter.
 fn look_alike(text: &str) -> Option<String> {
     let c = text.chars().next().filter(|c| text.len() == c.len_utf8())?;
     let meant = match c {

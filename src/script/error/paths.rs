@@ -1,5 +1,5 @@
-//! Dotted names as they are written in Python, `torch.nn.Linear`, and what they are called here: what stands before a
-//! dot tells more than the one word that the interpreter did not find.
+//! Dotted names as in Python, `torch.nn.Linear`, and their names here: the part before a dot says more than the
+//! single word that the interpreter did not find.
 
 use super::{Context, absent, absent_cuda, habits};
 use crate::base::dtype::DType;
@@ -7,7 +7,7 @@ use crate::base::span::Site;
 use crate::script::manual;
 use crate::script::source::lex::{Token, lex_partial};
 
-/// The text from a place on, to the end of its line, and what stands before it on that line.
+/// The text from a position to the end of its line, and the text before it on that line.
 fn line<'a>(at: Site, context: &Context<'a>) -> Option<(&'a str, &'a str)> {
     let source = context.sources.source(at)?;
     let offset = source.offset(at);
@@ -16,12 +16,12 @@ fn line<'a>(at: Site, context: &Context<'a>) -> Option<(&'a str, &'a str)> {
     Some((before, source.text.get(offset..)?.lines().next().unwrap_or("")))
 }
 
-/// Whether what stands at a place is called as a method, `x.name(..)`.
+/// Whether the name at a position is called as a method, `x.name(..)`.
 pub(super) fn is_method(at: Site, context: &Context) -> bool {
     line(at, context).is_some_and(|(before, _)| before.trim_end().ends_with('.'))
 }
 
-/// Whether the operator `in` stands at a place.
+/// Whether the operator `in` is at a position.
 pub(super) fn is_operator_in(at: Site, context: &Context) -> bool {
     line(at, context).is_some_and(|(_, rest)| {
         let word = rest.trim_start_matches('!').split(|c: char| !c.is_alphanumeric()).next();
@@ -29,7 +29,7 @@ pub(super) fn is_operator_in(at: Site, context: &Context) -> bool {
     })
 }
 
-/// Whether a map that is written around a place has an entry of a name: `#{w: x, forward: |y| y @ w}`.
+/// Whether a map literal around a position has an entry of a name: `#{w: x, forward: |y| y @ w}`.
 pub(super) fn is_entry_around(name: &str, at: Site, context: &Context) -> bool {
     let Some(source) = context.sources.source(at) else { return false };
     let offset = source.offset(at);
@@ -52,18 +52,18 @@ pub(super) fn is_entry_around(name: &str, at: Site, context: &Context) -> bool {
     })
 }
 
-/// Whether a `throw` of the script stands at a place.
+/// Whether a `throw` of the script is at a position.
 pub(super) fn is_throw(at: Site, context: &Context) -> bool {
     line(at, context).is_none_or(|(_, rest)| rest.starts_with("throw"))
 }
 
-/// The name that stands at a place.
+/// The name at a position.
 pub(super) fn name_at<'a>(at: Site, context: &Context<'a>) -> &'a str {
     let rest = line(at, context).map_or("", |(_, rest)| rest);
     &rest[..rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len())]
 }
 
-/// Help for a name that nobody knows and that stands before a dot, or after `import`.
+/// Help for an unknown name that is followed by a dot, or preceded by `import`.
 pub(super) fn help(at: Site, context: &Context) -> Option<String> {
     let (_, rest) = line(at, context)?;
     let path = path(rest);
@@ -79,14 +79,14 @@ pub(super) fn path(text: &str) -> Vec<&str> {
     text[..end].split('.').filter(|part| !part.is_empty()).collect()
 }
 
-pub(super) const IMPORT: &str = "`import` wants the name of a module in quotes";
+pub(super) const IMPORT: &str = "`import` expects the name of a module in quotes";
 
-/// Whether an `import` stands before a place.
+/// Whether an `import` precedes a position.
 pub(super) fn is_import(at: Site, context: &Context) -> bool {
     line(at, context).is_some_and(|(before, _)| before.trim() == "import")
 }
 
-/// What an `import` without quotes should have been.
+/// The correct form of an `import` without quotes.
 pub(super) fn import(path: &[&str]) -> String {
     const LIBRARY: [&str; 4] = ["nn", "optim", "data", "test"];
     match path.iter().find(|part| LIBRARY.contains(part)) {
@@ -102,12 +102,12 @@ pub(super) fn import(path: &[&str]) -> String {
     }
 }
 
-/// Whether a module's name is that of a package of Python.
+/// Whether a module's name is that of a Python package.
 pub fn is_python(name: &str) -> bool {
     name.split(['.', '/']).any(|part| PACKAGES.contains(&part))
 }
 
-/// What to write in place of an `import` of such a package.
+/// What to write instead of an `import` of such a package.
 pub fn import_help(name: &str) -> String {
     import(&name.split(['.', '/']).collect::<Vec<_>>())
 }
@@ -116,7 +116,7 @@ pub fn import_help(name: &str) -> String {
 const PACKAGES: [&str; 12] =
     ["torch", "np", "numpy", "F", "functional", "linalg", "special", "math", "random", "fft", "cmath", "torchvision"];
 
-/// What a dotted name is called here.
+/// The name here of a dotted name.
 pub(super) fn spelled(path: &[&str]) -> Option<String> {
     match path {
         ["os" | "sys" | "time" | "json" | "copy" | "pickle" | "pathlib" | "re", ..] => None,
@@ -128,7 +128,7 @@ pub(super) fn spelled(path: &[&str]) -> Option<String> {
         }
         ["random", "seed"] => Some("write `manual_seed(0)`".into()),
         ["random", "random"] => Some("write `rand([1]).item()`".into()),
-        // `torch.autograd.grad`: where nothing is known of the middle, the last name tells.
+        // `torch.autograd.grad`: if the middle part is unknown, the last name decides.
         [package, rest @ .., last] if PACKAGES.contains(package) => {
             spelled(&[rest, &[*last]].concat()).or_else(|| plain(last))
         }
@@ -187,6 +187,6 @@ fn plain(name: &str) -> Option<String> {
 /// `CrossEntropyLoss` → `cross_entropy_loss`, if the module of the library has it.
 pub(super) fn in_our_spelling(module: &str, name: &str) -> Option<&'static str> {
     let plain = |text: &str| text.replace('_', "").to_lowercase();
-    let wanted = plain(name);
-    manual::functions(module).iter().map(|function| function.name.as_str()).find(|known| plain(known) == wanted)
+    let expected = plain(name);
+    manual::functions(module).iter().map(|function| function.name.as_str()).find(|known| plain(known) == expected)
 }

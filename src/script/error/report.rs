@@ -1,7 +1,7 @@
-//! The library's error type as `miette::Diagnostic`: the primary label first and marked as such, what lies in other
-//! sources and what else was wrong as related diagnostics, notes and the call stack in the help.
+//! The library's error type as `miette::Diagnostic`: the primary label first and marked as such, labels in other
+//! sources and further errors as related diagnostics, notes and the call stack in the help.
 //!
-//! Knows no renderer of miette's. One diagnostic of miette's shows one source.
+//! Independent of miette's renderers. A diagnostic of miette shows one source.
 
 use super::Error;
 use crate::base::diag::{Diag, Focus, Frame, Label, Severity};
@@ -11,10 +11,10 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Bound: calls that are told; a runaway recursion has a thousand.
+/// Bound: calls that are shown; an endless recursion has a thousand.
 const FRAMES: usize = 8;
 
-/// How a frame of the call stack is told: "`f`, called from t.rhai:4:13".
+/// How a frame of the call stack is shown: "`f`, called from t.rhai:4:13".
 pub fn called(frame: &Frame, sources: &SourceMap) -> String {
     let name = if frame.function.contains(' ') { frame.function.clone() } else { format!("`{}`", frame.function) };
     let verb = if frame.function.starts_with("the module") { "imported" } else { "called" };
@@ -28,7 +28,7 @@ pub fn called(frame: &Frame, sources: &SourceMap) -> String {
 #[derive(Clone, Debug)]
 pub(super) struct Report {
     message: String,
-    /// None for what only belongs to another.
+    /// None for a diagnostic that only accompanies another.
     code: Option<String>,
     severity: miette::Severity,
     source: Option<Arc<Source>>,
@@ -38,7 +38,7 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// A diagnostic with those that came with it.
+    /// A diagnostic with those that were reported with it.
     pub(super) fn new(diag: &Diag, extra: &[Diag], sources: &SourceMap) -> Report {
         let places: Vec<(Arc<Source>, Range<usize>, &str)> = diag.labels.iter().flat_map(|l| of(l, sources)).collect();
         let source = places.first().map(|(source, ..)| source.clone());
@@ -74,7 +74,7 @@ impl Report {
     }
 }
 
-/// The places of a label: the user's, and the one in the standard library that stands behind it.
+/// The positions of a label: the user's, and the corresponding one in the standard library.
 fn of<'a>(label: &'a Label, sources: &SourceMap) -> Vec<(Arc<Source>, Range<usize>, &'a str)> {
     let place = |site: Site, focus: Focus, keyword: Option<&str>, text: &'a str| {
         let (source, range) = sources.span(site, focus, keyword)?;
@@ -175,7 +175,7 @@ impl miette::Diagnostic for Error {
     }
 }
 
-/// A source shows itself, by its name.
+/// A source is read under its own name.
 impl miette::SourceCode for Source {
     fn read_span<'a>(
         &'a self,

@@ -1,6 +1,6 @@
-//! Habits from other languages as a parser meets them: which word does not belong, and what to write instead.
+//! Habits from other languages that cause parse errors: which word is wrong, and what to write instead.
 //!
-//! Knows the words around an error, no grammar.
+//! Uses the words around an error, not a grammar.
 
 use super::parse::Around;
 use super::paths;
@@ -8,9 +8,9 @@ use rhai::ParseErrorType;
 
 /// What is wrong and what to write.
 pub(super) struct Habit {
-    /// The word that has no meaning where it stands; the parser's own message where none is to blame.
+    /// The word that is wrong; with `None` the parser's own message is used.
     pub word: Option<Word>,
-    /// Words of its own in place of "has no meaning here".
+    /// A message in place of "has no meaning here".
     pub message: Option<&'static str>,
     pub help: String,
 }
@@ -29,7 +29,7 @@ fn word(word: Word, help: impl Into<String>) -> Option<Habit> {
     Some(Habit { word: Some(word), message: None, help: help.into() })
 }
 
-fn said(message: &'static str, help: impl Into<String>) -> Option<Habit> {
+fn message_or(message: &'static str, help: impl Into<String>) -> Option<Habit> {
     Some(Habit { word: Some(Word::Found), message: Some(message), help: help.into() })
 }
 
@@ -46,21 +46,21 @@ const DEFAULTS: &str =
 const NO_TYPES: &str = "names have no types here: `fn f(x) { x + 1 }`, `let x = 1;`";
 const LISTS: &str = "a list is made of another by `xs.map(|x| 2 * x)` and `xs.filter(|x| x > 0)`";
 const TRIES: &str = "write `try { .. } catch (e) { .. }`";
-/// Who writes `a // b`.
+/// For `a // b`.
 pub(super) const FLOOR: &str =
     "`//` begins a comment; integers divide by `/` without a remainder, tensors by `floor_divide`";
 
-/// Whether the parser misses a symbol here.
+/// Whether the parser expected this symbol here.
 fn misses(kind: &ParseErrorType, symbol: &str) -> bool {
     matches!(kind, ParseErrorType::MissingToken(token, _) if token == symbol)
 }
 
-/// What a habit explains of an error, if one does.
+/// The habit that explains an error, if any.
 pub(super) fn habit(kind: &ParseErrorType, near: &Around) -> Option<Habit> {
     separators(kind, near).or_else(|| by_start(near)).or_else(|| by_neighbors(kind, near))
 }
 
-/// Where `,`, `)`, `{` or `;` was expected.
+/// Errors where `,`, `)`, `{` or `;` was expected.
 fn separators(kind: &ParseErrorType, near: &Around) -> Option<Habit> {
     let in_parameters = matches!(kind, ParseErrorType::MissingToken(_, text) if text.contains("parameters") || text.contains("anonymous"));
     if misses(kind, ",") && near.found == ";" && near.statement.starts_with("switch") {
@@ -68,18 +68,19 @@ fn separators(kind: &ParseErrorType, near: &Around) -> Option<Habit> {
     }
     if misses(kind, ",") {
         return match near.found {
-            ":" if is_format(near.rest) => said(
+            ":" if is_format(near.rest) => message_or(
                 "a format stands inside `${..}`",
                 "text with values in it stands between backticks: `loss ${loss:.4f}`",
             ),
-            "=" if in_parameters => said("a parameter has no default value", DEFAULTS),
-            ":" if in_parameters => said("a parameter has no type", NO_TYPES),
-            "=" | ":" => said("an argument has no name", keyword(near)),
+            "=" if in_parameters => message_or("a parameter has no default value", DEFAULTS),
+            ":" if in_parameters => message_or("a parameter has no type", NO_TYPES),
+            "=" | ":" => message_or("an argument has no name", keyword(near)),
             "for" => word(Word::Found, LISTS),
             "if" => word(Word::Found, CHOICE),
-            "::" => {
-                said("`::` is no part of an index", "a part with a step is `x[slice(0, (), 2)]`, `()` for an open end")
-            }
+            "::" => message_or(
+                "`::` is no part of an index",
+                "a part with a step is `x[slice(0, (), 2)]`, `()` for an open end",
+            ),
             found if found.starts_with(['"', '\'']) => match near.before {
                 "f" => help("text with values in it stands between backticks: `loss ${x:.4f}`"),
                 "r" | "b" => help("text between backticks has no escapes"),
@@ -92,11 +93,11 @@ fn separators(kind: &ParseErrorType, near: &Around) -> Option<Habit> {
         return help("several values are an array: `zeros([2, 3])`, `x.sum([0, 1])`");
     }
     if misses(kind, ")") && near.found == ":" && near.statement.contains("catch") {
-        return said("a name has no type", TRIES);
+        return message_or("a name has no type", TRIES);
     }
     if misses(kind, "{") {
         return match (near.before, near.found) {
-            ("catch", _) => said("the name after `catch` stands in parentheses", TRIES),
+            ("catch", _) => message_or("the name after `catch` stands in parentheses", TRIES),
             (_, "not") if near.after == "in" => word(Word::Found, "write `!(x in xs)`"),
             (_, ":") => help(BLOCKS),
             _ => None,
@@ -121,7 +122,7 @@ fn separators(kind: &ParseErrorType, near: &Around) -> Option<Habit> {
         return help(format!("each entry has its value: `#{{{0}: {0}}}`", near.before));
     }
     if misses(kind, ":") && near.found == "=" {
-        return said("an entry of a map is written with `:`", MAPS);
+        return message_or("an entry of a map is written with `:`", MAPS);
     }
     None
 }
@@ -136,7 +137,7 @@ fn is_format(rest: &str) -> bool {
     format.len() > kind.len() && matches!(kind, "f" | "e" | "g" | "d" | "%" | "s" | "x")
 }
 
-/// `f(x, lr=0.1)`: the map that it should be.
+/// `f(x, lr=0.1)`: shows the map to write.
 fn keyword(near: &Around) -> String {
     let rest = near.rest.trim_start_matches(['=', ':', ' ']);
     let end = match rest.chars().next().filter(|c| matches!(c, '"' | '\'')) {
@@ -162,7 +163,7 @@ fn keyword(near: &Around) -> String {
     }
 }
 
-/// What the first word of the statement tells.
+/// Habits recognized by the first word of the statement.
 fn by_start(near: &Around) -> Option<Habit> {
     let first = near.is_first;
     match near.start {
@@ -181,7 +182,7 @@ fn by_start(near: &Around) -> Option<Habit> {
             return help("several values are an array: `return [1, 2];`");
         }
         "let" | "const" if near.found == ":" && matches!(near.earlier, "let" | "const" | "mut") => {
-            return said("a variable has no type", NO_TYPES);
+            return message_or("a variable has no type", NO_TYPES);
         }
         "let" if near.found == "=>" || near.found == "->" => {
             return word(Word::Found, "a closure is written `|x| x + 1`, and called as `f.call(1)`");
@@ -199,14 +200,14 @@ fn by_start(near: &Around) -> Option<Habit> {
         }
         _ if near.found == ":" && first && near.start.starts_with(char::is_alphabetic) => match near.start {
             "else" | "try" | "loop" | "do" | "finally" | "except" => return help(BLOCKS),
-            _ => return said("a variable has no type", NO_TYPES),
+            _ => return message_or("a variable has no type", NO_TYPES),
         },
         _ => {}
     }
     None
 }
 
-/// What the words on both sides of the place tell.
+/// Habits recognized by the words on both sides of the position.
 fn by_neighbors(kind: &ParseErrorType, near: &Around) -> Option<Habit> {
     use Word::{Before, Found};
     match (near.before, near.found) {
@@ -275,13 +276,15 @@ fn by_neighbors(kind: &ParseErrorType, near: &Around) -> Option<Habit> {
         (_, "except" | "finally") => word(Found, TRIES),
         ("except" | "finally", _) => word(Before, TRIES),
         ("assert", _) => word(Before, "`assert` is a function: `assert(x == y, \"why\")`"),
-        (_, "try") => said(
+        (_, "try") => message_or(
             "`try` has no value",
             "declare the variable before it and assign it inside: `let v = (); try { v = f(); } catch (e) { v = 2; }`",
         ),
         (_, "print") if near.rest.starts_with("print(*") => help(SPREAD),
         (_, "print") if matches!(kind, ParseErrorType::Reserved(_)) => help("`print` is a function: `print(x, y)`"),
-        (_, "else") => said("`else` belongs to no `if`", "it follows the block of an `if` at once; loops have none"),
+        (_, "else") => {
+            message_or("`else` belongs to no `if`", "it follows the block of an `if` at once; loops have none")
+        }
         ("f", found) if found.starts_with(['"', '\'']) => {
             help("text with values in it stands between backticks: `loss ${x:.4f}`")
         }
@@ -294,7 +297,7 @@ fn by_neighbors(kind: &ParseErrorType, near: &Around) -> Option<Habit> {
         (_, "," | "(" | ")") if near.start == "for" && near.before != "in" => help(TWO_NAMES),
         (")", "{") if near.start == "cuda" => help("write `with_stream(s) { .. }`, `with_device(1) { .. }`"),
         ("(" | "," | "[" | "{", "*" | "**") => help(SPREAD),
-        // Rhai takes `(*` for one symbol.
+        // Rhai reads `(*` as one symbol.
         (_, "(") if matches!(near.after, "*" | "**") => help(SPREAD),
         (_, "(*") => help(SPREAD),
         (_, ",") if near.start == "let" => help(ONE_LET),
@@ -320,7 +323,7 @@ fn by_neighbors(kind: &ParseErrorType, near: &Around) -> Option<Habit> {
         (_, "~") => help("write `!`, which is bitwise on integers"),
         (_, "#") => help("comments are `// ..` and `/* .. */`"),
         ("" | ";" | "}", "@") => {
-            said("there are no decorators", "call the function with the other one: `no_grad { .. }`, `f(|x| ..)`")
+            message_or("there are no decorators", "call the function with the other one: `no_grad { .. }`, `f(|x| ..)`")
         }
         (_, "->") => word(Found, NO_TYPES),
         (_, "=>") if near.start != "switch" => {
@@ -344,11 +347,11 @@ fn by_neighbors(kind: &ParseErrorType, near: &Around) -> Option<Habit> {
         {
             help(BLOCKS)
         }
-        ("[" | ",", "::") if near.after == "-" => said(
+        ("[" | ",", "::") if near.after == "-" => message_or(
             "`::` is no part of an index",
             "backwards is `x.flip([0])`, of an array `reversed(xs)`; a view has no negative steps",
         ),
-        ("[" | ",", "::") => said("`::` is no part of an index", "a part with a step is `x[slice((), (), 2)]`"),
+        ("[" | ",", "::") => message_or("`::` is no part of an index", "a part with a step is `x[slice((), (), 2)]`"),
         ("[" | ",", ":") => help("a whole dimension is `..`, a part of it `1..3`: `x[.., 0]`"),
         (_, ":") if near.after == "]" || near.after.starts_with(|c: char| c.is_ascii_digit()) => {
             help("a part of a dimension is `1..3` or `1..`: `x[1..]`")
@@ -374,8 +377,8 @@ fn is_number(text: &str) -> bool {
 /// `3j`, `1.0f`.
 fn suffix(found: &str) -> Option<Habit> {
     match found {
-        "j" | "J" => said("a number has no suffix", "complex numbers are not among tscript's dtypes"),
-        _ => said(
+        "j" | "J" => message_or("a number has no suffix", "complex numbers are not among tscript's dtypes"),
+        _ => message_or(
             "a number has no suffix",
             "floats are written `1.0` or `1e3`; dtypes belong to tensors: `tensor(1, #{dtype: \"f16\"})`",
         ),

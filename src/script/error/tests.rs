@@ -1,4 +1,4 @@
-//! Rhai's errors as users see them: each script with its rendered diagnostic.
+//! Rhai's errors as users see them: each script with its diagnostic.
 
 use super::*;
 use crate::base::span::Origin;
@@ -243,7 +243,7 @@ fn recursion_without_end() {
 }
 
 #[test]
-fn an_error_of_ours_stays_itself() {
+fn an_error_of_ours_is_unchanged() {
     check("let x = 1;\n fail()", "E0201", "ours", "fail()", "");
     // Caught and thrown again, from another line.
     check("try { fail() } catch (e) {\n throw e; }", "E0201", "ours", "fail()", "");
@@ -299,7 +299,7 @@ fn syntax() {
 }
 
 #[test]
-fn several_syntax_errors_are_told_together() {
+fn several_syntax_errors_are_reported_together() {
     let (diags, map) = errors("let a = ;\nfn f() { let = 1; }\nlet ok = 1;\nlet c = 1 +* 2;\n");
     let lines: Vec<usize> =
         diags.iter().map(|diag| map.read().location(diag.labels[0].origin.user).unwrap().line).collect();
@@ -307,7 +307,7 @@ fn several_syntax_errors_are_told_together() {
 }
 
 #[test]
-fn the_error_type_speaks_miette() {
+fn the_error_type_is_a_miette_diagnostic() {
     let (mut diags, map) = errors("let e = \"é\";\n\t\"é\" + fail()");
     let error = Error::new(diags.remove(0), &map.read());
     assert_eq!((error.to_string(), format!("{error:#}")), ("ours".into(), "[E0201] ours (t.rhai:2:8)".into()));

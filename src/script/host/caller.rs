@@ -1,5 +1,4 @@
-//! Closures of a script called where no native call is at hand: from an iterator, which the interpreter asks for its
-//! next value without a context.
+//! Calls closures of a script without a native call context: for iterators, which the interpreter calls without one.
 
 use crate::base::code;
 use crate::base::diag::Diag;
@@ -10,12 +9,12 @@ use crate::script::values::raise::raise;
 use rhai::{Dynamic, Engine, FnPtr, GlobalRuntimeState, NativeCallContext, Position};
 use std::sync::{Arc, Weak};
 
-/// What a closure can see: the functions and imports where the caller was made.
+/// The environment of a closure: the functions and imports where the caller was created.
 pub struct Caller {
     host: Arc<Host>,
     global: GlobalRuntimeState,
     at: Position,
-    /// The user's place that stands for what the library does in the closure.
+    /// The user's position for what the library does in the closure.
     user: Site,
 }
 
@@ -26,7 +25,7 @@ impl Caller {
     }
 
     pub fn call(&self, closure: &FnPtr, arguments: Vec<Dynamic>) -> Native {
-        // The session may be gone, and the iterator with it.
+        // The session may have ended, and the iterator with it.
         let Some(engine) = self.host.interpreter.lock().upgrade() else {
             return Err(raise(Diag::error(code::INTERNAL, "the session has ended"), self.at));
         };
@@ -38,5 +37,5 @@ impl Caller {
     }
 }
 
-/// The interpreter as `Host` knows it; nothing before the session is built.
+/// The interpreter, as `Host` holds it; empty before the session is built.
 pub type Interpreter = parking_lot::Mutex<Weak<Engine>>;

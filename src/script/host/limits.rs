@@ -1,8 +1,8 @@
-//! What ends a script that goes too far: a state machine that the interpreter feeds with its steps.
+//! Ends a script that exceeds its limits; the interpreter calls it at each step.
 //!
-//! Knows the session's limits and this thread's memory; what a step is, is the interpreter's word. Limits are
-//! set in `session/builder.rs`; memory of tensors is limited where it is reserved, `device/host_memory.rs` on the host and
-//! `sched/backend/gpus.rs` on GPUs, and refused in the words of `sched/memory/mod.rs`.
+//! Knows the session's limits and this thread's memory; the interpreter defines what a step is. Limits are set in
+//! `session/builder.rs`; memory of tensors is limited where it is reserved, `device/host_memory.rs` on the host and
+//! `sched/backend/gpus.rs` on GPUs, with the messages of `sched/memory/mod.rs`.
 
 use crate::base::code;
 use crate::base::diag::Diag;
@@ -18,18 +18,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicIsize, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Bound: steps between two looks at the clock, where no alarm can be set; a step takes about 30 ns, a look as long.
+/// Bound: steps between two checks of the clock, if no alarm can be set; a step takes about 30 ns, a check as long.
 const CLOCK_STEPS: u64 = 256;
-/// Bound: values inside values, where a script is not trusted; what people write is less than ten deep.
+/// Bound: nesting of values of untrusted scripts; normal scripts nest less than ten deep.
 const NESTING: usize = 64;
-/// Bytes of native stack that dropping or copying a value takes for each value around it, at most; nobody asks first.
+/// Maximum bytes of native stack for dropping or copying a value, for each level of nesting; there is no check before
+/// that.
 const FRAME: usize = 300;
 /// Bytes that an element of an array takes.
 const ELEMENT: usize = 16;
-/// Bound: visits in one look for which the next `visits / PAUSE` uses of variables are not looked at.
+/// Bound: after a check with so many visits, the next `visits / PAUSE` uses of variables are not checked.
 const PAUSE: u64 = 32;
 
-/// How far a script may go; without a number, as far as it likes.
+/// The limits of a script; `None` or 0 means unlimited.
 #[derive(Clone, Debug, Default)]
 pub struct Limits {
     /// Steps of the interpreter in one run or call; 0 means no limit.
@@ -38,44 +39,44 @@ pub struct Limits {
     pub time: Option<Duration>,
     /// Bytes that a script's own values may hold.
     pub heap: Option<usize>,
-    /// Bytes that the whole program may have through `Heap`: as many as the machine has room for.
+    /// Bytes that the whole program may have through `Heap`: as many as the machine has.
     pub program: Option<usize>,
-    /// Whether values inside values are looked for.
+    /// Whether the nesting of values is checked.
     pub nests: bool,
-    /// Sizes of a value, what lies inside included; 0 means no limit.
+    /// Sizes of a value, including nested values; 0 means no limit.
     pub string_bytes: usize,
     pub array_elements: usize,
     pub map_entries: usize,
 }
 
-/// Watches one session.
+/// Enforces the limits of one session.
 pub struct Watch {
     pub limits: Limits,
     pub stop: Arc<Stop>,
     pub stack: Stack,
     steps: AtomicU64,
-    /// Whether a step must look at more than the ordinary three things.
+    /// Whether a step must check more than the three usual conditions.
     counts: bool,
-    /// Whether what the program has through `Heap` is looked at.
+    /// Whether the program's memory through `Heap` is checked.
     asks_heap: bool,
-    /// Uses of variables, and at which of them the next look, and the next count of a whole value, are due.
+    /// Uses of variables so far, and at which of them the next check, and the next full count of a value, are due.
     uses: AtomicU64,
     next_look: AtomicU64,
     next_count: AtomicU64,
     random: AtomicU64,
-    /// Elements of values that were added to arrays since one of them was counted.
+    /// Elements of values that were added to arrays since the last count.
     added: AtomicU64,
-    /// Values that one look visits.
+    /// Maximum values that one check visits.
     most_visits: usize,
-    /// What the thread held when the session was entered, less what the session held then.
+    /// Memory of the thread when the session was entered, minus the session's memory then.
     base: AtomicIsize,
     held: AtomicIsize,
 }
 
 impl Watch {
     pub fn new(limits: Limits, stop: Arc<Stop>, stack: Stack) -> Watch {
-        // Whoever wants to hide a deep value from so many visits must make each level so wide that the heap is full
-        // before the stack would be spent.
+        // To hide a deeply nested value from so many visits, each level would have to be so wide that the heap is
+        // full before the stack is used up.
         let levels = (stack.usable() / 2 / FRAME).max(1);
         let width = limits.heap.unwrap_or(64 << 20) / ELEMENT / levels;
         Watch {
@@ -89,7 +90,7 @@ impl Watch {
             uses: AtomicU64::new(0),
             next_look: AtomicU64::new(0),
             next_count: AtomicU64::new(0),
-            // Nobody can foresee it; it decides only how early a value that is refused is met.
+            // Unpredictable for scripts; it only determines how early a value that is refused is found.
             random: AtomicU64::new(RandomState::new().build_hasher().finish() | 1),
             added: AtomicU64::new(0),
             base: AtomicIsize::new(0),
@@ -97,7 +98,7 @@ impl Watch {
         }
     }
 
-    /// The session begins to run something on this thread.
+    /// The session starts to run code on this thread.
     pub fn enter(&self) {
         self.stack.enter();
         self.stop.begin(self.limits.time);
@@ -106,7 +107,7 @@ impl Watch {
         self.base.store(metered::held_bytes().wrapping_sub(held), Ordering::Relaxed);
     }
 
-    /// It has ended.
+    /// The code has ended.
     pub fn leave(&self) {
         self.held.store(self.heap(), Ordering::Relaxed);
         self.stop.end();
@@ -119,10 +120,10 @@ impl Watch {
     /// One step; a value ends the script.
     #[inline]
     pub fn step(&self) -> Option<Dynamic> {
-        // Every part of an expression is a step: what they have in common is a few comparisons.
+        // Every part of an expression is a step: the common path is a few comparisons.
         let over = self.asks_heap && heap::taken_bytes() > system_memory::heap_limit();
-        if self.counts || over || self.stop.has_signals() || self.stack.is_spent() {
-            self.step_with_care()
+        if self.counts || over || self.stop.has_signals() || self.stack.is_exhausted() {
+            self.slow_step()
         } else {
             None
         }
@@ -130,9 +131,9 @@ impl Watch {
 
     #[cold]
     #[inline(never)]
-    fn step_with_care(&self) -> Option<Dynamic> {
-        if self.stack.is_spent() {
-            return Some(stack::spent());
+    fn slow_step(&self) -> Option<Dynamic> {
+        if self.stack.is_exhausted() {
+            return Some(stack::exhausted());
         }
         if self.stop.is_requested() {
             return Some(Dynamic::from("interrupted"));
@@ -142,21 +143,21 @@ impl Watch {
         self.steps.store(steps, Ordering::Relaxed);
         let limits = &self.limits;
         if limits.operations != 0 && steps > limits.operations {
-            return Some(told(operations()));
+            return Some(raised(operations()));
         }
-        // The alarm went off; where there is none, the clock is looked at now and then.
-        let looks = self.stop.has_signals() || (steps.is_multiple_of(CLOCK_STEPS) && limits.time.is_some());
-        if looks && self.stop.check_alarm() {
-            return Some(told(late()));
+        // The alarm went off; without an alarm, the clock is checked periodically.
+        let checks_clock = self.stop.has_signals() || (steps.is_multiple_of(CLOCK_STEPS) && limits.time.is_some());
+        if checks_clock && self.stop.check_alarm() {
+            return Some(raised(late()));
         }
         match (limits.heap, limits.program) {
-            (Some(limit), _) if self.heap() > limit as isize => Some(told(held(limit))),
-            (_, Some(limit)) => self.grows(0, limit).err().map(told),
+            (Some(limit), _) if self.heap() > limit as isize => Some(raised(held(limit))),
+            (_, Some(limit)) => self.grows(0, limit).err().map(raised),
             _ => None,
         }
     }
 
-    /// Whether a value of so many bytes may be made.
+    /// Whether a value of so many bytes may be created.
     pub fn room(&self, bytes: usize) -> Result<(), Box<Diag>> {
         let over = |held: usize, limit: usize| held.saturating_add(bytes) > limit;
         match (self.limits.heap, self.limits.program) {
@@ -166,17 +167,17 @@ impl Watch {
         }
     }
 
-    /// Whether the program may have so many bytes more.
+    /// Whether the program may allocate so many more bytes.
     fn grows(&self, bytes: usize, limit: usize) -> Result<(), Box<Diag>> {
         match system_memory::grow_heap(bytes, limit) {
             true => Ok(()),
             false if heap::taken_bytes().saturating_add(bytes) > limit => Err(full(limit)),
-            false => Err(gone()),
+            false => Err(lost_memory()),
         }
     }
 
-    /// So many elements were added to an array together; says whether it should be counted.
-    pub fn weighs(&self, elements: usize) -> bool {
+    /// So many elements were added to an array; returns whether the array should be counted.
+    pub fn should_count(&self, elements: usize) -> bool {
         let added = self.added.load(Ordering::Relaxed).saturating_add(elements as u64);
         let counts = self.limits.array_elements != 0 && added > self.limits.array_elements as u64 / 4;
         self.added.store(if counts { 0 } else { added }, Ordering::Relaxed);
@@ -192,7 +193,7 @@ impl Watch {
         }
     }
 
-    /// Whether a host function that waits should give up.
+    /// Whether a waiting host function should stop.
     pub fn ended(&self) -> Option<Box<Diag>> {
         match (self.stop.is_requested(), self.stop.is_timed_out()) {
             (true, _) => Some(Diag::error(code::INTERRUPTED, "the script was interrupted")),
@@ -201,13 +202,13 @@ impl Watch {
         }
     }
 
-    /// Whether variables are looked at when they are used.
-    pub fn looks(&self) -> bool {
+    /// Whether variables are checked when they are used.
+    pub fn checks_variables(&self) -> bool {
         let limits = &self.limits;
         limits.nests || limits.string_bytes != 0 || limits.array_elements != 0 || limits.map_entries != 0
     }
 
-    /// A script uses a variable; an error where its value is too large, or has too many values inside each other.
+    /// A script uses a variable; an error if its value is too large or too deeply nested.
     #[inline]
     pub fn used(&self, name: &str, index: usize, scope: &Scope) -> Result<(), Box<Diag>> {
         let found = if index > 0 && index <= scope.len() {
@@ -224,7 +225,7 @@ impl Watch {
     fn look(&self, value: &Dynamic) -> Result<(), Box<Diag>> {
         let uses = self.uses.load(Ordering::Relaxed) + 1;
         self.uses.store(uses, Ordering::Relaxed);
-        // Its owner is at work on it, on this very thread.
+        // The value is locked by a method that is running on this thread.
         if is_taken(value) {
             return Ok(());
         }
@@ -239,7 +240,7 @@ impl Watch {
                 self.over(size).map_or(Ok(()), Err)?;
             }
         }
-        // Only every thirtieth use or so is looked at, a random one: nesting grows by one with each use.
+        // Only about every thirtieth use is checked, at random: nesting grows by one level with each use.
         if !self.limits.nests || uses < self.next_look.load(Ordering::Relaxed) {
             return Ok(());
         }
@@ -249,7 +250,7 @@ impl Watch {
         if deep { Err(too_deep()) } else { Ok(()) }
     }
 
-    /// xorshift: a script cannot tell by counting which use is looked at.
+    /// xorshift: a script cannot predict which use is checked.
     fn random(&self) -> u64 {
         let mut x = self.random.load(Ordering::Relaxed);
         x ^= x << 13;
@@ -273,21 +274,21 @@ impl Watch {
     }
 }
 
-/// How large a value is: bytes of strings, elements of arrays, entries of maps, what lies inside included.
+/// The size of a value: bytes of strings, elements of arrays, entries of maps, including nested values.
 #[derive(Clone, Copy, Default)]
 struct Size {
     bytes: usize,
     elements: usize,
     entries: usize,
-    /// Values that were visited to find out.
+    /// Values that were visited.
     visits: usize,
-    /// Whether nothing was guessed.
+    /// Whether nothing was estimated.
     is_exact: bool,
 }
 
 impl Size {
-    /// From one value inside each other, taken at random as if the others were like it (Knuth's estimate of a tree); what
-    /// the outermost value itself holds is exact. Cost: as many visits as values lie inside each other.
+    /// Estimates from one random value at each level of nesting, as if the others were like it (Knuth's estimate of a
+    /// tree); the outermost level is exact. Cost: one visit for each level.
     fn guess(value: &Dynamic, random: &mut impl FnMut() -> u64) -> Size {
         let (mut size, mut times) = (Size::default(), 1usize);
         Size::descend(value, NESTING, &mut size, &mut times, random);
@@ -318,7 +319,7 @@ impl Size {
         } else if let Some(map) = value.read_lock::<Map>() {
             grow(&mut size.entries, map.len(), *times);
             *times = times.saturating_mul(map.len());
-            // Cost: going to an entry by its number is linear, so it is one of the first.
+            // Cost: access to a map entry by index is linear, so one of the first is taken.
             let inner = one(map.len().min(16)).and_then(|at| map.values().nth(at)).filter(|inner| !is_number(inner));
             if let Some(inner) = inner {
                 Size::descend(inner, left - 1, size, times, random);
@@ -326,7 +327,7 @@ impl Size {
         }
     }
 
-    /// Every value visited.
+    /// Exact: visits every value.
     fn of(value: &Dynamic) -> Size {
         let mut size = Size { is_exact: true, ..Size::default() };
         size.add(value, NESTING);
@@ -352,16 +353,16 @@ impl Size {
     }
 }
 
-/// One look at a value.
+/// One check of a value.
 struct Look {
     visits: usize,
     most: usize,
-    /// Cells on the way: a cell may hold itself.
+    /// Cells on the path: a cell may contain itself.
     cells: Vec<Cell>,
 }
 
 impl Look {
-    /// Whether more than `left` values lie inside each other. Recursion is as deep as that.
+    /// Whether values are nested more than `left` levels deep. Recursion is as deep as that.
     fn is_deep(&mut self, value: &Dynamic, left: usize) -> bool {
         self.visits += 1;
         if self.visits > self.most || is_plain(value) {
@@ -370,11 +371,11 @@ impl Look {
         if left == 0 {
             return true;
         }
-        // Its owner is at work on it, on this very thread.
+        // The value is locked by a method that is running on this thread.
         if is_taken(value) {
             return false;
         }
-        // What was put there last is looked at first.
+        // The last element is checked first.
         if let Some(array) = value.read_lock::<Array>() {
             return array.iter().rev().any(|item| self.is_deep(item, left - 1));
         }
@@ -402,7 +403,7 @@ fn is_number(value: &Dynamic) -> bool {
     value.is_int() || value.is_float() || value.is_bool() || value.is_unit()
 }
 
-/// Whether the value itself is locked. Rhai's own question goes over all that lies inside.
+/// Whether the value itself is locked. Rhai's own query walks all nested values.
 #[inline]
 fn is_taken(value: &Dynamic) -> bool {
     value.is_shared() && value.is_locked()
@@ -413,7 +414,7 @@ fn is_plain(value: &Dynamic) -> bool {
     is_number(value) || value.is_string()
 }
 
-fn told(diag: Box<Diag>) -> Dynamic {
+fn raised(diag: Box<Diag>) -> Dynamic {
     Dynamic::from(ErrorValue(diag))
 }
 
@@ -443,7 +444,7 @@ fn full(limit: usize) -> Box<Diag> {
 }
 
 #[cold]
-fn gone() -> Box<Diag> {
+fn lost_memory() -> Box<Diag> {
     Diag::error(code::LIMIT_MEMORY, "the memory that the program may have is used up, by tensors or by other programs")
         .help("what is no longer needed goes with the last variable that holds it")
 }
@@ -483,7 +484,7 @@ mod tests {
     }
 
     #[test]
-    fn the_clock_is_looked_at_now_and_then() {
+    fn the_clock_is_checked_periodically() {
         let watch = watch(Limits { time: Some(Duration::ZERO), ..Limits::default() });
         watch.enter();
         let first = (1..).find_map(|step| code_of(watch.step()).map(|code| (step, code)));
@@ -491,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn nesting_is_seen_through_arrays_maps_cells_and_closures() {
+    fn nesting_is_counted_through_arrays_maps_cells_and_closures() {
         let watch = watch(Limits::default());
         let wraps: [fn(Dynamic) -> Dynamic; 4] = [
             |value| Dynamic::from(vec![Dynamic::from(1i64), value, Dynamic::from(Array::new())]),
@@ -516,9 +517,9 @@ mod tests {
         cell.set(Dynamic::UNIT);
     }
 
-    /// What growing a list costs, in values visited.
+    /// The cost of growing a list, in visited values.
     #[test]
-    fn a_list_that_grows_is_not_gone_over_at_each_use() {
+    fn a_growing_list_is_not_walked_at_each_use() {
         let mut random = 1u64;
         let mut visits = 0;
         let mut list = Array::new();
@@ -538,12 +539,12 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_kept_to_wherever_they_grow() {
+    fn size_limits_hold_wherever_values_grow() {
         let watch = watch(Limits { string_bytes: 1000, array_elements: 1000, map_entries: 1000, ..Limits::default() });
         let refused = |value: Dynamic| {
             let mut scope = Scope::new();
             scope.push_dynamic("x", value);
-            // A guess may be low; it is not so many times.
+            // An estimate may be low, but rarely many times in a row.
             (0..200).any(|_| watch.used("x", 1, &scope).is_err_and(|diag| diag.code == code::LIMIT_SIZE))
         };
         let array = |n: usize, item: Dynamic| Dynamic::from(vec![item; n]);

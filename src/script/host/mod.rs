@@ -1,4 +1,4 @@
-//! What every native function of a session shares.
+//! State that all native functions of a session share.
 
 pub mod caller;
 pub mod limits;
@@ -13,7 +13,7 @@ use crate::base::print::PrintOptions;
 use crate::base::span::{Origin, Site};
 use crate::sched::runtime::Runtime;
 use crate::script::manual::members;
-use crate::script::values::forms::Listed;
+use crate::script::values::native_forms::LazyForms;
 use crate::script::values::raise::{raise, site};
 use crate::script::values::types::constants;
 use crate::tensor::engine::Engine;
@@ -30,40 +30,40 @@ pub type Output = Box<dyn Fn(&str) + Send + Sync>;
 /// The session as native functions see it.
 pub struct Host {
     pub rt: Arc<Runtime>,
-    /// One bit for each global line: does it belong to `std/`?
+    /// By global line, a bit: whether it belongs to `std/`.
     std_lines: Box<[AtomicU64]>,
     pub sources: Arc<RwLock<SourceMap>>,
-    /// Names for suggestions: what there is without a script.
+    /// Names for suggestions that exist without a script.
     pub known: RwLock<Known>,
-    /// Functions of what runs, with the numbers of their arguments.
+    /// Functions of the running code, with the numbers of their parameters.
     pub written: RwLock<Vec<(String, usize)>>,
-    /// Names of native functions: what never runs script code.
+    /// Names of native functions, which never run script code.
     pub natives: RwLock<HashSet<String>>,
-    /// Functions of the script's own that natives share their names with.
+    /// Functions of the script with the name of a native function.
     pub own_functions: RwLock<BTreeSet<Function>>,
-    /// Constants of the language that no variable of the script hides.
+    /// Constants of the language that are not hidden by a variable of the script.
     constants: RwLock<Vec<&'static str>>,
-    /// Modules that are loaded, for what their closures take.
+    /// Loaded modules, for the parameters of their closures.
     pub loaded: RwLock<Vec<rhai::Shared<rhai::Module>>>,
     /// Modules that were loaded from texts.
     modules: AtomicU32,
-    /// What ends a script that goes too far, or that somebody stops.
+    /// Ends a script that exceeds its limits or is interrupted.
     pub watch: Arc<crate::script::host::limits::Watch>,
     pub print: Printing,
     pub output: RwLock<Output>,
-    /// What a script may ask for with `args`, `arg` and `flag`.
+    /// The command line: `args`, `arg` and `flag`.
     pub arguments: Mutex<CommandLine>,
-    /// The status of an `exit` that ended the text that ran last.
-    pub left_with: Mutex<Option<u8>>,
+    /// The exit status of the last text, if it ended with `exit`.
+    pub exit_status: Mutex<Option<u8>>,
     /// Folders that scripts may read and write; none means everywhere.
     pub file_roots: Option<Vec<PathBuf>>,
     /// Whether `progress` draws bars.
     pub shows_progress: bool,
-    /// What `x[i]` raised in `x[i] += v`, at its place: Rhai goes on without it, and the setter raises it.
-    pub unread: Mutex<Option<(Site, Box<EvalAltResult>)>>,
-    /// What native functions take; nobody asks before something is wrong.
-    forms: Arc<Listed>,
-    /// For closures that are called outside of a native call.
+    /// The error of reading `x[i]` in `x[i] += v`, with its position: Rhai ignores it, and the setter raises it.
+    pub read_error: Mutex<Option<(Site, Box<EvalAltResult>)>>,
+    /// The forms of native functions; computed when a message first needs them.
+    forms: Arc<LazyForms>,
+    /// Calls closures outside of a native call.
     pub interpreter: crate::script::host::caller::Interpreter,
 }
 
@@ -89,16 +89,16 @@ impl Host {
             print: Printing::default(),
             output: RwLock::new(Box::new(|text| println!("{text}"))),
             arguments: Mutex::default(),
-            left_with: Mutex::default(),
+            exit_status: Mutex::default(),
             file_roots,
             shows_progress,
-            unread: Mutex::default(),
+            read_error: Mutex::default(),
             forms: Arc::default(),
             interpreter: Default::default(),
         }
     }
 
-    /// Names for suggestions, those of the script that runs among them.
+    /// Names for suggestions, including those of the running script.
     pub fn known_now(&self) -> Known {
         let mut known = self.known.read().clone();
         known.written = self.written.read().clone();
@@ -110,14 +110,14 @@ impl Host {
     }
 
     /// The forms of all native functions.
-    pub fn forms(&self) -> Arc<Listed> {
+    pub fn forms(&self) -> Arc<LazyForms> {
         self.forms.of(self.interpreter.lock().clone());
         self.forms.clone()
     }
 
-    /// Where values pass between the program and this session.
-    pub fn shore(&self) -> Shore {
-        Shore::new(&self.rt, &self.sources)
+    /// The session's side of passing values to and from the host program.
+    pub fn boundary(&self) -> Boundary {
+        Boundary::new(&self.rt, &self.sources)
     }
 
     /// Notes which variables the next source sees.
@@ -125,7 +125,7 @@ impl Host {
         *self.constants.write() = constants().filter(|name| !scope.contains(name)).collect();
     }
 
-    /// Registers and rewrites a script's source; its own problem is an error too.
+    /// Registers and rewrites a script's source; a problem of its text is an error too.
     pub fn add_source(&self, kind: SourceKind, name: &str, text: &str) -> Result<Arc<Source>> {
         let (natives, own, constants) = (self.natives.read(), self.own_functions.read(), self.constants.read());
         let is_taken = |name: &str| natives.contains(name) || members::is_member(name);
@@ -137,7 +137,7 @@ impl Host {
         )
     }
 
-    /// Registers and rewrites the files of a module, whose functions see each other and nobody else's.
+    /// Registers and rewrites the files of a module, whose functions see only each other.
     pub fn add_module(&self, kind: SourceKind, key: &str, files: &[(String, String)]) -> Result<Vec<Arc<Source>>> {
         let suffix = match key.strip_prefix("std:") {
             Some(name) => scope::suffix(&format!("_{name}")),
@@ -174,7 +174,7 @@ impl Host {
         self.std_lines[line as usize / 64].load(Ordering::Relaxed) & (1 << (line % 64)) != 0
     }
 
-    /// The place that a native call stands for: the user's line, also when `std/` makes the call.
+    /// The position of a native call for messages: the user's line, also if `std/` makes the call.
     pub fn origin(&self, context: &NativeCallContext) -> Origin {
         self.origin_at(site(context))
     }
@@ -187,13 +187,13 @@ impl Host {
         Origin::at(site)
     }
 
-    /// How the text assigns to the indexer or property whose setter is called; `None` where Rhai only hands back a
-    /// value that a method or an assignment further on may have changed, as after `x[i].add_(1)`.
+    /// How the text assigns to the indexer or property whose setter is called; `None` if Rhai only passes a value
+    /// back that a method or a nested assignment may have changed, as after `x[i].add_(1)`.
     pub fn assignment(&self, context: &NativeCallContext) -> Option<Assignment> {
         self.sources.read().assignment(site(context))
     }
 
-    /// Whether the text calls a native as a method, which Rhai does not tell.
+    /// Whether the text calls a native as a method; Rhai does not provide this.
     pub fn is_method(&self, context: &NativeCallContext) -> bool {
         self.sources.read().is_method(site(context))
     }
@@ -203,16 +203,16 @@ impl Host {
         Engine::new(self.rt.clone(), origin)
     }
 
-    /// A native call that may queue something begins.
+    /// A native call that may queue work begins.
     pub fn begin(&self, context: &NativeCallContext) -> Origin {
         let origin = self.origin(context);
-        // A native call has a level of its own, one above the code that makes it.
+        // A native call has its own level, one above the code that calls it.
         self.rt.calls.native(context.call_level().saturating_sub(1));
         self.rt.note_call(origin);
         origin
     }
 
-    /// Runs `work` for a native call; an error that has no place yet gets the call's.
+    /// Calls `work` for a native call; an error without a position gets the call's.
     pub fn call<R>(
         &self,
         context: &NativeCallContext,
@@ -226,12 +226,12 @@ impl Host {
     pub fn raise(&self, context: &NativeCallContext, diag: Box<Diag>, text: &str) -> Box<EvalAltResult> {
         let here = self.origin(context);
         let mut diag = diag.or_at(here, if text.is_empty() { "here" } else { text });
-        // Told where it was queued: nobody else noticed it.
+        // Reported here if it was raised by work that was queued, since it has no other reader.
         let told_there = diag.labels.iter().any(|label| label.origin == here);
         if diag.is_late && !told_there {
             diag = diag.label(here, Focus::Call, "noticed here, when its result was needed");
         }
-        // A row leaves a place open when only the call is meant.
+        // A row leaves a position open if the call itself is meant.
         for label in &mut diag.labels {
             if label.origin == Origin::NONE {
                 label.origin = here;
@@ -241,13 +241,13 @@ impl Host {
     }
 }
 
-/// The session at work on this thread.
+/// The session that runs on this thread.
 pub struct Entered {
     host: Arc<Host>,
 }
 
 impl Host {
-    /// The session begins to run something on this thread.
+    /// The session starts to run code on this thread.
     pub fn enter(host: &Arc<Host>) -> Entered {
         host.watch.enter();
         Entered { host: host.clone() }
@@ -257,26 +257,26 @@ impl Host {
 impl Drop for Entered {
     fn drop(&mut self) {
         if self.host.watch.stop.is_due() {
-            // What was put off is left out now: the next run would have to wait for it.
-            self.host.rt.leave_out();
+            // Recorded work is dropped now: the next run would have to wait for it.
+            self.host.rt.drop_recorded();
         }
         self.host.watch.leave();
     }
 }
 
-/// The session's side of a passage.
+/// The session's side of passing values.
 #[derive(Clone)]
-pub struct Shore {
+pub struct Boundary {
     pub rt: Arc<Runtime>,
     sources: Arc<RwLock<SourceMap>>,
 }
 
-impl Shore {
-    pub fn new(rt: &Arc<Runtime>, sources: &Arc<RwLock<SourceMap>>) -> Shore {
-        Shore { rt: rt.clone(), sources: sources.clone() }
+impl Boundary {
+    pub fn new(rt: &Arc<Runtime>, sources: &Arc<RwLock<SourceMap>>) -> Boundary {
+        Boundary { rt: rt.clone(), sources: sources.clone() }
     }
 
-    /// An error of the session's, with the texts that it points into.
+    /// A session's error, with the texts that it refers to.
     #[cold]
     pub fn error(&self, diag: Box<Diag>) -> Error {
         Error::new(diag, &self.sources.read())
@@ -287,11 +287,11 @@ impl Shore {
 #[derive(Default)]
 pub struct Printing {
     pub options: Mutex<PrintOptions>,
-    /// What `show` and `plot` draw for.
+    /// The terminal that `show` and `plot` draw for.
     pub terminal: Mutex<super::draw::terminal::Terminal>,
 }
 
-/// The words after `--`, and what the script asked for.
+/// The words after `--`, and the arguments that the script read.
 #[derive(Default)]
 pub struct CommandLine {
     pub words: Vec<String>,
@@ -300,7 +300,7 @@ pub struct CommandLine {
 }
 
 impl CommandLine {
-    /// The value of `--name value` or `--name=value`; of several the last, as command lines have it.
+    /// The value of `--name value` or `--name=value`; the last one counts.
     pub fn value(&self, name: &str) -> Option<String> {
         let long = format!("--{name}");
         let (mut words, mut found) = (self.words.iter(), None);

@@ -1,8 +1,8 @@
 //! How much of the thread's native stack is left, so that deep recursion is an error and never a crash.
 //!
-//! Knows the thread's stack by two numbers: the address where the session was entered, and the bytes that the
-//! host program says there are from there on. Call counts alone do not do: a debug build, a callback or a
-//! thread with a small stack needs far more or has far less than a count assumes.
+//! The thread's stack is known by two numbers: the address where the session was entered, and the bytes that the host
+//! program guarantees from there on. Counting calls is not enough: a debug build, a callback or a thread with a small
+//! stack needs far more, or has far less, than a count assumes.
 
 use crate::base::code;
 use crate::base::diag::Diag;
@@ -10,7 +10,7 @@ use crate::script::values::raise::ErrorValue;
 use rhai::Dynamic;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Bound: what a thread has unless the host program says otherwise (the default of Rust's threads).
+/// Bound: the default stack size of Rust's threads.
 pub const DEFAULT_BYTES: usize = 2 << 20;
 
 /// The stack of the thread that runs a session.
@@ -20,7 +20,7 @@ pub struct Stack {
 }
 
 impl Stack {
-    /// A quarter, at most 4 MiB, is kept for what a native function needs after the last check.
+    /// A quarter, at most 4 MiB, is reserved for what a native function needs after the last check.
     pub fn new(bytes: usize) -> Stack {
         Stack { entered: AtomicUsize::new(0), usable: bytes - (bytes / 4).min(4 << 20) }
     }
@@ -38,15 +38,15 @@ impl Stack {
 
     /// Whether too little is left for another call.
     #[inline]
-    pub fn is_spent(&self) -> bool {
-        // Stacks grow downwards on every platform that we build for.
+    pub fn is_exhausted(&self) -> bool {
+        // Stacks grow downwards on every supported platform.
         self.entered.load(Ordering::Relaxed).saturating_sub(here()) > self.usable
     }
 }
 
-/// What the interpreter is told when it must stop for want of stack.
+/// The error when the interpreter must stop because the stack is used up.
 #[cold]
-pub fn spent() -> Dynamic {
+pub fn exhausted() -> Dynamic {
     let diag = Diag::error(code::LIMIT_DEPTH, "calls are nested too deeply for the stack of this thread")
         .help("a function that calls itself needs a case in which it does not; a loop has no such limit");
     Dynamic::from(ErrorValue(diag))
@@ -65,7 +65,7 @@ mod tests {
 
     fn descend(stack: &Stack, depth: usize) -> Option<usize> {
         let frame = std::hint::black_box([0u8; 1024]);
-        let found = if stack.is_spent() {
+        let found = if stack.is_exhausted() {
             Some(depth)
         } else if depth > 1000 {
             None
@@ -80,7 +80,7 @@ mod tests {
     fn depth_is_bytes_not_calls() {
         let stack = Stack::new(256 << 10);
         stack.enter();
-        assert!(!stack.is_spent());
+        assert!(!stack.is_exhausted());
         let small = descend(&stack, 0).expect("192 KiB are spent before a megabyte is");
         let stack = Stack::new(512 << 10);
         stack.enter();

@@ -1,6 +1,6 @@
-//! `opt.step;`: a statement that names a method and does not call it does nothing, and is warned of before the text runs.
+//! `opt.step;`: a statement that names a method without calling it has no effect; warns before the text runs.
 //!
-//! Knows names only. Of a tensor there is no such property, which is an error of the run; a map has its closures.
+//! Uses names only. A tensor has no such property, which is an error at run time; a map has its closures.
 
 use crate::base::code;
 use crate::base::diag::{Diag, Focus};
@@ -11,9 +11,9 @@ use crate::script::manual;
 use crate::script::manual::members;
 use crate::script::source::Source;
 
-/// Whether a name after a dot is one that is called.
+/// Whether a name after a dot is that of a method.
 pub fn is_method(name: &str) -> bool {
-    // `x.device;` reads a property, although there is a function `device`.
+    // `x.device;` reads a property, although there is also a function `device`.
     if members::of_tensor().iter().any(|known| known == name) {
         return false;
     }
@@ -24,16 +24,16 @@ pub fn is_method(name: &str) -> bool {
         || texts().any(|(_, text)| text.contains(&closure) || text.contains(&callable))
 }
 
-/// The warning, in the words of `tscript check`.
+/// The warning, with the message of `tscript check`.
 pub fn warning(name: &str, at: Origin) -> Box<Diag> {
     Diag::warning(code::LOST, format!("the value of `.{name}` is thrown away"))
         .label(at, Focus::Call, "nobody takes it")
         .help(format!("a call has parentheses: `.{name}()`"))
 }
 
-/// Warns of what a new text names and does not call.
+/// Warns of methods that a new text names without calling them.
 pub fn warn(host: &Host, source: &Source) {
-    for bytes in source.unread() {
+    for bytes in source.unused_properties() {
         let name = &source.text[bytes.clone()];
         if is_method(name) {
             host.rt.warn(warning(name, Origin::at(source.site(bytes.start))));

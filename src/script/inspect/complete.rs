@@ -1,6 +1,6 @@
-//! What may be written at a place of an unfinished text: names, members that fit the value before the dot, keywords
-//! of a call, words in quotes; and the signature of the call around the place. Runs no script code. The
-//! REPL asks from `tools/repl/line.rs`.
+//! Completion at a position of an unfinished text: names, members of the value before the dot, keywords of a call,
+//! words in quotes; and the signature of the call around the position. Runs no script code. The REPL calls it from
+//! `tools/repl/line.rs`.
 
 use crate::base::dtype::DType;
 use crate::op::row::{CallForm, Returns};
@@ -15,20 +15,20 @@ use crate::script::source::scope::EXPORTED;
 use crate::script::values::types::Tensor;
 use rhai::{Array, Dynamic, Map};
 
-/// What may stand at a place.
+/// The completions at a position.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
-pub struct Offer {
+pub struct Completions {
     /// Byte at which the word to be replaced begins.
     pub start: usize,
-    /// Sorted, each once. A function's name has its `(`, a module's its `::`, a keyword its `: `.
+    /// Sorted, without duplicates. A function's name ends with `(`, a module's with `::`, a keyword's with `: `.
     pub words: Vec<String>,
-    /// Names of files fit too.
+    /// File names are also possible.
     pub files: bool,
 }
 
 /// What is known of the value before a dot.
 #[derive(Clone, Debug)]
-enum Seen {
+enum OperandKind {
     Value(Dynamic),
     Tensor,
     Text,
@@ -36,7 +36,7 @@ enum Seen {
     Keys(Vec<String>),
     Int,
     Float,
-    /// What a function of `nn` made.
+    /// Created by a function of `nn`.
     Module,
     Unknown,
 }
@@ -73,15 +73,15 @@ impl<'a> Typed<'a> {
         self.tokens.get(index).map_or("", |token| &self.text[token.range()])
     }
 
-    /// Where the text literal begins that the cursor is in.
+    /// Where the string literal at the cursor begins.
     fn open_text(&self) -> Option<usize> {
         let start = self.problem.as_ref()?.labels.first()?.0.start;
         let inside = self.tokens.last().is_none_or(|token| token.end as usize <= start);
         (inside && self.text[start..].starts_with('"')).then_some(start)
     }
 
-    /// Whether the cursor is in a comment or in a text that is not completed.
-    fn is_closed_off(&self) -> bool {
+    /// Whether the cursor is in a comment or in a string without completion.
+    fn has_no_completion(&self) -> bool {
         let last = self.tokens.last().map_or(0, |token| token.end as usize);
         let open = self.problem.as_ref().and_then(|problem| problem.labels.first()).map(|label| label.0.start);
         let gap = &self.text[last..];
@@ -113,19 +113,19 @@ impl<'a> Typed<'a> {
         Some(Around { name: format!("{module}{}", self.word(name)), method: before == ".", open })
     }
 
-    /// How many values of a call stand before a token, which is in the call's parentheses.
+    /// The number of arguments before a token inside a call's parentheses.
     fn commas(&self, open: usize, before: usize) -> usize {
         let (mut at, mut found) = (open + 1, 0);
         while at < before {
             found += (self.word(at) == ",") as usize;
-            // Over what is in brackets of its own.
+            // Skips nested brackets.
             let partner = self.tokens[at].partner as usize;
             at = if (at..before).contains(&partner) { partner.max(at) + 1 } else { at + 1 };
         }
         found
     }
 
-    /// The keyword whose value stands at a token: `dtype` in `#{dtype: `.
+    /// The keyword whose value is at a token: `dtype` in `#{dtype: `.
     fn keyword(&self, at: usize) -> Option<&'a str> {
         let inside = self.opening(at).is_some_and(|open| self.word(open) == "#{");
         (inside && at >= 2 && self.word(at - 1) == ":").then(|| self.word(at - 2))
@@ -161,14 +161,14 @@ impl<'a> Typed<'a> {
 
 #[doc(hidden)]
 impl Session {
-    /// What may be written at a byte of an unfinished text.
-    pub fn complete(&self, text: &str, at: usize) -> Offer {
+    /// The completions at a byte of an unfinished text.
+    pub fn complete(&self, text: &str, at: usize) -> Completions {
         let typed = Typed::new(text.get(..at).unwrap_or(text));
         if let Some(start) = typed.open_text() {
             return self.quoted(&typed, start);
         }
-        if typed.is_closed_off() {
-            return Offer { start: at, ..Offer::default() };
+        if typed.has_no_completion() {
+            return Completions { start: at, ..Completions::default() };
         }
         let count = typed.tokens.len();
         let partial = typed.tokens.last().is_some_and(|token| token.kind == Kind::Word && token.end as usize == at);
@@ -190,10 +190,10 @@ impl Session {
         words.retain(|word| word.starts_with(prefix) && (!word.starts_with('_') || prefix.starts_with('_')));
         words.sort_unstable();
         words.dedup();
-        Offer { start, words, files: false }
+        Completions { start, words, files: false }
     }
 
-    /// The signature of the call that the end of a text is in.
+    /// The signature of the call at the end of a text.
     pub fn signature(&self, text: &str) -> Option<String> {
         let typed = Typed::new(text);
         let around = typed.call(typed.tokens.len())?;
@@ -207,7 +207,7 @@ impl Session {
     /// Names for the beginning of an operand or statement.
     fn names(&self, prefix: &str) -> Vec<String> {
         let variables = self.scope.iter_raw().map(|(name, ..)| name.to_string()).filter(|name| name != LAST);
-        let modules = self.lasting.modules().map(|name| format!("{name}::"));
+        let modules = self.persistent.modules().map(|name| format!("{name}::"));
         let mut names: Vec<String> = variables.chain(modules).collect();
         let own = self.functions.iter_functions().filter(|function| !function.name.starts_with("anon$"));
         names.extend(own.map(|function| format!("{}(", written_name(function.name))));
@@ -234,14 +234,14 @@ impl Session {
         }
         let inside = |native: &manual::Native| Some(native.name.strip_prefix(module)?.strip_prefix("::")?.to_string());
         let natives: Vec<String> = manual::natives().filter_map(inside).map(|name| format!("{name}(")).collect();
-        let Some(module) = self.lasting.module(module) else { return natives };
+        let Some(module) = self.persistent.module(module) else { return natives };
         let functions = module.iter_script_fn_info().map(|(_, _, name, ..)| name);
         let exported = functions.filter_map(|name| name.strip_suffix(EXPORTED));
         let functions = exported.map(|name| format!("{}(", written_name(name)));
         functions.chain(module.iter_var().map(|(name, _)| name.to_string())).collect()
     }
 
-    /// Is a token in the place of a key, in a map that a call gets?
+    /// Whether a token is a key of a map that is passed to a call.
     fn keyword_place(&self, typed: &Typed, word: usize) -> bool {
         typed.opening(word).is_some_and(|open| typed.word(open) == "#{") && typed.call(word).is_some()
     }
@@ -255,16 +255,16 @@ impl Session {
         known.filter(|name| !given.contains(&name.as_str())).map(|name| format!("{name}: ")).collect()
     }
 
-    /// Inside quotes: the words that this argument takes, or names of files.
-    fn quoted(&self, typed: &Typed, start: usize) -> Offer {
+    /// Inside quotes: the words that this argument accepts, or file names.
+    fn quoted(&self, typed: &Typed, start: usize) -> Completions {
         let prefix = &typed.text[start + 1..];
         match self.quoted_words(typed, typed.tokens.len()) {
             Some(mut words) => {
                 words.retain(|word| word.starts_with(prefix));
                 words.sort_unstable();
-                Offer { start: start + 1, words, files: false }
+                Completions { start: start + 1, words, files: false }
             }
-            None => Offer { start: start + 1, words: Vec::new(), files: true },
+            None => Completions { start: start + 1, words: Vec::new(), files: true },
         }
     }
 
@@ -307,15 +307,15 @@ impl Session {
             let own = if module { members::of_module() } else { calls(members::MAP) };
             keys.into_iter().filter(|key| !key.starts_with('_')).chain(own).collect()
         };
-        match self.seen(typed, typed.operand(last), last) {
-            Seen::Tensor => members::of_tensor(),
-            Seen::Text => calls(members::TEXT),
-            Seen::Array => calls(members::ARRAY),
-            Seen::Int => calls(members::INT),
-            Seen::Float => calls(members::FLOAT),
-            Seen::Keys(keys) => of_map(keys, false),
-            Seen::Module => members::of_module(),
-            Seen::Value(value) => match value.read_lock::<Map>() {
+        match self.operand_kind(typed, typed.operand(last), last) {
+            OperandKind::Tensor => members::of_tensor(),
+            OperandKind::Text => calls(members::TEXT),
+            OperandKind::Array => calls(members::ARRAY),
+            OperandKind::Int => calls(members::INT),
+            OperandKind::Float => calls(members::FLOAT),
+            OperandKind::Keys(keys) => of_map(keys, false),
+            OperandKind::Module => members::of_module(),
+            OperandKind::Value(value) => match value.read_lock::<Map>() {
                 Some(map) => of_map(map.keys().map(|key| key.to_string()).collect(), map.contains_key("forward")),
                 None if value.is_fnptr() => calls(members::CLOSURE),
                 None if self.kind(&value) == "cell" => manual::members_of("c"),
@@ -326,7 +326,7 @@ impl Session {
                 }
                 None => Vec::new(),
             },
-            Seen::Unknown => {
+            OperandKind::Unknown => {
                 let mut all = members::of_tensor();
                 all.extend(calls(members::ARRAY).into_iter().chain(calls(members::TEXT)).chain(calls(members::MAP)));
                 all
@@ -334,122 +334,122 @@ impl Session {
         }
     }
 
-    /// What an operand is, as far as that can be told without running it.
-    fn seen(&self, typed: &Typed, first: usize, last: usize) -> Seen {
+    /// What an operand is, as far as that is known without running it.
+    fn operand_kind(&self, typed: &Typed, first: usize, last: usize) -> OperandKind {
         let called = |at: usize| typed.word(at + 1) == "(";
         let after_call = |at: usize| typed.tokens[at + 1].partner as usize + 1;
-        let (mut seen, mut at) = match (typed.tokens[first].kind, typed.word(first)) {
-            (Kind::Str | Kind::TextEnd, _) => (Seen::Text, first + 1),
-            (Kind::Number, text) if text.contains('.') => (Seen::Float, first + 1),
-            (Kind::Number, _) => (Seen::Int, first + 1),
-            (_, "[") => (Seen::Array, typed.tokens[first].partner as usize + 1),
-            (_, "#{") => (Seen::Keys(Vec::new()), typed.tokens[first].partner as usize + 1),
+        let (mut operand_kind, mut at) = match (typed.tokens[first].kind, typed.word(first)) {
+            (Kind::Str | Kind::TextEnd, _) => (OperandKind::Text, first + 1),
+            (Kind::Number, text) if text.contains('.') => (OperandKind::Float, first + 1),
+            (Kind::Number, _) => (OperandKind::Int, first + 1),
+            (_, "[") => (OperandKind::Array, typed.tokens[first].partner as usize + 1),
+            (_, "#{") => (OperandKind::Keys(Vec::new()), typed.tokens[first].partner as usize + 1),
             (_, "(") => {
                 let close = typed.tokens[first].partner as usize;
                 let inside = if close > first + 1 { typed.operand(close - 1) } else { first };
                 let whole = inside == first + 1 && close <= last;
-                (if whole { self.seen(typed, inside, close - 1) } else { Seen::Unknown }, close + 1)
+                (if whole { self.operand_kind(typed, inside, close - 1) } else { OperandKind::Unknown }, close + 1)
             }
             (Kind::Word, module) if typed.word(first + 1) == "::" => {
                 let end = if called(first + 2) { after_call(first + 2) } else { first + 3 };
-                (if module == "nn" { Seen::Module } else { Seen::Unknown }, end)
+                (if module == "nn" { OperandKind::Module } else { OperandKind::Unknown }, end)
             }
-            (Kind::Word, name) if called(first) => (made_by(name), after_call(first)),
+            (Kind::Word, name) if called(first) => (result_of(name), after_call(first)),
             (Kind::Word, name) => (self.variable(name), first + 1),
-            _ => (Seen::Unknown, last + 1),
+            _ => (OperandKind::Unknown, last + 1),
         };
         while at <= last {
             let name = at + 1;
-            (seen, at) = match typed.word(at) {
-                "." | "?." if called(name) => (method_of(&seen, typed.word(name)), after_call(name)),
-                "." | "?." => (property_of(&seen, typed.word(name)), name + 1),
-                "[" => (item_of(&seen), typed.tokens[at].partner as usize + 1),
-                _ => (Seen::Unknown, last + 1),
+            (operand_kind, at) = match typed.word(at) {
+                "." | "?." if called(name) => (method_of(&operand_kind, typed.word(name)), after_call(name)),
+                "." | "?." => (property_of(&operand_kind, typed.word(name)), name + 1),
+                "[" => (item_of(&operand_kind), typed.tokens[at].partner as usize + 1),
+                _ => (OperandKind::Unknown, last + 1),
             };
         }
-        seen
+        operand_kind
     }
 
-    fn variable(&self, name: &str) -> Seen {
+    fn variable(&self, name: &str) -> OperandKind {
         let name = if name == "_" { LAST } else { name };
-        self.scope.get(name).map_or(Seen::Unknown, of_value)
+        self.scope.get(name).map_or(OperandKind::Unknown, of_value)
     }
 }
 
 /// Cost: never copies an array, which may be long; maps are small.
-fn of_value(value: &Dynamic) -> Seen {
+fn of_value(value: &Dynamic) -> OperandKind {
     if value.read_lock::<Tensor>().is_some() {
-        return Seen::Tensor;
+        return OperandKind::Tensor;
     }
     if value.read_lock::<Array>().is_some() {
-        return Seen::Array;
+        return OperandKind::Array;
     }
     match value.type_name() {
-        "string" => Seen::Text,
-        "i64" => Seen::Int,
-        "f64" => Seen::Float,
-        _ => Seen::Value(value.flatten_clone()),
+        "string" => OperandKind::Text,
+        "i64" => OperandKind::Int,
+        "f64" => OperandKind::Float,
+        _ => OperandKind::Value(value.flatten_clone()),
     }
 }
 
 /// The result of an operation or native function.
-fn made_by(name: &str) -> Seen {
+fn result_of(name: &str) -> OperandKind {
     let plain = name.strip_suffix('_').filter(|plain| table::find(plain).is_some_and(|op| op.inplace));
     if let Some(op) = table::find(name).or_else(|| table::find(plain?)) {
         return match op.results {
-            Returns::List | Returns::ListIf(_) | Returns::ListWithout(_) => Seen::Array,
-            Returns::One if op.truth => Seen::Unknown,
-            Returns::One => Seen::Tensor,
-            Returns::Named(names) => Seen::Keys(names.iter().map(|name| name.to_string()).collect()),
-            // The rest is an array, and keys are taken for tensors.
-            Returns::NamedRest(first, _) => Seen::Keys(vec![first.to_string()]),
+            Returns::List | Returns::ListIf(_) | Returns::ListWithout(_) => OperandKind::Array,
+            Returns::One if op.truth => OperandKind::Unknown,
+            Returns::One => OperandKind::Tensor,
+            Returns::Named(names) => OperandKind::Keys(names.iter().map(|name| name.to_string()).collect()),
+            // The rest is an array, and keys are assumed to be tensors.
+            Returns::NamedRest(first, _) => OperandKind::Keys(vec![first.to_string()]),
         };
     }
     match name {
-        "tensor" | "to" | "new_tensor" | "detach" | "cpu" | "cuda" | "requires_grad_" => Seen::Tensor,
-        "to_array" | "tolist" | "stride" | "grad" | "parameters" => Seen::Array,
-        _ => Seen::Unknown,
+        "tensor" | "to" | "new_tensor" | "detach" | "cpu" | "cuda" | "requires_grad_" => OperandKind::Tensor,
+        "to_array" | "tolist" | "stride" | "grad" | "parameters" => OperandKind::Array,
+        _ => OperandKind::Unknown,
     }
 }
 
-fn method_of(seen: &Seen, name: &str) -> Seen {
-    match (seen, name) {
-        (Seen::Tensor, _) => made_by(name),
-        (_, "len") => Seen::Int,
-        (_, "keys" | "values" | "split" | "parameters") => Seen::Array,
-        (Seen::Array, "filter" | "map") => Seen::Array,
-        (Seen::Text, "sub_string" | "to_lower" | "to_upper") => Seen::Text,
-        (Seen::Module, "forward") => Seen::Tensor,
-        (Seen::Module, "to" | "cuda" | "cpu" | "half") => Seen::Module,
-        (Seen::Value(value), "forward") if value.is_map() => Seen::Tensor,
-        _ => Seen::Unknown,
+fn method_of(operand_kind: &OperandKind, name: &str) -> OperandKind {
+    match (operand_kind, name) {
+        (OperandKind::Tensor, _) => result_of(name),
+        (_, "len") => OperandKind::Int,
+        (_, "keys" | "values" | "split" | "parameters") => OperandKind::Array,
+        (OperandKind::Array, "filter" | "map") => OperandKind::Array,
+        (OperandKind::Text, "sub_string" | "to_lower" | "to_upper") => OperandKind::Text,
+        (OperandKind::Module, "forward") => OperandKind::Tensor,
+        (OperandKind::Module, "to" | "cuda" | "cpu" | "half") => OperandKind::Module,
+        (OperandKind::Value(value), "forward") if value.is_map() => OperandKind::Tensor,
+        _ => OperandKind::Unknown,
     }
 }
 
-fn property_of(seen: &Seen, name: &str) -> Seen {
-    match seen {
-        Seen::Value(value) => match value.read_lock::<Map>() {
-            Some(map) => map.get(name).map_or(Seen::Unknown, of_value),
-            None => Seen::Unknown,
+fn property_of(operand_kind: &OperandKind, name: &str) -> OperandKind {
+    match operand_kind {
+        OperandKind::Value(value) => match value.read_lock::<Map>() {
+            Some(map) => map.get(name).map_or(OperandKind::Unknown, of_value),
+            None => OperandKind::Unknown,
         },
-        Seen::Tensor => match name {
-            "shape" => Seen::Array,
-            "ndim" | "numel" => Seen::Int,
-            "grad" => Seen::Tensor,
-            _ if manual::property_row(name).is_some() => Seen::Tensor,
-            _ => Seen::Unknown,
+        OperandKind::Tensor => match name {
+            "shape" => OperandKind::Array,
+            "ndim" | "numel" => OperandKind::Int,
+            "grad" => OperandKind::Tensor,
+            _ if manual::property_row(name).is_some() => OperandKind::Tensor,
+            _ => OperandKind::Unknown,
         },
         // Results by name are tensors: `x.topk(3).values`.
-        Seen::Keys(keys) if keys.iter().any(|key| key == name) => Seen::Tensor,
-        _ => Seen::Unknown,
+        OperandKind::Keys(keys) if keys.iter().any(|key| key == name) => OperandKind::Tensor,
+        _ => OperandKind::Unknown,
     }
 }
 
-fn item_of(seen: &Seen) -> Seen {
-    match seen {
-        Seen::Tensor => Seen::Tensor,
-        Seen::Text => Seen::Text,
-        _ => Seen::Unknown,
+fn item_of(operand_kind: &OperandKind) -> OperandKind {
+    match operand_kind {
+        OperandKind::Tensor => OperandKind::Tensor,
+        OperandKind::Text => OperandKind::Text,
+        _ => OperandKind::Unknown,
     }
 }
 
@@ -470,9 +470,9 @@ mod tests {
         session().complete(text, text.len()).words
     }
 
-    fn has(text: &str, wanted: &[&str], unwanted: &[&str]) {
+    fn has(text: &str, expected: &[&str], unwanted: &[&str]) {
         let words = words(text);
-        for word in wanted {
+        for word in expected {
             assert!(words.iter().any(|known| known == word), "{text}: no {word} in {words:?}");
         }
         for word in unwanted {
@@ -524,11 +524,11 @@ mod tests {
         has("zeros([2], #{device: \"", &["cpu"], &["f32"]);
         has("xs.to(\"", &["cpu", "bf16"], &[]);
         has("import \"n", &["nn"], &["optim"]);
-        let offer = session().complete("load(\"dat", 9);
-        assert!(offer.files && offer.start == 6, "{offer:?}");
+        let completions = session().complete("load(\"dat", 9);
+        assert!(completions.files && completions.start == 6, "{completions:?}");
         let words = gelu_words();
         assert!(words.contains(&"tanh".to_string()), "{words:?}");
-        // A map by itself is no call's.
+        // A map without a call.
         has("let m = #{dt", &[], &["dtype: "]);
     }
 

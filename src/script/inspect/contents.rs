@@ -1,4 +1,4 @@
-//! What a script contains, without running it: its functions, and the arguments that it asks for.
+//! The contents of a script, without running it: its functions, and the arguments that it reads.
 
 use crate::script::error::Error;
 use crate::script::session::handle::Session;
@@ -22,8 +22,8 @@ impl Session {
         Ok(found)
     }
 
-    /// What a file asks for with `arg("name", default)` and `flag("name")`, in order: the name, and the default
-    /// as it is written when it is a plain value.
+    /// The arguments that a file reads with `arg("name", default)` and `flag("name")`, in order: the name, and the
+    /// default as it is written if it is a plain value.
     pub fn arguments_of(&mut self, path: impl AsRef<Path>) -> Result<Vec<(String, Option<String>)>, Error> {
         let ast = self.compile_file(path.as_ref())?;
         let mut found: Vec<(String, Option<String>)> = Vec::new();

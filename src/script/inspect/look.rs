@@ -1,5 +1,5 @@
-//! What a session holds, for people who look at it: variables, the tensors in a value, memory, streams. Never waits
-//! and never runs script code.
+//! The state of a session: variables, the tensors in a value, memory, streams. Never waits and never runs script
+//! code.
 
 use crate::base::span::Origin;
 use crate::sched::streams::facts::MemoryFacts;
@@ -13,26 +13,26 @@ use crate::script::values::type_names;
 use crate::script::values::types::{Cell, Tensor};
 use rhai::{Array, Dynamic, Map};
 
-/// Where new tensors are made.
+/// Where new tensors are created.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Placement {
     /// The default device: `cpu`, `cuda:1`.
     pub device: String,
-    /// The current stream there, when it is not the default one.
+    /// The current stream there, if it is not the default one.
     pub stream: Option<u32>,
 }
 
 /// A tensor inside a value.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Placed {
-    /// How to reach it from the value: empty for the value itself, `weight`, `layers[0].weight`.
+    /// The path from the value: empty for the value itself, `weight`, `layers[0].weight`.
     pub path: String,
     pub shape: Vec<usize>,
     pub dtype: String,
     pub device: String,
     pub bytes: usize,
     pub requires_grad: bool,
-    /// Work that writes it is queued and not known to be done.
+    /// Whether work that writes it is queued and not known to be done.
     pub pending: bool,
 }
 
@@ -44,7 +44,7 @@ pub struct Variable {
     pub kind: String,
     /// The value in one line.
     pub brief: String,
-    /// The tensors that it holds, at most as many as were asked for.
+    /// Its tensors, at most as many as were requested.
     pub tensors: Vec<Placed>,
 }
 
@@ -55,13 +55,13 @@ pub struct DeviceMemory {
     pub allocated: usize,
     pub reserved: usize,
     pub peak: usize,
-    /// Of the device, when it is known.
+    /// Total memory of the device, if known.
     pub total: Option<usize>,
-    /// What tensors hold, by the line that made them: the most first.
+    /// Memory of tensors by the line that created them, largest first.
     pub held: Vec<Held>,
 }
 
-/// What the tensors of one line hold.
+/// Memory of the tensors of one line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Held {
     /// `model.rhai:7`, `repl:3`.
@@ -80,16 +80,16 @@ pub struct StreamReport {
     pub pending: usize,
 }
 
-/// Bound: values that are looked at in search of tensors.
+/// Bound: values that are visited in search of tensors.
 const VALUES: usize = 100_000;
 
-/// What a search may still look at.
+/// What a search may still visit.
 struct Budget {
     tensors: usize,
     values: usize,
 }
 
-/// Bound: arrays and maps inside each other that are looked into; a map can hold itself through a `cell`.
+/// Bound: nesting of arrays and maps that is searched; a map can contain itself through a `cell`.
 const DEPTH: usize = 8;
 
 #[doc(hidden)]
@@ -102,7 +102,7 @@ impl Session {
         Placement { device: device.to_string(), stream }
     }
 
-    /// What `show` and `plot` draw for; characters without color unless told.
+    /// The terminal that `show` and `plot` draw for; characters without color by default.
     pub fn set_terminal(&self, terminal: Terminal) {
         *self.host.print.terminal.lock() = terminal;
     }
@@ -119,13 +119,13 @@ impl Session {
         found
     }
 
-    /// A value in short: tensors by their shapes, modules as they print. Does not wait.
+    /// A value in short form: tensors by their shapes, modules as they print. Does not wait.
     pub fn brief(&self, value: &Dynamic) -> String {
         let module = value.read_lock::<Map>().and_then(|map| crate::script::nn::outline::module(&map));
         module.unwrap_or_else(|| brief(value, DEPTH))
     }
 
-    /// Variables and constants of the top level, in order of their making.
+    /// Variables and constants of the top level, in order of their creation.
     pub fn variables(&self, most_tensors: usize) -> Vec<Variable> {
         let entries = self.scope.iter_raw().filter(|(name, ..)| *name != LAST && *name != "args");
         let mut variables: Vec<Variable> = entries
@@ -168,7 +168,7 @@ impl Session {
         self.host.rt.pending_by_stream().into_iter().map(told).collect()
     }
 
-    /// What is told about a name: a function of the user with its doc comment, or a page of the manual.
+    /// Help for a name: a function of the user with its doc comment, or a page of the manual.
     pub fn page(&self, name: &str) -> Option<Page> {
         let forms: Vec<_> = self.functions.iter_functions().filter(|f| written_name(f.name) == name).collect();
         let Some(first) = forms.first() else { return manual::page(name) };
@@ -192,7 +192,7 @@ impl Session {
             found.push(self.placed(&tensor, path));
         } else if let Some(array) = value.read_lock::<Array>() {
             for (index, item) in array.iter().enumerate() {
-                // Cost: long arrays of numbers are common and hold nothing.
+                // Cost: long arrays of numbers are common and contain no tensors.
                 if !item.is_int() && !item.is_float() {
                     self.collect(item, &format!("{path}[{index}]"), depth - 1, budget, found);
                 }
@@ -207,7 +207,7 @@ impl Session {
         }
     }
 
-    /// A place as `repl:3` or `model.rhai:7`.
+    /// A position as `repl:3` or `model.rhai:7`.
     pub(in crate::script) fn line(&self, origin: Origin) -> Option<String> {
         let at = self.host.sources.read().location(origin.user)?;
         Some(match at.source.starts_with("repl:") && at.line == 1 {
@@ -230,7 +230,7 @@ impl Session {
     }
 }
 
-/// Bound: entries of an array or a map that are told.
+/// Bound: entries of an array or a map that are shown.
 const ENTRIES: usize = 16;
 
 fn brief(value: &Dynamic, depth: usize) -> String {

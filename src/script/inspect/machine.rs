@@ -1,4 +1,4 @@
-//! What the machine has for scripts to compute on, for programs that tell people. Starts nothing by itself.
+//! The devices of the machine, for programs that list them. Starts nothing by itself.
 
 #[cfg(feature = "cuda")]
 pub use crate::device::cuda::driver::{Facts, Missing};

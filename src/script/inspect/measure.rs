@@ -1,5 +1,5 @@
-//! How long a text takes, and what becomes of its operations: compiled once, run as often as is wanted, each run
-//! waited for. Every run sees the variables as they are now; what it writes into tensors stays written.
+//! How long a text takes, and what becomes of its operations: compiled once, run repeatedly, waiting for each run.
+//! Every run sees the present values of variables; what it writes into tensors remains.
 
 use crate::sched::profile::trace;
 use crate::script::error::Error;
@@ -9,9 +9,9 @@ use crate::script::source::SourceKind;
 use rhai::{AST, Dynamic};
 use std::time::{Duration, Instant};
 
-/// Bound: runs of one measurement; more tell nothing new.
+/// Bound: runs of one measurement; more give no more information.
 const RUNS: usize = 10_000;
-/// Runs that are made however long they take, unless one alone is beyond the budget.
+/// Minimum number of runs, unless a single one exceeds the budget.
 const AT_LEAST: usize = 3;
 
 /// One pass over memory or one kernel, on one device.
@@ -22,19 +22,19 @@ pub struct Pass {
     pub device: String,
     /// The operations in it, in order.
     pub operations: Vec<&'static str>,
-    /// The lines that asked for them, each once: `repl:3`, `model.rhai:7`.
+    /// The lines that requested them, without duplicates: `repl:3`, `model.rhai:7`.
     pub lines: Vec<String>,
-    /// What it goes over.
+    /// What it iterates over.
     pub shape: Vec<usize>,
     pub read_bytes: usize,
     pub written_bytes: usize,
     /// Results that got memory; the others were never stored.
     pub stored: usize,
-    /// Where it is known: on the host.
+    /// If known: on the host.
     pub time: Option<Duration>,
 }
 
-/// What several runs of one text did.
+/// The result of several runs of one text.
 pub struct Profile {
     pub runs: usize,
     /// Of all runs together.
@@ -44,7 +44,7 @@ pub struct Profile {
 
 #[doc(hidden)]
 impl Session {
-    /// The time of each run, the first one, which plans and warms up, left out when there are others.
+    /// The time of each run, without the first one, which plans and warms up, if there are others.
     pub fn time(&mut self, number: u32, text: &str, budget: Duration) -> Result<Vec<Duration>, Error> {
         let ast = self.prepare(number, text)?;
         let began = Instant::now();
@@ -62,7 +62,7 @@ impl Session {
         Ok(times)
     }
 
-    /// The passes that a text becomes. It runs once.
+    /// The passes of a text. Runs it once.
     pub fn plan(&mut self, number: u32, text: &str) -> Result<Vec<Pass>, Error> {
         let ast = self.prepare(number, text)?;
         self.host.rt.trace.start();
@@ -101,13 +101,13 @@ impl Session {
         Ok(self.functions.merge(&ast))
     }
 
-    /// One run in a copy of the scope, waited for.
+    /// One run in a copy of the scope; waits for it.
     fn once(&mut self, ast: &AST) -> Result<Duration, Error> {
         let mut scope = self.scope.clone();
         let start = Instant::now();
-        let (engine, lasting) = (&self.engine, &mut self.lasting);
-        let result = guarded(|| lasting.evaluate(engine, &mut scope, ast)).map_err(|diag| self.error(diag))?;
-        // The value lives until its work is done: what nobody sees is not computed.
+        let (engine, persistent) = (&self.engine, &mut self.persistent);
+        let result = guarded(|| persistent.evaluate(engine, &mut scope, ast)).map_err(|diag| self.error(diag))?;
+        // The value is kept until its work is done: unused results are not computed.
         let _value: Dynamic = result.map_err(|failure| self.failure(failure))?;
         self.synchronize()?;
         Ok(start.elapsed())
@@ -142,7 +142,7 @@ mod tests {
     const SHORT: Duration = Duration::from_millis(5);
 
     #[test]
-    fn runs_leave_no_variables_and_errors_are_told() {
+    fn runs_leave_no_variables_and_errors_are_reported() {
         let mut session = Session::builder().build().expect("a session");
         drop(session.enter(1, "let x = ones([4]); let n = 1;").expect("runs"));
         let times = session.time(2, "let x = 7; let y = x * 2; n += 1; y", SHORT).expect("runs");
@@ -168,7 +168,7 @@ mod tests {
         let passes = session.plan(3, "(x @ w).sum()").expect("runs");
         assert_eq!(passes.len(), 2, "{passes:?}");
         session.plan(4, "x @ x").expect_err("shapes");
-        // The book is closed after an error too.
+        // The trace ends after an error too.
         drop(session.enter(5, "x + 1").expect("runs"));
         assert!(session.host.rt.trace.stop().is_empty());
     }

@@ -1,4 +1,4 @@
-//! Looking at a session and at texts without changing them: completion, state, contents, times.
+//! Inspection of a session and of texts without changing them: completion, state, contents, times.
 
 pub mod complete;
 pub mod contents;

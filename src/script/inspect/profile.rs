@@ -1,7 +1,7 @@
-//! What a session recorded about its time, with the lines of its sources.
+//! What a session recorded about its time, with source lines.
 
 use crate::base::span::Origin;
-pub use crate::sched::profile::timeline::{Part, Recording, Row, Slice, What};
+pub use crate::sched::profile::timeline::{Part, Recording, Row, Slice, SliceKind};
 use crate::script::session::handle::Session;
 use crate::script::source::{Location, SourceMap};
 
@@ -12,7 +12,7 @@ pub struct Timeline {
 }
 
 impl Timeline {
-    /// The user's line that stands behind a part; none for what the host program or the end of the script did.
+    /// The user's line of a part; none for work of the host program or of the end of the script.
     pub fn place(&self, origin: Origin) -> Option<Location> {
         self.sources.location(origin.user)
     }
@@ -20,8 +20,8 @@ impl Timeline {
 
 #[doc(hidden)]
 impl Session {
-    /// What ran when so far; none unless the session was built with `profile(true)`. Times of simulated GPUs with
-    /// a seed are virtual.
+    /// The recording so far; none unless the session was built with `profile(true)`. Times of simulated GPUs with a
+    /// seed are virtual.
     pub fn timeline(&self) -> Option<Timeline> {
         let recording = self.host.rt.recording()?;
         Some(Timeline { recording, sources: self.host.sources.read().clone() })

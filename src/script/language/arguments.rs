@@ -1,4 +1,4 @@
-//! `args`, `arg("lr", 1e-3)`, `flag("verbose")`: what stands after `--` on the command line.
+//! `args`, `arg("lr", 1e-3)`, `flag("verbose")`: the command line after `--`.
 
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
@@ -13,10 +13,10 @@ use crate::script::values::raise::Native;
 use rhai::{Array, Dynamic};
 use std::sync::Arc;
 
-/// A word read as the kind of value that the default is.
+/// Parses a word as the type of the default.
 fn parse(name: &str, word: &str, default: &Dynamic) -> Result<Dynamic> {
     let wrong =
-        |what: &str| Diag::error(code::VALUE, format!("the script argument `--{name}` wants {what}, not \"{word}\""));
+        |what: &str| Diag::error(code::VALUE, format!("the script argument `--{name}` expects {what}, not \"{word}\""));
     if default.is_int() {
         return word.parse().map(|i| number(Scalar::Int(i))).map_err(|_| wrong("an integer"));
     }
@@ -52,31 +52,31 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     });
 }
 
-/// A word of the command line that the script has no use for.
+/// A word of the command line that the script does not use.
 #[derive(PartialEq, Debug)]
-pub struct Unasked {
+pub struct UnusedWord {
     pub message: String,
     pub help: String,
 }
 
-/// What a text asks for, as far as that stands in it.
+/// The arguments that a text reads, as far as the text shows.
 #[derive(Default)]
-struct Asks<'a> {
+struct ArgumentsRead<'a> {
     /// Names that take a value.
     values: Vec<&'a str>,
     flags: Vec<&'a str>,
 }
 
-/// Reads `arg("name", ..)` and `flag("name")` off a text. None where the script may ask for what nobody can see here: it
-/// goes through `args` itself, computes names, imports files, or asks for nothing by name.
-fn asks(text: &str) -> Option<Asks<'_>> {
+/// Collects `arg("name", ..)` and `flag("name")` of a text. None where the script may read arguments that are not
+/// visible here: it uses `args` itself, computes names, imports files, or reads no argument by name.
+fn arguments_read(text: &str) -> Option<ArgumentsRead<'_>> {
     let tokens = lex(text, script_start(text)).ok()?;
     let word = |at: usize| tokens.get(at).map_or("", |token| &text[token.range()]);
     let string = |at: usize| {
         let plain = word(at).strip_prefix('"')?.strip_suffix('"')?;
         (!plain.contains('\\')).then_some(plain)
     };
-    let mut found = Asks::default();
+    let mut found = ArgumentsRead::default();
     for at in 0..tokens.len() {
         let is_member = at > 0 && matches!(word(at - 1), "." | "?.");
         match word(at) {
@@ -93,32 +93,32 @@ fn asks(text: &str) -> Option<Asks<'_>> {
     (!found.values.is_empty() || !found.flags.is_empty()).then_some(found)
 }
 
-/// The first of the words behind `--` that a script does not ask for, or that lacks its value. A misspelt `--lr` would
-/// be overlooked otherwise.
-pub fn unasked(text: &str, words: &[String]) -> Option<Unasked> {
-    let asks = if words.is_empty() { return None } else { asks(text)? };
-    let wrong = |message: String, help: &str| Some(Unasked { message, help: help.to_string() });
+/// The first word after `--` that the script does not read, or that lacks its value. Otherwise a misspelt `--lr`
+/// would be ignored.
+pub fn unused_word(text: &str, words: &[String]) -> Option<UnusedWord> {
+    let read = if words.is_empty() { return None } else { arguments_read(text)? };
+    let wrong = |message: String, help: &str| Some(UnusedWord { message, help: help.to_string() });
     let mut words = words.iter().peekable();
     while let Some(word) = words.next() {
         let Some(option) = word.strip_prefix("--") else {
-            return wrong(format!("`{word}` belongs to no argument of the script"), LISTED);
+            return wrong(format!("`{word}` belongs to no argument of the script"), HELP);
         };
         let (name, value) = match option.split_once('=') {
             Some((name, value)) => (name, Some(value)),
             None => (option, None),
         };
-        match (asks.values.contains(&name), asks.flags.contains(&name), value) {
+        match (read.values.contains(&name), read.flags.contains(&name), value) {
             (true, _, Some(_)) | (false, true, None) => {}
             (true, is_flag, None) => {
                 let next = words.next_if(|next| !next.starts_with("--"));
                 if next.is_none() && !is_flag {
-                    return wrong(format!("`--{name}` wants a value after it"), LISTED);
+                    return wrong(format!("`--{name}` expects a value after it"), HELP);
                 }
             }
             (false, true, Some(_)) => return wrong(format!("`--{name}` takes no value"), "leave out what follows `=`"),
             (false, false, _) => {
-                let near = nearest(name, asks.values.iter().chain(&asks.flags).copied());
-                let help = near.map_or(LISTED.to_string(), |near| format!("did you mean `--{near}`?"));
+                let near = nearest(name, read.values.iter().chain(&read.flags).copied());
+                let help = near.map_or(HELP.to_string(), |near| format!("did you mean `--{near}`?"));
                 return wrong(format!("the script asks for no argument `--{name}`"), &help);
             }
         }
@@ -126,9 +126,9 @@ pub fn unasked(text: &str, words: &[String]) -> Option<Unasked> {
     None
 }
 
-const LISTED: &str = "`tscript run FILE -- --help` lists what a script asks for";
+const HELP: &str = "`tscript run FILE -- --help` lists what a script asks for";
 
-/// The words as an array, for the variable `args`.
+/// The command line as an array, for the variable `args`.
 pub fn words(host: &Host) -> Array {
     host.arguments.lock().words.iter().map(|word| word.clone().into()).collect()
 }
@@ -139,32 +139,32 @@ mod tests {
 
     const TEXT: &str = "import \"nn\" as nn; let lr = arg(\"lr\", 0.1); if flag(\"disable-cuda\") { print(\"args\"); }";
 
-    fn told(text: &str, line: &str) -> Option<String> {
+    fn report(text: &str, line: &str) -> Option<String> {
         let words: Vec<String> = line.split_whitespace().map(str::to_string).collect();
-        unasked(text, &words).map(|wrong| format!("{} | {}", wrong.message, wrong.help))
+        unused_word(text, &words).map(|wrong| format!("{} | {}", wrong.message, wrong.help))
     }
 
     #[test]
-    fn words_that_nobody_asks_for_are_told() {
+    fn unused_words_are_reported() {
         for line in ["", "--lr 1", "--lr=1 --disable-cuda", "--lr -0.5", "--lr 1 --lr 2", "--disable-cuda --lr 3"] {
-            assert_eq!(told(TEXT, line), None, "{line}");
+            assert_eq!(report(TEXT, line), None, "{line}");
         }
-        for (line, wanted) in [
+        for (line, expected) in [
             ("--lrr 1", "the script asks for no argument `--lrr` | did you mean `--lr`?"),
             ("--disable_cuda", "the script asks for no argument `--disable_cuda` | did you mean `--disable-cuda`?"),
-            ("--lr", "`--lr` wants a value after it | `tscript run FILE"),
-            ("--lr --disable-cuda", "`--lr` wants a value after it | `tscript run FILE"),
+            ("--lr", "`--lr` expects a value after it | `tscript run FILE"),
+            ("--lr --disable-cuda", "`--lr` expects a value after it | `tscript run FILE"),
             ("--disable-cuda=1", "`--disable-cuda` takes no value | leave out"),
             ("--lr 1 more", "`more` belongs to no argument of the script | `tscript run FILE"),
             ("-x", "`-x` belongs to no argument of the script | `tscript run FILE"),
         ] {
-            let found = told(TEXT, line).unwrap_or_default();
-            assert!(found.starts_with(wanted), "{line}: {found}");
+            let found = report(TEXT, line).unwrap_or_default();
+            assert!(found.starts_with(expected), "{line}: {found}");
         }
     }
 
     #[test]
-    fn a_script_that_may_ask_for_more_is_left_alone() {
+    fn a_script_with_hidden_arguments_is_not_judged() {
         for text in [
             "print(1);",
             "arg(\"a\", 1); print(args);",
@@ -174,7 +174,7 @@ mod tests {
             "arg(\"a\", 1); call(Fn(\"arg\"), 1);",
             "arg(\"a\", 1); eval(\"1\");",
         ] {
-            assert_eq!(told(text, "--other 1"), None, "{text}");
+            assert_eq!(report(text, "--other 1"), None, "{text}");
         }
     }
 }

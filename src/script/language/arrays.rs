@@ -1,6 +1,6 @@
-//! What arrays do with a closure that compares or decides: `sort`, `sort_by`, `dedup`, `filter` and its kin. Rhai's own
-//! take an error of the closure, or a value that is no integer, for "equal", and a value that is no `bool`, a tensor
-//! among them, for "no", so that an array would stay unsorted or become empty without a word.
+//! Array methods with a closure that compares or decides: `sort`, `sort_by`, `dedup`, `filter` and others. Rhai's own
+//! treat an error of the closure, or a result that is no integer, as "equal", and a result that is no `bool` (a
+//! tensor, for example) as "no", so that an array would silently stay unsorted or become empty.
 
 use crate::base::code;
 use crate::base::diag::Diag;
@@ -17,8 +17,8 @@ use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
-    deciding(module, host);
-    looking(module);
+    predicate_methods(module, host);
+    reading_methods(module);
     for name in ["sort", "sort_by"] {
         let shared = host.clone();
         let sort = move |context: NativeCallContext, array: &mut Array, compare: FnPtr| -> Outcome<()> {
@@ -34,10 +34,12 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
         for value in array.iter() {
             let again = match kept.last() {
                 Some(last) => {
-                    let told = same.call_raw(&context, None, [last.clone(), value.clone()])?;
+                    let answer = same.call_raw(&context, None, [last.clone(), value.clone()])?;
                     let wrong =
-                        || format!("whether two values are the same is a bool, not {}", type_names::of_value(&told));
-                    told.as_bool().map_err(|_| shared.raise(&context, Diag::error(code::ARGUMENT_TYPE, wrong()), ""))?
+                        || format!("whether two values are the same is a bool, not {}", type_names::of_value(&answer));
+                    answer
+                        .as_bool()
+                        .map_err(|_| shared.raise(&context, Diag::error(code::ARGUMENT_TYPE, wrong()), ""))?
                 }
                 None => false,
             };
@@ -52,8 +54,8 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     changing.place_in(&mut module.module, dedup);
 }
 
-/// `get` and `extract`, which Rhai registers as if they changed the array: it refuses them for constants.
-fn looking(module: &mut Natives) {
+/// `get` and `extract`, which Rhai registers as if they changed the array and therefore refuses for constants.
+fn reading_methods(module: &mut Natives) {
     let module = &mut module.module;
     let own = |name: &str| FuncRegistration::new(name).in_global_namespace().with_purity(true);
     own("get").place_in(module, |array: &mut Array, at: i64| {
@@ -72,7 +74,7 @@ fn looking(module: &mut Natives) {
     own("extract").place_in(module, |array: &mut Array, start: i64, len: i64| part(array, start, len));
 }
 
-/// So many elements from `start` on, which counts from the end where it is negative.
+/// `len` elements from `start` on; a negative `start` counts from the end.
 fn part(array: &Array, start: i64, len: i64) -> Array {
     let n = array.len() as i64;
     let start = if start < 0 { start.saturating_add(n).max(0) } else { start.min(n) };
@@ -80,10 +82,10 @@ fn part(array: &Array, start: i64, len: i64) -> Array {
     array[start as usize..(start + len) as usize].to_vec()
 }
 
-/// A condition's value: a `bool`, or a tensor with one element.
+/// The truth value of a condition: a `bool`, or a tensor with one element.
 pub fn truth(host: &Host, context: &NativeCallContext, value: &Dynamic) -> Outcome<bool> {
-    if let Ok(told) = value.as_bool() {
-        return Ok(told);
+    if let Ok(answer) = value.as_bool() {
+        return Ok(answer);
     }
     if let Some(tensor) = value.read_lock::<Tensor>() {
         return observe::truth(&host.rt, &tensor).map_err(|diag| host.raise(context, diag, ""));
@@ -92,59 +94,60 @@ pub fn truth(host: &Host, context: &NativeCallContext, value: &Dynamic) -> Outco
     Err(host.raise(context, Diag::error(code::TYPE, text), ""))
 }
 
-/// What a closure decides about an element; it may take the element's number too, or see the element as `this`.
-fn decided(host: &Host, context: &NativeCallContext, closure: &FnPtr, value: &Dynamic, at: usize) -> Outcome<bool> {
+/// The closure's decision about an element; the closure may also take the element's index, or see the element as
+/// `this`.
+fn decision(host: &Host, context: &NativeCallContext, closure: &FnPtr, value: &Dynamic, at: usize) -> Outcome<bool> {
     let is_other_arity = |error: &EvalAltResult| matches!(error, EvalAltResult::ErrorFunctionNotFound(signature, _) if signature.starts_with(closure.fn_name()));
-    let mut told = closure.call_raw(context, None, [value.clone()]);
-    if told.as_ref().is_err_and(|error| is_other_arity(error)) {
+    let mut answer = closure.call_raw(context, None, [value.clone()]);
+    if answer.as_ref().is_err_and(|error| is_other_arity(error)) {
         let number = Dynamic::from_int(at as i64);
         let with_number = closure.call_raw(context, None, [value.clone(), number]);
-        told = match with_number {
+        answer = match with_number {
             Err(error) if is_other_arity(&error) => {
                 let as_this = closure.call_raw(context, Some(&mut value.clone()), []);
-                if as_this.as_ref().is_err_and(|error| is_other_arity(error)) { told } else { as_this }
+                if as_this.as_ref().is_err_and(|error| is_other_arity(error)) { answer } else { as_this }
             }
             other => other,
         };
     }
-    truth(host, context, &told?)
+    truth(host, context, &answer?)
 }
 
 /// `filter`, `retain`, `drain`, `some`, `any`, `all`, `find` and `index_of` with a closure.
-fn deciding(module: &mut Natives, host: &Arc<Host>) {
+fn predicate_methods(module: &mut Natives, host: &Arc<Host>) {
     let module = &mut module.module;
-    // Not among the names of natives: what they call is script code, and the stack shows it.
-    let mut add = |name: &'static str, kind: Deciding| {
+    // Not listed as natives: they call script code, and the call stack shows it.
+    let mut add = |name: &'static str, kind: Predicate| {
         let host = host.clone();
         let call = move |context: NativeCallContext, array: &mut Array, closure: FnPtr| -> Outcome<Dynamic> {
-            let decide = |value: &Dynamic, at: usize| decided(&host, &context, &closure, value, at);
-            kind.done(array, decide)
+            let decide = |value: &Dynamic, at: usize| decision(&host, &context, &closure, value, at);
+            kind.apply(array, decide)
         };
-        // Those that change the array are refused for constants.
-        let only_looks = !matches!(kind, Deciding::Retain | Deciding::Drain);
-        FuncRegistration::new(name).in_global_namespace().with_purity(only_looks).place_in(module, call);
+        // Methods that change the array are refused for constants.
+        let is_pure = !matches!(kind, Predicate::Retain | Predicate::Drain);
+        FuncRegistration::new(name).in_global_namespace().with_purity(is_pure).place_in(module, call);
     };
     for (name, kind) in [
-        ("filter", Deciding::Filter),
-        ("retain", Deciding::Retain),
-        ("drain", Deciding::Drain),
-        ("some", Deciding::Some),
-        ("any", Deciding::Some),
-        ("all", Deciding::All),
-        ("find", Deciding::Find),
-        ("index_of", Deciding::IndexOf),
+        ("filter", Predicate::Filter),
+        ("retain", Predicate::Retain),
+        ("drain", Predicate::Drain),
+        ("some", Predicate::Some),
+        ("any", Predicate::Some),
+        ("all", Predicate::All),
+        ("find", Predicate::Find),
+        ("index_of", Predicate::IndexOf),
     ] {
         add(name, kind);
     }
 }
 
 #[derive(Clone, Copy)]
-enum Deciding {
-    /// The elements that are meant.
+enum Predicate {
+    /// The elements for which the closure is true.
     Filter,
-    /// Keeps those that are meant; gives the others.
+    /// Keeps the elements for which the closure is true; returns the others.
     Retain,
-    /// Takes out those that are meant, and gives them.
+    /// Removes the elements for which the closure is true, and returns them.
     Drain,
     Some,
     All,
@@ -152,62 +155,62 @@ enum Deciding {
     IndexOf,
 }
 
-impl Deciding {
-    fn done(self, array: &mut Array, decide: impl Fn(&Dynamic, usize) -> Outcome<bool>) -> Outcome<Dynamic> {
-        let first = |wanted: bool| -> Outcome<Option<usize>> {
+impl Predicate {
+    fn apply(self, array: &mut Array, decide: impl Fn(&Dynamic, usize) -> Outcome<bool>) -> Outcome<Dynamic> {
+        let first = |expected: bool| -> Outcome<Option<usize>> {
             for (at, value) in array.iter().enumerate() {
-                if decide(value, at)? == wanted {
+                if decide(value, at)? == expected {
                     return Ok(Some(at));
                 }
             }
             Ok(None)
         };
         match self {
-            Deciding::Some => return Ok(first(true)?.is_some().into()),
-            Deciding::All => return Ok(first(false)?.is_none().into()),
-            Deciding::Find => return Ok(first(true)?.map_or(Dynamic::UNIT, |at| array[at].clone())),
-            Deciding::IndexOf => return Ok(Dynamic::from_int(first(true)?.map_or(-1, |at| at as i64))),
-            Deciding::Filter | Deciding::Retain | Deciding::Drain => {}
+            Predicate::Some => return Ok(first(true)?.is_some().into()),
+            Predicate::All => return Ok(first(false)?.is_none().into()),
+            Predicate::Find => return Ok(first(true)?.map_or(Dynamic::UNIT, |at| array[at].clone())),
+            Predicate::IndexOf => return Ok(Dynamic::from_int(first(true)?.map_or(-1, |at| at as i64))),
+            Predicate::Filter | Predicate::Retain | Predicate::Drain => {}
         }
-        let (mut meant, mut others) = (Array::new(), Array::new());
+        let (mut chosen, mut others) = (Array::new(), Array::new());
         for (at, value) in array.iter().enumerate() {
-            if decide(value, at)? { &mut meant } else { &mut others }.push(value.clone());
+            if decide(value, at)? { &mut chosen } else { &mut others }.push(value.clone());
         }
         match self {
-            Deciding::Retain => {
-                *array = meant;
+            Predicate::Retain => {
+                *array = chosen;
                 Ok(others.into())
             }
-            Deciding::Drain => {
+            Predicate::Drain => {
                 *array = others;
-                Ok(meant.into())
+                Ok(chosen.into())
             }
-            _ => Ok(meant.into()),
+            _ => Ok(chosen.into()),
         }
     }
 }
 
-/// What a closure says of two values: a number's sign, or true for "the first comes first".
+/// The order that a closure returns for two values: the sign of a number, or true for "the first comes first".
 pub fn order(host: &Host, context: &NativeCallContext, compare: &FnPtr, x: &Dynamic, y: &Dynamic) -> Outcome<Ordering> {
-    let mut told = compare.call_raw(context, None, [x.clone(), y.clone()])?;
-    if let Some(tensor) = told.clone().try_cast::<Tensor>() {
+    let mut answer = compare.call_raw(context, None, [x.clone(), y.clone()])?;
+    if let Some(tensor) = answer.clone().try_cast::<Tensor>() {
         let value = observe::item(&host.rt, &tensor).map_err(|diag| host.raise(context, diag, ""))?;
-        told = crate::script::bind::properties::number(value);
+        answer = crate::script::bind::properties::number(value);
     }
-    if let Ok(first) = told.as_bool() {
+    if let Ok(first) = answer.as_bool() {
         return Ok(if first { Ordering::Less } else { Ordering::Greater });
     }
-    let number = told.as_int().map(|number| number as f64).or_else(|_| told.as_float()).ok();
+    let number = answer.as_int().map(|number| number as f64).or_else(|_| answer.as_float()).ok();
     number.and_then(|number| number.partial_cmp(&0.0)).ok_or_else(|| {
-        let what = number.map_or_else(|| type_names::of_value(&told).to_string(), |number| number.to_string());
+        let what = number.map_or_else(|| type_names::of_value(&answer).to_string(), |number| number.to_string());
         let text = format!("the order of two values is a number or a bool, not {what}");
         host.raise(context, Diag::error(code::ARGUMENT_TYPE, text).help("for example `|a, b| a - b`"), "")
     })
 }
 
-/// A stable merge sort; not the standard library's, which panics at an order that contradicts itself.
+/// A stable merge sort; not the standard library's, which panics if the order contradicts itself.
 pub fn sorted(values: &Array, order: &mut dyn FnMut(&Dynamic, &Dynamic) -> Outcome<Ordering>) -> Outcome<Array> {
-    // By their places: what lies in nested values is copied once.
+    // Sorts indices, so that nested values are copied once.
     let mut from: Vec<usize> = (0..values.len()).collect();
     let mut width = 1;
     while width < from.len() {

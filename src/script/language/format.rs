@@ -1,12 +1,12 @@
-//! Python's format specifications (`{:>8.4f}`): how one value is written, and texts with places for values.
+//! Python's format specifications (`{:>8.4f}`): formats one value, and texts with fields for values.
 //!
-//! Pure: knows no interpreter; what a value without a specification looks like is the caller's word.
-//! After "Format Specification Mini-Language" of Python's library reference; compared with CPython in the tests.
+//! Independent of the interpreter; the caller formats values without a specification.
+//! Follows "Format Specification Mini-Language" of Python's library reference; the tests compare with CPython.
 
-/// Bound: characters that a width or a precision asks for; wider is a slip, and so are texts of gigabytes.
-const WIDEST: usize = 10_000;
+/// Bound: width and precision; larger ones are typing errors that would make texts of gigabytes.
+const MAX_WIDTH: usize = 10_000;
 
-/// What is written.
+/// A value to format.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Item {
     Int(i64),
@@ -26,14 +26,14 @@ struct Spec {
     kind: Option<char>,
 }
 
-/// A part of a text with places.
+/// A part of a text with fields.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Part {
     Text(String),
     Place { of: Field, spec: String },
 }
 
-/// Which value stands at a place.
+/// Which value belongs to a field.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Field {
     Next,
@@ -41,7 +41,7 @@ pub enum Field {
     Named(String),
 }
 
-/// `"{} of {total:>6.2f}"` in its parts; `{{` and `}}` are braces.
+/// Splits `"{} of {total:>6.2f}"` into its parts; `{{` and `}}` are braces.
 pub fn parts(text: &str) -> Result<Vec<Part>, String> {
     let mut found = Vec::new();
     let mut plain = String::new();
@@ -91,13 +91,13 @@ fn field(name: &str) -> Result<Field, String> {
     Err(format!("`{{{name}}}` is neither a number nor a name; expressions stand between backticks: `${{{name}}}`"))
 }
 
-/// Whether a specification can be read at all.
-pub fn judge(spec: &str) -> Result<(), String> {
+/// Whether a specification is valid.
+pub fn validate(spec: &str) -> Result<(), String> {
     Spec::read(spec).map(drop)
 }
 
-/// `value` as `spec` wants it.
-pub fn written(value: &Item, spec: &str) -> Result<String, String> {
+/// Formats `value` by `spec`.
+pub fn format_value(value: &Item, spec: &str) -> Result<String, String> {
     let spec = Spec::read(spec)?;
     let (sign, body, is_number) = match value {
         Item::Int(i) => {
@@ -125,8 +125,8 @@ impl Spec {
         } else if is_align(chars.first()) {
             (spec.align, at) = (Some(chars[0]), 1);
         }
-        let take = |at: &mut usize, wanted: &[char]| {
-            let found = chars.get(*at).copied().filter(|c| wanted.contains(c));
+        let take = |at: &mut usize, expected: &[char]| {
+            let found = chars.get(*at).copied().filter(|c| expected.contains(c));
             *at += found.is_some() as usize;
             found
         };
@@ -141,8 +141,8 @@ impl Spec {
             *at += digits.len();
             match digits.parse::<usize>() {
                 _ if digits.is_empty() => Ok(None),
-                Ok(n) if n <= WIDEST => Ok(Some(n)),
-                _ => Err(wrong(&format!("{WIDEST} characters are the most"))),
+                Ok(n) if n <= MAX_WIDTH => Ok(Some(n)),
+                _ => Err(wrong(&format!("{MAX_WIDTH} characters are the most"))),
             }
         };
         spec.width = number(&mut at)?.unwrap_or(0);
@@ -196,7 +196,7 @@ impl Spec {
         };
         let step = if kind == 'd' { 3 } else { 4 };
         let sign = self.sign(value < 0);
-        // Zeros stand between it and the digits.
+        // Zeros are placed between the prefix and the digits.
         let sign = if self.alternate { format!("{sign}{prefix}") } else { sign.to_string() };
         let digits = self.grouped(&digits, "", step, sign.len());
         Ok((sign, digits))
@@ -233,7 +233,7 @@ impl Spec {
         Ok((sign, format!("{whole}{rest}")))
     }
 
-    /// `g`: as many digits as count, in the shorter way; a float without a kind keeps one digit after its point.
+    /// `g`: significant digits, in the shorter notation; a float without a kind keeps one digit after its point.
     fn general(&self, size: f64, digits: usize, keeps_point: bool) -> String {
         let scientific = exponential(size, digits - 1);
         let exponent = scientific.rsplit_once('e').and_then(|(_, e)| e.parse::<i64>().ok()).unwrap_or(0);
@@ -260,7 +260,7 @@ impl Spec {
         Ok(text.chars().take(self.precision.unwrap_or(usize::MAX)).collect())
     }
 
-    /// Digits in groups; zeros in front belong to the groups too.
+    /// Digits in groups; leading zeros are grouped too.
     fn grouped(&self, digits: &str, rest: &str, step: usize, before: usize) -> String {
         let Some(mark) = self.group else { return digits.to_string() };
         let group = |digits: &str| {
@@ -307,9 +307,9 @@ fn exponential(size: f64, precision: usize) -> String {
 mod tests {
     use super::*;
 
-    /// What CPython 3.11 answers for `format(value, spec)`.
+    /// The results of CPython 3.11 for `format(value, spec)`.
     #[test]
-    fn values_are_written_as_cpython_writes_them() {
+    fn values_are_formatted_as_by_cpython() {
         let float: &[(f64, &str, &str)] = &[
             (1.0, "#g", "1.00000"),
             (1e20, "%", "10000000000000000000000.000000%"),
@@ -513,31 +513,35 @@ mod tests {
             ("äöü", ".2", "äö"),
             ("äöü", ">5.1", "    ä"),
         ];
-        for (value, spec, wanted) in float {
-            assert_eq!(written(&Item::Float(*value), spec).as_deref(), Ok(*wanted), "{value:?} {spec}");
+        for (value, spec, expected) in float {
+            assert_eq!(format_value(&Item::Float(*value), spec).as_deref(), Ok(*expected), "{value:?} {spec}");
         }
-        for (value, spec, wanted) in int {
-            assert_eq!(written(&Item::Int(*value), spec).as_deref(), Ok(*wanted), "{value:?} {spec}");
+        for (value, spec, expected) in int {
+            assert_eq!(format_value(&Item::Int(*value), spec).as_deref(), Ok(*expected), "{value:?} {spec}");
         }
-        for (value, spec, wanted) in text {
-            assert_eq!(written(&Item::Text(value.to_string()), spec).as_deref(), Ok(*wanted), "{value:?} {spec}");
+        for (value, spec, expected) in text {
+            assert_eq!(
+                format_value(&Item::Text(value.to_string()), spec).as_deref(),
+                Ok(*expected),
+                "{value:?} {spec}"
+            );
         }
     }
 
     #[test]
-    fn what_is_no_format_is_refused() {
+    fn invalid_formats_are_refused() {
         for spec in [".f", "10000000", ".99999f", "q", ".2fx", "d.2"] {
-            assert!(written(&Item::Float(1.5), spec).is_err(), "{spec}");
+            assert!(format_value(&Item::Float(1.5), spec).is_err(), "{spec}");
         }
-        assert!(written(&Item::Float(1.5), "d").is_err());
-        assert!(written(&Item::Int(1), "s").is_err());
-        assert!(written(&Item::Int(-1), "c").is_err());
-        assert!(written(&Item::Int(1), ".2").is_err());
-        assert!(written(&Item::Text("a".into()), "f").is_err());
+        assert!(format_value(&Item::Float(1.5), "d").is_err());
+        assert!(format_value(&Item::Int(1), "s").is_err());
+        assert!(format_value(&Item::Int(-1), "c").is_err());
+        assert!(format_value(&Item::Int(1), ".2").is_err());
+        assert!(format_value(&Item::Text("a".into()), "f").is_err());
     }
 
     #[test]
-    fn texts_have_places() {
+    fn texts_have_fields() {
         let place = |of, spec: &str| Part::Place { of, spec: spec.into() };
         assert_eq!(
             parts("a{{{}{1:>4}{n:.2f}}}"),

@@ -1,5 +1,5 @@
-//! Functions of texts, arrays and blobs whose results can be larger than what they are given by any factor. Rhai looks
-//! at sizes only after it made the value, when the memory may be gone; here the room is asked for first.
+//! Functions of texts, arrays and blobs whose results can be larger than their arguments by any factor. Rhai checks
+//! sizes only after creating the value, when memory may be used up; here the size is checked first.
 
 use crate::script::bind::rows::Natives;
 use crate::script::host::Host;
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 type Outcome<T> = Result<T, Box<EvalAltResult>>;
 
-/// Bytes of an element of an array, with a short text of its own.
+/// Bytes of an array element that holds a short text.
 const ELEMENT: usize = 64;
 
 pub fn register(natives: &mut Natives, host: &Arc<Host>) {
@@ -28,37 +28,37 @@ fn add(name: &str) -> FuncRegistration {
     FuncRegistration::new(name).in_global_namespace()
 }
 
-/// Changes the value it is called on: refused for constants.
+/// Changes the value that it is called on: refused for constants.
 fn changing(name: &str) -> FuncRegistration {
     add(name).with_purity(false)
 }
 
-/// What a native function wants to make beside all there is.
-pub struct Wanted<'a> {
+/// Checks the size of a value before a native function creates it.
+pub struct SizeCheck<'a> {
     pub host: &'a Host,
     pub context: &'a NativeCallContext<'a>,
 }
 
-impl Wanted<'_> {
-    /// An error where a text of so many bytes would be larger than the session lets values be.
+impl SizeCheck<'_> {
+    /// An error where a text of so many bytes would exceed the session's limits.
     pub fn text(&self, bytes: usize) -> Outcome<()> {
         self.within(bytes, self.host.watch.limits.string_bytes, "Length of string", bytes)
     }
 
-    /// The same for an array of so many elements, those inside elements among them.
+    /// The same for an array of so many elements, including nested ones.
     pub fn array(&self, elements: usize, bytes: usize) -> Outcome<()> {
         self.within(elements, self.host.watch.limits.array_elements, "Size of array/BLOB", bytes)
     }
 
-    /// The same for an array and one value more. What lies inside the array is counted only once values with a good part of
-    /// the limit inside were added to arrays, so that a list grows in linear time.
+    /// The same for an array and one more element. Nested elements are counted only after enough elements were added
+    /// to arrays to matter, so that a list grows in linear time.
     pub fn one_more(&self, array: &Array, item: &Dynamic) -> Outcome<()> {
         self.array(array.len() + 1, 0)?;
         if !(item.is_array() || item.is_map() || item.is_blob()) {
             return Ok(());
         }
         let (elements, _) = size(item);
-        if !self.host.watch.weighs(elements) {
+        if !self.host.watch.should_count(elements) {
             return Ok(());
         }
         let held = array.iter().fold(elements, |held, item| held.saturating_add(size(item).0));
@@ -73,24 +73,24 @@ impl Wanted<'_> {
     }
 }
 
-/// The forms of `replace`, `split`, `split_rev` and `pad` that take a string, or a character.
+/// The forms of `replace`, `split`, `split_rev` and `pad` that take a string or a character.
 fn of_delimiter<D: Variant + Clone + ToString>(module: &mut Module, host: &Arc<Host>) {
     let shared = host.clone();
     let replace = move |context: NativeCallContext, text: &mut ImmutableString, find: D, with: ImmutableString| {
-        let wanted = Wanted { host: &shared, context: &context };
-        replaced(&wanted, text, &find.to_string(), &with).map(|new| *text = new)
+        let size_check = SizeCheck { host: &shared, context: &context };
+        replaced(&size_check, text, &find.to_string(), &with).map(|new| *text = new)
     };
     changing("replace").place_in(module, replace);
     for (name, backwards) in [("split", false), ("split_rev", true)] {
         let shared = host.clone();
         let all = move |context: NativeCallContext, text: &mut ImmutableString, by: D| {
-            split(&Wanted { host: &shared, context: &context }, text, &by.to_string(), usize::MAX, backwards)
+            split(&SizeCheck { host: &shared, context: &context }, text, &by.to_string(), usize::MAX, backwards)
         };
         add(name).place_in(module, all);
         let shared = host.clone();
-        let some = move |context: NativeCallContext, text: &mut ImmutableString, by: D, most: INT| {
-            let most = usize::try_from(most).unwrap_or(0).max(1);
-            split(&Wanted { host: &shared, context: &context }, text, &by.to_string(), most, backwards)
+        let some = move |context: NativeCallContext, text: &mut ImmutableString, by: D, max_parts: INT| {
+            let max_parts = usize::try_from(max_parts).unwrap_or(0).max(1);
+            split(&SizeCheck { host: &shared, context: &context }, text, &by.to_string(), max_parts, backwards)
         };
         add(name).place_in(module, some);
     }
@@ -99,34 +99,40 @@ fn of_delimiter<D: Variant + Clone + ToString>(module: &mut Module, host: &Arc<H
         let missing = usize::try_from(length).unwrap_or(0).saturating_sub(text.chars().count());
         let with = with.to_string();
         let characters = with.chars().count();
-        // Of nothing there is never enough.
+        // Padding with an empty text never ends.
         if missing == 0 || characters == 0 {
             return Ok(());
         }
         let bytes = (missing / characters + 1).saturating_mul(with.len());
-        Wanted { host: &shared, context: &context }.text(bytes.saturating_add(text.len()))?;
+        SizeCheck { host: &shared, context: &context }.text(bytes.saturating_add(text.len()))?;
         text.make_mut().extend(with.chars().cycle().take(missing));
         Ok(())
     };
     changing("pad").place_in(module, pad);
 }
 
-fn replaced(wanted: &Wanted, text: &ImmutableString, find: &str, with: &str) -> Outcome<ImmutableString> {
+fn replaced(size_check: &SizeCheck, text: &ImmutableString, find: &str, with: &str) -> Outcome<ImmutableString> {
     if text.is_empty() {
         return Ok(text.clone());
     }
     let found = text.matches(find).count();
-    wanted.text(found.saturating_mul(with.len()).saturating_add(text.len() - found * find.len()))?;
+    size_check.text(found.saturating_mul(with.len()).saturating_add(text.len() - found * find.len()))?;
     Ok(text.replace(find, with).into())
 }
 
-fn split(wanted: &Wanted, text: &ImmutableString, by: &str, most: usize, backwards: bool) -> Outcome<Array> {
-    if text.is_empty() || most == 1 {
+fn split(
+    size_check: &SizeCheck,
+    text: &ImmutableString,
+    by: &str,
+    max_parts: usize,
+    backwards: bool,
+) -> Outcome<Array> {
+    if text.is_empty() || max_parts == 1 {
         return Ok(vec![text.clone().into()]);
     }
-    let count = (text.matches(by).count() + 1).min(most);
-    wanted.array(count, count.saturating_mul(ELEMENT).saturating_add(text.len()))?;
-    Ok(if backwards { parts(text.rsplitn(most, by)) } else { parts(text.splitn(most, by)) })
+    let count = (text.matches(by).count() + 1).min(max_parts);
+    size_check.array(count, count.saturating_mul(ELEMENT).saturating_add(text.len()))?;
+    Ok(if backwards { parts(text.rsplitn(max_parts, by)) } else { parts(text.splitn(max_parts, by)) })
 }
 
 fn parts<'a>(parts: impl Iterator<Item = &'a str>) -> Array {
@@ -137,15 +143,15 @@ fn parts_of_texts(module: &mut Module, host: &Arc<Host>) {
     let shared = host.clone();
     let words = move |context: NativeCallContext, text: &mut ImmutableString| -> Outcome<Array> {
         let count = text.split_whitespace().count();
-        Wanted { host: &shared, context: &context }.array(count, count * ELEMENT + text.len())?;
-        // As Rhai has it: nothing is one part.
+        SizeCheck { host: &shared, context: &context }.array(count, count * ELEMENT + text.len())?;
+        // As in Rhai: an empty text is one part.
         Ok(if text.is_empty() { vec![text.clone().into()] } else { parts(text.split_whitespace()) })
     };
     add("split").place_in(module, words);
     let shared = host.clone();
     let characters = move |context: NativeCallContext, text: ImmutableString| -> Outcome<Array> {
         let count = text.chars().count();
-        Wanted { host: &shared, context: &context }.array(count, count * size_of::<Dynamic>())?;
+        SizeCheck { host: &shared, context: &context }.array(count, count * size_of::<Dynamic>())?;
         Ok(text.chars().map(Dynamic::from_char).collect())
     };
     add("to_chars").place_in(module, characters);
@@ -154,7 +160,7 @@ fn parts_of_texts(module: &mut Module, host: &Arc<Host>) {
 fn of_arrays(module: &mut Module, host: &Arc<Host>) {
     let shared = host.clone();
     let push = move |context: NativeCallContext, array: &mut Array, item: Dynamic| -> Outcome<()> {
-        Wanted { host: &shared, context: &context }.one_more(array, &item)?;
+        SizeCheck { host: &shared, context: &context }.one_more(array, &item)?;
         array.push(item);
         Ok(())
     };
@@ -168,21 +174,21 @@ fn of_arrays(module: &mut Module, host: &Arc<Host>) {
         }
         let (elements, bytes) = size(&item);
         let elements = array.len().saturating_add(missing.saturating_mul(elements));
-        Wanted { host: &shared, context: &context }.array(elements, missing.saturating_mul(bytes))?;
+        SizeCheck { host: &shared, context: &context }.array(elements, missing.saturating_mul(bytes))?;
         array.resize(length, item);
         Ok(())
     };
     changing("pad").place_in(module, pad);
 }
 
-/// Elements, this one among them, and bytes that a copy of a value takes.
+/// The number of elements, including the value itself, and the bytes that a copy of the value takes.
 pub fn size(value: &Dynamic) -> (usize, usize) {
     let own = (1, size_of::<Dynamic>());
     let sum = |found: (usize, usize), item: &Dynamic| {
         let (elements, bytes) = size(item);
         (found.0.saturating_add(elements), found.1.saturating_add(bytes))
     };
-    // Cells and texts are shared by copies.
+    // Copies share cells and texts.
     if value.is_shared() {
         return own;
     }
@@ -201,8 +207,8 @@ fn of_blobs(module: &mut Module, host: &Arc<Host>) {
         move |context: &NativeCallContext, blob: &mut Blob, length: INT, value: INT| -> Outcome<()> {
             let length = usize::try_from(length).unwrap_or(0);
             if length > blob.len() {
-                Wanted { host: &host, context }.array(length, length - blob.len())?;
-                // As Rhai has it: the lowest eight bits.
+                SizeCheck { host: &host, context }.array(length, length - blob.len())?;
+                // As in Rhai: the lowest eight bits.
                 blob.resize(length, value as u8);
             }
             Ok(())
@@ -224,7 +230,7 @@ fn of_blobs(module: &mut Module, host: &Arc<Host>) {
     });
     let shared = host.clone();
     let numbers = move |context: NativeCallContext, blob: &mut Blob| -> Outcome<Array> {
-        Wanted { host: &shared, context: &context }.array(blob.len(), blob.len() * size_of::<Dynamic>())?;
+        SizeCheck { host: &shared, context: &context }.array(blob.len(), blob.len() * size_of::<Dynamic>())?;
         Ok(blob.iter().map(|&byte| Dynamic::from_int(byte.into())).collect())
     };
     add("to_array").place_in(module, numbers);

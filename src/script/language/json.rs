@@ -1,5 +1,5 @@
-//! `to_json` of any plain value and of tensors. Rhai's own knows maps only, and writes the name of a type where it
-//! has no better word.
+//! `to_json` of any plain value and of tensors. Rhai's own supports maps only, and writes the name of the type for
+//! values that it does not know.
 
 use crate::base::diag::Result;
 use crate::fail;
@@ -15,9 +15,9 @@ use rhai::{Array, Dynamic, FuncRegistration, ImmutableString, Map, NativeCallCon
 use std::any::TypeId;
 use std::sync::Arc;
 
-/// Bytes of a value in a list that grows, and is there twice meanwhile.
+/// Bytes of a value in a list that grows; twice while it is copied.
 const VALUE: usize = 48;
-/// Bound: values inside each other; recursion is as deep.
+/// Bound: nesting of values, and so the depth of the recursion.
 const DEPTH: usize = 100;
 
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
@@ -37,7 +37,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     let func = RhaiFunc::Method { func: Arc::new(call), has_context: true, is_pure: true, is_volatile: true };
     let own = FuncRegistration::new("to_json").in_global_namespace();
     own.place_raw_in(&mut module.module, [TypeId::of::<Map>()], func);
-    // Rhai's own makes all values before anybody asks whether there is room for them.
+    // Rhai's own creates all values before any size is checked.
     let shared = host.clone();
     let parse = move |context: NativeCallContext, text: &str| -> Native {
         let values = text.bytes().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count();

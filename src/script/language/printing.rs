@@ -1,12 +1,12 @@
 //! From values to text: `print`, `to_string`, interpolation, and `+`, `+=` and `append` of a text and any value.
 //!
-//! Rhai's own pass over what making a text raises and write the name of the type; a tensor that a fault has reached must
-//! raise that fault wherever it becomes text. What a text looks like is for `show.rs` to say.
+//! Rhai's own functions ignore an error of converting to text and write the type name instead; a tensor that a fault
+//! has reached must raise that fault wherever it becomes text. `show.rs` formats the values.
 
 use crate::script::bind::rows;
 use crate::script::bind::rows::Natives;
 use crate::script::host::Host;
-use crate::script::language::growth::Wanted;
+use crate::script::language::growth::SizeCheck;
 use crate::script::language::show;
 use crate::script::values::panics::Place;
 use crate::script::values::raise::Native;
@@ -24,7 +24,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     joined(module, host);
 }
 
-/// Rhai hands what `print` and `debug` return to its callback.
+/// Rhai passes what `print` and `debug` return to its callback.
 fn printed(module: &mut Natives, host: &Arc<Host>) {
     for arity in (0..=MOST_PRINTED).filter(|arity| *arity != 1) {
         let shared = host.clone();
@@ -41,7 +41,7 @@ fn printed(module: &mut Natives, host: &Arc<Host>) {
             shown(&shared, &context, values[0]).map(Dynamic::from)
         };
         rows::raw(module, name, 1, print.clone());
-        // Rhai has its own for these, which would go before one for any type.
+        // Rhai has its own functions for these types, which would take precedence over one for any type.
         for kind in [TypeId::of::<Map>(), TypeId::of::<Array>()] {
             let func =
                 RhaiFunc::Method { func: Arc::new(print.clone()), has_context: true, is_pure: true, is_volatile: true };
@@ -55,7 +55,7 @@ fn shown(host: &Host, context: &NativeCallContext, value: &Dynamic) -> Result<St
     show::value(host, value).map_err(|diag| host.raise(context, diag, ""))
 }
 
-/// A value as it stands in a text.
+/// A value as text.
 fn text(host: &Host, context: &NativeCallContext, value: &mut Dynamic) -> Result<ImmutableString, Box<EvalAltResult>> {
     if let Some(text) = value.read_lock::<ImmutableString>() {
         return Ok(text.clone());
@@ -66,13 +66,13 @@ fn text(host: &Host, context: &NativeCallContext, value: &mut Dynamic) -> Result
     if value.is_array() || value.is_map() || value.is::<Tensor>() {
         return shown(host, context, value).map(Into::into);
     }
-    // Types of the host program and Rhai's own have functions of their own.
-    let told = context.call_native_fn_raw("to_string", true, &mut [value])?;
-    let kind = told.type_name();
-    told.into_immutable_string().or_else(|_| Ok(context.engine().map_type_name(kind).into()))
+    // Types of the host program and Rhai's own have their own `to_string`.
+    let converted = context.call_native_fn_raw("to_string", true, &mut [value])?;
+    let kind = converted.type_name();
+    converted.into_immutable_string().or_else(|_| Ok(context.engine().map_type_name(kind).into()))
 }
 
-/// What the source pass writes into `${..}`.
+/// The function that the source pass inserts into `${..}`.
 fn interpolated(module: &mut Natives, host: &Arc<Host>) {
     let shared = host.clone();
     rows::raw(module, "__text", 1, move |context, values| -> Native {
@@ -99,7 +99,7 @@ fn joined(module: &mut Natives, host: &Arc<Host>) {
         let shared = host.clone();
         let grown = move |context: NativeCallContext, whole: &mut ImmutableString, mut value: Dynamic| -> Native {
             let more = text(&shared, &context, &mut value)?;
-            Wanted { host: &shared, context: &context }.text(whole.len() + more.len())?;
+            SizeCheck { host: &shared, context: &context }.text(whole.len() + more.len())?;
             whole.make_mut().push_str(&more);
             Ok(Dynamic::UNIT)
         };
@@ -109,7 +109,7 @@ fn joined(module: &mut Natives, host: &Arc<Host>) {
 
 fn join(host: &Host, context: &NativeCallContext, mut before: ImmutableString, after: &str) -> Native {
     if !after.is_empty() {
-        Wanted { host, context }.text(before.len() + after.len())?;
+        SizeCheck { host, context }.text(before.len() + after.len())?;
         before.make_mut().push_str(after);
     }
     Ok(before.into())

@@ -1,5 +1,5 @@
-//! Functions of plain numbers, as Python's `math` has them: an integer will do where a float is meant, `log` is the
-//! natural logarithm as that of tensors is (Rhai's own has base 10), `int` gives an integer.
+//! Functions of plain numbers, as in Python's `math`: integers are accepted for floats, `log` is the natural
+//! logarithm as for tensors (Rhai's has base 10), `int` returns an integer.
 
 use crate::base::code;
 use crate::base::diag::Diag;
@@ -10,7 +10,7 @@ use rhai::{EvalAltResult, FuncRegistration, NativeCallContext};
 
 type Function = fn(f64) -> f64;
 
-/// Those that Rhai has for floats only, or not at all.
+/// Functions that Rhai has for floats only, or not at all.
 const FUNCTIONS: &[(&str, Function)] = &[
     ("sqrt", f64::sqrt),
     ("exp", f64::exp),
@@ -36,21 +36,21 @@ const FUNCTIONS: &[(&str, Function)] = &[
     ("float", |x| x),
 ];
 
-/// Those that leave an integer as it is, as they leave tensors of integers.
+/// Functions that leave an integer unchanged, as for integer tensors.
 const ROUNDINGS: &[(&str, Function)] = &[("ceil", f64::ceil), ("floor", f64::floor), ("trunc", f64::trunc)];
 
 type Question = fn(f64) -> bool;
 
-/// Questions about floats, which an integer answers as the float that it is.
+/// Predicates of floats; an integer is converted.
 const QUESTIONS: &[(&str, Question)] =
     &[("isnan", f64::is_nan), ("isinf", f64::is_infinite), ("isfinite", f64::is_finite)];
 
-type Whole = fn(i64, i64) -> Option<i64>;
+type IntegerOp = fn(i64, i64) -> Option<i64>;
 
-/// Names, what it does to two integers, what it does to floats.
-type Operator = (&'static [&'static str], Option<Whole>, fn(f64, f64) -> f64);
+/// Names, the operation on two integers, the operation on floats.
+type Operator = (&'static [&'static str], Option<IntegerOp>, fn(f64, f64) -> f64);
 
-/// What operators do, by their names as functions. Integers give integers where there is a function for them.
+/// Functions that do what operators do. Integers give integers where there is an integer operation.
 const OPERATORS: &[Operator] = &[
     (&["add"], Some(i64::checked_add), |x, y| x + y),
     (&["sub", "subtract"], Some(i64::checked_sub), |x, y| x - y),
@@ -86,8 +86,8 @@ fn operators(natives: &mut Natives) {
     }
 }
 
-/// The larger and the smaller of two numbers, one of them a float. NaN is the answer wherever it stands, as of tensors;
-/// Rhai's give the second number where the first is NaN.
+/// The larger and the smaller of two numbers, one of them a float. NaN in either place gives NaN, as for tensors;
+/// Rhai's return the second number where the first is NaN.
 fn extremes(natives: &mut Natives) {
     for (name, is_larger) in [("max", true), ("min", false)] {
         let pick = move |x: f64, y: f64| match x.is_nan() || y.is_nan() {
@@ -126,11 +126,11 @@ pub fn register(natives: &mut Natives) {
     let of = || FuncRegistration::new("round").in_global_namespace();
     of().place_in(&mut natives.module, |x: i64| x);
     of().place_in(&mut natives.module, |context: NativeCallContext, x: i64, digits: i64| {
-        let told = || {
+        let overflow = || {
             let message = format!("`round`: {x} to {digits} digits is no integer of 64 bits");
             raise(Diag::error(code::VALUE, message), context.call_position())
         };
-        rounded(x, digits).ok_or_else(told)
+        rounded(x, digits).ok_or_else(overflow)
     });
     for &(name, question) in QUESTIONS {
         natives.names.insert(name.to_string());
@@ -142,14 +142,14 @@ pub fn register(natives: &mut Natives) {
     let of = || FuncRegistration::new("int").in_global_namespace();
     of().place_in(&mut natives.module, |x: i64| x);
     of().place_in(&mut natives.module, |context: NativeCallContext, x: f64| whole("int", code::VALUE, &context, x));
-    // Of NaN Rhai's is 0.
+    // Rhai returns 0 for NaN.
     let of = || FuncRegistration::new("to_int").in_global_namespace();
     let to_int = |context: NativeCallContext, x: f64| whole("to_int", code::ARITHMETIC, &context, x);
     of().place_in(&mut natives.module, to_int);
 }
 
 fn whole(name: &str, code: code::Code, context: &NativeCallContext, x: f64) -> Result<i64, Box<EvalAltResult>> {
-    // Bound: what an integer holds; the end itself is 2^63, which it does not.
+    // Bound: the range of i64; its end 2^63 is not in it.
     if x.trunc() >= i64::MIN as f64 && x < i64::MAX as f64 {
         return Ok(x as i64);
     }
@@ -158,7 +158,7 @@ fn whole(name: &str, code: code::Code, context: &NativeCallContext, x: f64) -> R
 
 /// As Python's `round` of an integer: digits before the point become zeros, halves go to the even one.
 fn rounded(x: i64, digits: i64) -> Option<i64> {
-    // Bound: 10^19 is the first power of ten above all integers of 64 bits; beyond twice the largest all is zero.
+    // Bound: 10^19 is the first power of ten above all i64; beyond twice the largest, the result is zero.
     let places = match u32::try_from(digits.min(0).unsigned_abs()) {
         Ok(places) if places < 20 => places,
         _ => return Some(0),
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn integers_round_as_pythons() {
         // What Python 3.11 gives.
-        for (x, digits, wanted) in [
+        for (x, digits, expected) in [
             (2, 1, 2),
             (1250, -2, 1200),
             (1350, -2, 1400),
@@ -188,7 +188,7 @@ mod tests {
             (49, -2, 0),
             (7, -30, 0),
         ] {
-            assert_eq!(rounded(x, digits), Some(wanted), "round({x}, {digits})");
+            assert_eq!(rounded(x, digits), Some(expected), "round({x}, {digits})");
         }
         assert_eq!(rounded(i64::MAX, -1), None);
         assert_eq!(rounded(i64::MIN, -18), Some(-9_000_000_000_000_000_000));
@@ -203,7 +203,7 @@ mod tests {
             let value = session.enter(at, code).unwrap_or_else(|e| panic!("{code}: {e}"));
             session.show(&value).expect("shown")
         };
-        for (code, wanted) in [
+        for (code, expected) in [
             ("sqrt(9)", "3.0"),
             ("log(1)", "0.0"),
             ("(log(2.718281828459045) * 1e9).round()", "1000000000.0"),
@@ -215,7 +215,7 @@ mod tests {
             ("[max(2, 3.5), min(2, 3.5), max(-1.0, -2), max(2, 3)]", "[3.5, 2.0, -1.0, 3]"),
             ("[max([1.0, NAN, 3.0]), [NAN, 2.0].min(), min([2, NAN])].map(|x| isnan(x))", "[true, true, true]"),
             (
-                "let told = []; for x in [NAN, INF, 1e19] { try { x.to_int(); } catch (e) { told.push(e.code); } } told",
+                "let codes = []; for x in [NAN, INF, 1e19] { try { x.to_int(); } catch (e) { codes.push(e.code); } } codes",
                 "[\"E0214\", \"E0214\", \"E0214\"]",
             ),
             ("[(-7.9).to_int(), 7.9.to_int()]", "[-7, 7]"),
@@ -231,7 +231,7 @@ mod tests {
             ("let total = 0; total += 0.5; total", "0.5"),
             ("let x = 2.5; x *= 2; x", "5.0"),
         ] {
-            assert_eq!(text(code), wanted, "{code}");
+            assert_eq!(text(code), expected, "{code}");
         }
         assert!(session.enter(99, "int(1e30)").is_err());
         assert!(session.enter(100, "mul(4611686018427387904, 2)").is_err());

@@ -1,14 +1,14 @@
-//! Arrays, ranges and maps as Python has them: `sum(xs)`, `max(xs)`, `sorted(xs)`, `xs * 3`, `range(n)`,
-//! `m.items()`; and conversions of plain values. What tensors have of these names is in the op table.
+//! Arrays, ranges and maps as in Python: `sum(xs)`, `max(xs)`, `sorted(xs)`, `xs * 3`, `range(n)`, `m.items()`; and
+//! conversions of plain values. The functions of tensors with these names are in the op table.
 
 use crate::base::code;
 use crate::base::diag::Diag;
-use crate::script::bind::compare::{alike, compare};
+use crate::script::bind::compare::{compare, values_equal};
 use crate::script::bind::rows::{Natives, raw};
 use crate::script::host::Host;
 use crate::script::language::arrays;
 use crate::script::language::growth;
-use crate::script::language::growth::Wanted;
+use crate::script::language::growth::SizeCheck;
 use crate::script::language::show;
 use crate::script::values::panics::Place;
 use crate::script::values::raise::Native;
@@ -36,12 +36,12 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     asserted(module, host);
 }
 
-/// Bound: elements that are made between two looks whether the script has to end.
-const STRETCH: usize = 1 << 16;
+/// Bound: elements that are created between two checks whether the script must end.
+const CHECK_ELEMENTS: usize = 1 << 16;
 
-/// An error where an array of `held` values would be larger than the session lets values be with so many plain ones more.
+/// An error where an array of `held` values plus `more` plain ones would exceed the session's limits.
 fn elements_fit(host: &Host, context: &NativeCallContext, held: usize, more: usize) -> Outcome<()> {
-    Wanted { host, context }.array(held.saturating_add(more), more.saturating_mul(size_of::<Dynamic>()))
+    SizeCheck { host, context }.array(held.saturating_add(more), more.saturating_mul(size_of::<Dynamic>()))
 }
 
 fn of(module: &mut Natives, name: &'static str) -> FuncRegistration {
@@ -49,12 +49,12 @@ fn of(module: &mut Natives, name: &'static str) -> FuncRegistration {
     FuncRegistration::new(name).in_global_namespace()
 }
 
-/// Changes the value it is called on: refused for constants.
+/// Changes the value that it is called on: refused for constants.
 fn changing(module: &mut Natives, name: &'static str) -> FuncRegistration {
     of(module, name).with_purity(false)
 }
 
-/// A name under which script code may run: it is none of the natives', so that the stack shows it.
+/// A function that may call script code: not listed as a native, so that the call stack shows it.
 fn calling(name: &'static str) -> FuncRegistration {
     FuncRegistration::new(name).in_global_namespace()
 }
@@ -75,7 +75,7 @@ fn totals(module: &mut Natives, host: &Arc<Host>) {
             let mut best: Option<(Dynamic, Dynamic)> = None;
             for value in values.iter() {
                 let plain = plain(&shared, &context, value)?;
-                // As of tensors: what is no number has no place in the order of the others.
+                // As for tensors: a value that is not a number has no order with others.
                 if plain.as_float().is_ok_and(f64::is_nan) {
                     return Ok(value.clone());
                 }
@@ -121,15 +121,15 @@ fn total(context: &NativeCallContext, values: &Array, start: Dynamic) -> Native 
     Ok(sum)
 }
 
-/// `==` and `!=` of arrays and of maps, and what asks for them: `in`, `index_of`, `dedup`. Rhai's own take the tensor
-/// that `==` gives of a tensor for "no".
+/// `==` and `!=` of arrays and of maps, and the functions that use them: `in`, `index_of`, `dedup`. Rhai's own treat
+/// the tensor that `==` of a tensor returns as "no".
 fn compared(module: &mut Natives, host: &Arc<Host>) {
-    for (symbol, wanted) in [("==", true), ("!=", false)] {
+    for (symbol, expected) in [("==", true), ("!=", false)] {
         for kind in [TypeId::of::<Array>(), TypeId::of::<Map>()] {
             let shared = host.clone();
             let call = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
                 let context = context.expect("registered with a context");
-                Ok((alike(&shared, &context, values[0], values[1])? == wanted).into())
+                Ok((values_equal(&shared, &context, values[0], values[1])? == expected).into())
             };
             let func = RhaiFunc::Method { func: Arc::new(call), has_context: true, is_pure: true, is_volatile: true };
             FuncRegistration::new(symbol).in_global_namespace().place_raw_in(&mut module.module, [kind, kind], func);
@@ -156,7 +156,7 @@ fn compared(module: &mut Natives, host: &Arc<Host>) {
     let dedup = move |context: NativeCallContext, values: &mut Array| -> Outcome<()> {
         let mut kept: Array = Vec::with_capacity(values.len());
         for value in values.iter() {
-            let again = kept.last().map_or(Ok(false), |last| alike(&shared, &context, last, value))?;
+            let again = kept.last().map_or(Ok(false), |last| values_equal(&shared, &context, last, value))?;
             if !again {
                 kept.push(value.clone());
             }
@@ -167,7 +167,7 @@ fn compared(module: &mut Natives, host: &Arc<Host>) {
     calling("dedup").with_purity(false).place_in(&mut module.module, dedup);
 }
 
-/// Where a value is first, from a place on.
+/// The first index of a value, from an index on.
 fn place(
     host: &Host,
     context: &NativeCallContext,
@@ -176,14 +176,14 @@ fn place(
     from: usize,
 ) -> Outcome<Option<usize>> {
     for (at, other) in values.iter().enumerate().skip(from) {
-        if alike(host, context, other, value)? {
+        if values_equal(host, context, other, value)? {
             return Ok(Some(at));
         }
     }
     Ok(None)
 }
 
-/// What a `switch` compares: of a tensor with one element, its element, also inside arrays and maps.
+/// The value that a `switch` compares: for a tensor with one element, that element, also inside arrays and maps.
 fn cases(module: &mut Natives, host: &Arc<Host>) {
     fn case(host: &Host, context: &NativeCallContext, value: &Dynamic) -> Native {
         if let Some(values) = value.read_lock::<Array>() {
@@ -221,7 +221,7 @@ fn contained(module: &mut Natives, host: &Arc<Host>) {
     of(module, "contains").place_in(&mut module.module, contains);
 }
 
-/// The value to compare: of a tensor with one element, its element.
+/// The value to compare: for a tensor with one element, that element.
 fn plain(host: &Host, context: &NativeCallContext, value: &Dynamic) -> Native {
     match value.read_lock::<Tensor>() {
         Some(tensor) => {
@@ -232,7 +232,7 @@ fn plain(host: &Host, context: &NativeCallContext, value: &Dynamic) -> Native {
     }
 }
 
-/// `sorted`, `reversed`, and `sort` without a closure, which Rhai's own does for values of one type only.
+/// `sorted`, `reversed`, and `sort` without a closure, which Rhai has for values of one type only.
 fn copies(module: &mut Natives, host: &Arc<Host>) {
     fn ordered(host: &Host, context: &NativeCallContext, values: &Array) -> Outcome<Array> {
         let mut order = |a: &Dynamic, b: &Dynamic| {
@@ -270,17 +270,17 @@ fn copies(module: &mut Natives, host: &Arc<Host>) {
     of(module, "reversed").place_in(&mut module.module, reversed);
 }
 
-/// How many integers are in a range.
+/// The number of integers in a range.
 fn length(range: &Range<i64>) -> i128 {
     (range.end as i128 - range.start as i128).max(0)
 }
 
-/// The integers of a range, as an array.
+/// The integers of a range as an array.
 fn integers(host: &Host, context: &NativeCallContext, range: Range<i64>) -> Outcome<Array> {
     elements_fit(host, context, 0, usize::try_from(length(&range)).unwrap_or(usize::MAX))?;
     let mut all = Array::new();
     for item in range {
-        if all.len().is_multiple_of(STRETCH) {
+        if all.len().is_multiple_of(CHECK_ELEMENTS) {
             host.rt.heed().map_err(|diag| host.raise(context, diag, ""))?;
         }
         all.push(Dynamic::from_int(item));
@@ -288,18 +288,18 @@ fn integers(host: &Host, context: &NativeCallContext, range: Range<i64>) -> Outc
     Ok(all)
 }
 
-/// The characters of a text, as an array.
+/// The characters of a text as an array.
 fn characters(host: &Host, context: &NativeCallContext, text: &str) -> Outcome<Array> {
     elements_fit(host, context, 0, text.chars().count())?;
     Ok(text.chars().map(|c| ImmutableString::from(c.to_string()).into()).collect())
 }
 
-/// What makes an array longer.
+/// Functions that make an array longer.
 fn growing(module: &mut Natives, host: &Arc<Host>) {
     fn repeat(host: &Host, context: &NativeCallContext, values: &Array, times: i64) -> Outcome<Array> {
         let times = usize::try_from(times).unwrap_or(0);
         let (elements, bytes) = values.iter().map(growth::size).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
-        Wanted { host, context }.array(elements.saturating_mul(times), bytes.saturating_mul(times))?;
+        SizeCheck { host, context }.array(elements.saturating_mul(times), bytes.saturating_mul(times))?;
         Ok(std::iter::repeat_n(values, times).flatten().cloned().collect())
     }
     let own = || FuncRegistration::new("*").in_global_namespace();
@@ -311,10 +311,10 @@ fn growing(module: &mut Natives, host: &Arc<Host>) {
     own().place_in(&mut module.module, move |context: NativeCallContext, times: i64, values: Array| {
         repeat(&shared, &context, &values, times)
     });
-    // Rhai's own joins two arrays, and stays the one for them.
+    // Rhai's own joins two arrays and stays registered for that.
     let shared = host.clone();
     let push = move |context: NativeCallContext, values: &mut Array, item: Dynamic| -> Outcome<()> {
-        Wanted { host: &shared, context: &context }.one_more(values, &item)?;
+        SizeCheck { host: &shared, context: &context }.one_more(values, &item)?;
         values.push(item);
         Ok(())
     };
@@ -339,7 +339,7 @@ fn growing(module: &mut Natives, host: &Arc<Host>) {
 /// `range(n)`, and ranges as sequences.
 fn ranges(module: &mut Natives, host: &Arc<Host>) {
     of(module, "range").place_in(&mut module.module, |end: i64| 0..end.max(0));
-    // As in Python, an integer tensor without dimensions is a bound.
+    // As in Python, an integer tensor without dimensions is accepted as a bound.
     let shared = host.clone();
     let below = move |context: NativeCallContext, end: Tensor| -> Outcome<Range<i64>> {
         let bound = plain(&shared, &context, &Dynamic::from(end))?;
@@ -349,7 +349,7 @@ fn ranges(module: &mut Natives, host: &Arc<Host>) {
         })
     };
     of(module, "range").place_in(&mut module.module, below);
-    // Not `map` and `filter`: what they call is script code, and the stack shows it.
+    // Not `map` and `filter`: they call script code, and the call stack shows it.
     for name in ["len", "to_array", "list"] {
         module.names.insert(name.to_string());
     }
@@ -381,8 +381,8 @@ fn range_of<T: Clone + Send + Sync + 'static>(module: &mut Natives, host: &Arc<H
         let (mut kept, range) = (Array::new(), plain(range));
         elements_fit(&shared, &context, 0, usize::try_from(length(&range)).unwrap_or(usize::MAX))?;
         for item in range.map(Dynamic::from_int) {
-            let told = keeps.call_raw(&context, None, [item.clone()])?;
-            if arrays::truth(&shared, &context, &told)? {
+            let answer = keeps.call_raw(&context, None, [item.clone()])?;
+            if arrays::truth(&shared, &context, &answer)? {
                 kept.push(item);
             }
         }
@@ -393,7 +393,7 @@ fn range_of<T: Clone + Send + Sync + 'static>(module: &mut Natives, host: &Arc<H
 
 /// `enumerate(xs, start)`, `zip(xs, ys)`, `list(tensor)`.
 fn together(module: &mut Natives, host: &Arc<Host>) {
-    /// What a value holds, one by one.
+    /// The elements of an iterable.
     fn elements(host: &Arc<Host>, context: &NativeCallContext, value: &Dynamic) -> Outcome<Array> {
         if let Some(values) = value.read_lock::<Array>() {
             return Ok(values.clone());
@@ -422,7 +422,7 @@ fn together(module: &mut Natives, host: &Arc<Host>) {
         elements(&shared, &context, &Dynamic::from(tensor))
     });
     // In the head of a loop, which counts itself.
-    // Not: `take`. Rhai lends the first argument where it is a variable.
+    // Not: `take`. Rhai passes the first argument by reference where it is a variable.
     raw(module, "__enumerate", 1, |_, values| Ok(values[0].clone()));
     for arity in 1..=2 {
         let shared = host.clone();
@@ -455,7 +455,7 @@ fn together(module: &mut Natives, host: &Arc<Host>) {
     }
 }
 
-/// What Rhai's maps lack.
+/// Methods that Rhai's maps lack.
 fn maps(module: &mut Natives) {
     let items = |map: &mut Map| -> Array {
         map.iter().map(|(key, value)| Dynamic::from(vec![key.as_str().into(), value.clone()] as Array)).collect()
@@ -502,7 +502,7 @@ fn conversions(module: &mut Natives, host: &Arc<Host>) {
         let context = context.expect("registered with a context");
         show::value(&shared, values[0]).map(Dynamic::from).map_err(|diag| shared.raise(&context, diag, ""))
     });
-    // As Python: through the decimal digits, halves to the even one.
+    // As in Python: by the decimal digits, halves to the even one.
     of(module, "round").place_in(&mut module.module, |x: f64, digits: i64| -> f64 {
         match usize::try_from(digits) {
             Ok(digits) => format!("{x:.*}", digits.min(400)).parse().unwrap_or(x),
@@ -524,7 +524,7 @@ fn asserted(module: &mut Natives, host: &Arc<Host>) {
                 return Ok(Dynamic::UNIT);
             }
             let text = match values.get(1) {
-                Some(told) => show::value(&shared, told).map_err(|diag| shared.raise(&context, diag, ""))?,
+                Some(message) => show::value(&shared, message).map_err(|diag| shared.raise(&context, diag, ""))?,
                 None => "an assertion does not hold".to_string(),
             };
             Err(shared.raise(&context, Diag::error(code::ASSERTION, text), "this does not hold"))

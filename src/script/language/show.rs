@@ -28,7 +28,7 @@ pub fn tensor(host: &Host, x: &Tensor) -> Result<String> {
         element(&host.rt.peek_bytes(&view, view.layout.offset + at as usize), view.dtype)
     };
     let mut room = Growing::new(host);
-    format(&printed, &options, element, &mut |bytes| room.reach(bytes))
+    format(&printed, &options, element, &mut |bytes| room.reserve(bytes))
 }
 
 /// Any value as `print` shows it.
@@ -44,7 +44,7 @@ pub fn value(host: &Host, value: &Dynamic) -> Result<String> {
     text.finish()
 }
 
-/// Values with a space between them, as `print` shows several; a last map `#{sep: ", "}` says what stands between.
+/// Values separated by spaces, as `print` shows several; a last map `#{sep: ", "}` sets the separator.
 pub fn several(host: &Host, values: &[&mut Dynamic]) -> Result<String> {
     let separator = values.last().filter(|_| values.len() > 1).and_then(|last| {
         let map = last.read_lock::<Map>()?;
@@ -62,7 +62,7 @@ pub fn several(host: &Host, values: &[&mut Dynamic]) -> Result<String> {
     text.finish()
 }
 
-/// A value as `print` shows it, at the end of a text.
+/// Appends a value as `print` shows it.
 pub fn push(host: &Host, item: &Dynamic, to: &mut Growing) -> Result<()> {
     match item.read_lock::<rhai::ImmutableString>() {
         Some(text) => to.push(&text),
@@ -107,7 +107,7 @@ fn nested(host: &Host, item: &Dynamic, to: &mut Growing) -> Result<()> {
         return to.push(&self::tensor(host, &tensor)?);
     }
     if let Some(cell) = item.read_lock::<crate::script::values::types::Cell>() {
-        // Not what is in arrays and maps: a cell may be in there again.
+        // Not the content of arrays and maps: a cell may be inside its own content.
         let inner = cell.get();
         if inner.is_array() || inner.is_map() || inner.read_lock::<crate::script::values::types::Cell>().is_some() {
             return to.push("cell");
@@ -140,7 +140,7 @@ fn plain(item: &Dynamic) -> String {
     if let Some(error) = item.read_lock::<crate::script::values::raise::ErrorValue>() {
         return format!("{}: {}", error.0.code, error.0.message);
     }
-    // Of a type of ours that has no text of its own, its last name.
+    // A type of ours without a text of its own: its last name.
     let text = item.to_string();
     match text.rsplit_once("::") {
         Some((_, name)) if text == item.type_name() => name.to_lowercase(),

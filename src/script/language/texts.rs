@@ -1,4 +1,4 @@
-//! What strings have in Python and not in Rhai: formats, `strip`, `join`, repetition. Rhai's own `trim` and `replace`
+//! String functions of Python that Rhai lacks: formats, `strip`, `join`, repetition. Rhai's own `trim` and `replace`
 //! change a string in place and stay as they are.
 
 use crate::base::code;
@@ -9,7 +9,7 @@ use crate::script::host::Host;
 use crate::script::language::format;
 use crate::script::language::format::{Field, Part};
 use crate::script::language::growing::Growing;
-use crate::script::language::growth::Wanted;
+use crate::script::language::growth::SizeCheck;
 use crate::script::language::show;
 use crate::script::values::panics::Place;
 use crate::script::values::raise::Native;
@@ -19,15 +19,15 @@ use crate::tensor::observe;
 use rhai::{Array, Dynamic, FuncRegistration, ImmutableString, Map, NativeCallContext};
 use std::sync::Arc;
 
-/// Bound: values of one `format`, as many as a call of a row takes.
-const MOST: usize = 9;
+/// Bound: arguments of one `format`, as many as a call of a row takes.
+const MAX_ARGS: usize = 9;
 
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
-    for arity in 1..=MOST {
-        told(module, host, "format", arity, formatted);
+    for arity in 1..=MAX_ARGS {
+        register_format(module, host, "format", arity, formatted);
     }
-    // Between backticks.
-    told(module, host, "__format", 2, |host, values| {
+    // Inserted by the source pass for `${x:.2f}` between backticks.
+    register_format(module, host, "__format", 2, |host, values| {
         one(host, values[0], &values[1].read_lock::<ImmutableString>().map_or(String::new(), |spec| spec.to_string()))
     });
     parts(module);
@@ -35,7 +35,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     repeated(module, host);
 }
 
-fn told(
+fn register_format(
     module: &mut Natives,
     host: &Arc<Host>,
     name: &str,
@@ -62,11 +62,11 @@ fn formatted(host: &Host, values: &[&mut Dynamic]) -> Result<String> {
             Some(spec) => one(host, first, &spec),
             None => fail!(ARGUMENT_TYPE, "a format is a string, as in `format(x, \".2f\")`"),
         },
-        None => fail!(ARGUMENT_TYPE, "a value and its format are wanted, as in `format(x, \".2f\")`"),
+        None => fail!(ARGUMENT_TYPE, "a value and its format are expected, as in `format(x, \".2f\")`"),
     }
 }
 
-/// One value; where there is no format, as `print` shows it.
+/// One value; without a format, as `print` shows it.
 pub fn one(host: &Host, value: &Dynamic, spec: &str) -> Result<String> {
     if spec.is_empty() {
         return show::value(host, value);
@@ -91,7 +91,7 @@ pub fn one(host: &Host, value: &Dynamic, spec: &str) -> Result<String> {
         }
         _ => format::Item::Text(show::value(host, &item)?),
     };
-    format::written(&plain, spec).or_else(|why| fail!(VALUE, "{why}"))
+    format::format_value(&plain, spec).or_else(|why| fail!(VALUE, "{why}"))
 }
 
 fn filled(host: &Host, text: &str, values: &[&mut Dynamic]) -> Result<String> {
@@ -143,7 +143,7 @@ fn parts(module: &mut Natives) {
         let own = of(module, name);
         own.place_in(&mut module.module, move |text: &str| -> ImmutableString { cut(text).into() });
     }
-    // How many bytes go at the start; what is left of the end is cut by the other.
+    // Bytes to cut at the start; the end is cut separately.
     let start: CutBy = |text, chars| text.len() - text.trim_start_matches(chars).len();
     for (name, left, right) in [("strip", true, true), ("lstrip", true, false), ("rstrip", false, true)] {
         let cut = move |text: &str, chars: &str| -> ImmutableString {
@@ -161,7 +161,7 @@ fn parts(module: &mut Natives) {
     own.place_in(&mut module.module, |text: &str, start: &str| text.starts_with(start));
     let own = of(module, "endswith");
     own.place_in(&mut module.module, |text: &str, end: &str| text.ends_with(end));
-    // Of arrays it calls a closure: see `sequences.rs`.
+    // For arrays it calls a closure: see `sequences.rs`.
     let own = FuncRegistration::new("find").in_global_namespace();
     own.place_in(&mut module.module, |text: &str, part: &str| -> i64 {
         text.find(part).map_or(-1, |at| text[..at].chars().count() as i64)
@@ -204,7 +204,7 @@ fn joined(module: &mut Natives, host: &Arc<Host>) {
 fn repeated(module: &mut Natives, host: &Arc<Host>) {
     fn repeat(host: &Host, context: &NativeCallContext, text: &str, times: i64) -> Native {
         let times = usize::try_from(times).unwrap_or(0);
-        Wanted { host, context }.text(text.len().saturating_mul(times))?;
+        SizeCheck { host, context }.text(text.len().saturating_mul(times))?;
         Ok(text.repeat(times).into())
     }
     let own = || FuncRegistration::new("*").in_global_namespace();

@@ -1,9 +1,10 @@
-//! Which functions of the library a script can reach, by the words of its text alone. Reading all of `nn` takes longer
-//! than most scripts that use five layers of it; of a module that one script imports, only these functions are read.
+//! Which functions of the library a script can reach, from the words of its text alone (tree shaking). Compiling all
+//! of `nn` takes longer than running most scripts that use five layers of it; of a module that one script imports,
+//! only these functions are compiled.
 //!
-//! A function is reached when its name is a word of a user's text, or of a function that is reached; comments of the
-//! library do not count, everything else does, also inside strings. That is more than is ever called. A text with `eval`
-//! in it may name anything. Knows nothing of modules that users write: those are read whole.
+//! A function is reached if its name is a word of a user's text, or of a function that is reached; comments of the
+//! library do not count, everything else does, including strings. That is more than is ever called. A text with
+//! `eval` may name anything. Does not apply to modules of users: those are compiled whole.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -11,7 +12,7 @@ use std::ops::Range;
 /// A file of the library: path below `std/`, text.
 pub type File = (&'static str, &'static str);
 
-/// Names of the functions that are read.
+/// Names of the functions that are compiled.
 pub type Reached = BTreeSet<&'static str>;
 
 /// A function of a file, with the comments above it: whole lines.
@@ -53,7 +54,7 @@ pub fn reached<'a>(files: &[File], users: impl Iterator<Item = &'a str>) -> Opti
     Some(found)
 }
 
-/// The text with empty lines in place of functions that are not reached.
+/// The text with empty lines in place of unreached functions.
 pub fn cut(text: &'static str, reached: &Reached) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut from = 0;
@@ -66,11 +67,11 @@ pub fn cut(text: &'static str, reached: &Reached) -> String {
     kept
 }
 
-/// The functions of a file of the library, which are written from the first column on, one below the other.
+/// The functions of a file of the library, which begin in the first column, one after another.
 fn items(text: &'static str) -> Vec<Item> {
     let mut items = Vec::new();
     let (mut at, mut start) = (0, None);
-    // The function whose last line has not come yet.
+    // The function that has not ended yet.
     let mut open: Option<(&str, usize)> = None;
     for line in text.split_inclusive('\n') {
         let end = at + line.len();
@@ -121,13 +122,13 @@ mod tests {
     use crate::script::session::handle::Session;
     use crate::script::source::scope::definitions;
 
-    /// Whoever writes the library otherwise is told here.
+    /// Checks that all functions of the library have the expected layout.
     #[test]
     fn every_function_of_the_library_is_an_item() {
         for (path, text) in STD.iter().flat_map(|(_, files)| *files) {
             let found: BTreeSet<String> = items(text).iter().map(|item| item.name.to_string()).collect();
-            let wanted: BTreeSet<String> = definitions(text).into_iter().map(|(name, _)| name).collect();
-            assert_eq!(found, wanted, "{path}");
+            let expected: BTreeSet<String> = definitions(text).into_iter().map(|(name, _)| name).collect();
+            assert_eq!(found, expected, "{path}");
             let rest = cut(text, &Reached::new());
             assert!(rest.lines().all(|line| line.is_empty() || is_comment(line)), "{path}: {rest}");
             assert_eq!(rest.lines().count(), text.lines().count(), "{path}");
@@ -135,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_reached_is_closed() {
+    fn reached_functions_call_only_reached_functions() {
         for (_, files) in STD {
             let all: BTreeSet<&str> = files.iter().flat_map(|(_, text)| items(text)).map(|item| item.name).collect();
             for &seed in &all {
@@ -155,7 +156,7 @@ mod tests {
 
     /// Scripts that import a module, and then one more through a file that needs other functions.
     #[test]
-    fn what_is_not_reached_comes_when_another_source_needs_it() {
+    fn unreached_functions_are_compiled_when_another_source_needs_them() {
         let mut session = Session::builder()
             .module("more", "import \"nn\" as nn; fn make() { import \"nn\" as nn; nn::layer_norm(4) }")
             .build()

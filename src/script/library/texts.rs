@@ -1,21 +1,26 @@
-//! The standard library as texts: which modules there are, and of which files each is made.
+//! The texts of the standard library: its modules, and their files.
 
 use crate::base::signature;
 use crate::script::library::reach::File;
 use crate::script::source::scope::{Function, definitions};
 use std::collections::BTreeSet;
 
-/// The standard library, shipped in the binary: each module with its files. Not `const`: each use would bring its own copy.
+/// The standard library, embedded in the binary: each module with its files. Not `const`: each use would have its own
+/// copy.
 pub static STD: &[(&str, &[File])] = &[
     (
         "nn",
         &[
             ("nn/module.rhai", include_str!("../../../std/nn/module.rhai")),
+            ("nn/linear.rhai", include_str!("../../../std/nn/linear.rhai")),
+            ("nn/embedding.rhai", include_str!("../../../std/nn/embedding.rhai")),
+            ("nn/dropout.rhai", include_str!("../../../std/nn/dropout.rhai")),
             ("nn/activations.rhai", include_str!("../../../std/nn/activations.rhai")),
             ("nn/convolution.rhai", include_str!("../../../std/nn/convolution.rhai")),
             ("nn/pooling.rhai", include_str!("../../../std/nn/pooling.rhai")),
-            ("nn/windows.rhai", include_str!("../../../std/nn/windows.rhai")),
-            ("nn/borders.rhai", include_str!("../../../std/nn/borders.rhai")),
+            ("nn/padding.rhai", include_str!("../../../std/nn/padding.rhai")),
+            ("nn/vision.rhai", include_str!("../../../std/nn/vision.rhai")),
+            ("nn/unfold.rhai", include_str!("../../../std/nn/unfold.rhai")),
             ("nn/norms.rhai", include_str!("../../../std/nn/norms.rhai")),
             ("nn/parallel.rhai", include_str!("../../../std/nn/parallel.rhai")),
             ("nn/recurrent.rhai", include_str!("../../../std/nn/recurrent.rhai")),
@@ -38,7 +43,7 @@ pub static STD: &[(&str, &[File])] = &[
     ("test", &[("test.rhai", include_str!("../../../std/test.rhai"))]),
 ];
 
-/// The numbers of parameters of the library's functions of a name; those that take keywords judge their calls themselves.
+/// The numbers of parameters of a library function's forms; functions with a signature check their calls themselves.
 pub fn takes(module: &str, name: &str) -> Vec<usize> {
     let files = STD.iter().find(|(known, _)| *known == module).map_or(&[][..], |(_, files)| *files);
     let signed = files.iter().any(|(_, text)| signature::read(text).any(|signature| signature.name == name));
@@ -46,7 +51,7 @@ pub fn takes(module: &str, name: &str) -> Vec<usize> {
     all.filter(|(known, _)| known == name).map(|(_, count)| count).collect()
 }
 
-/// The functions of a text that others may call, with how many arguments they take.
+/// The public functions of a text, with their numbers of parameters.
 pub fn public(text: &str) -> impl Iterator<Item = Function> + use<> {
     let name = |line: &str| Some(line.trim_start().strip_prefix("private fn ")?.split('(').next()?.to_string());
     let private: BTreeSet<String> = text.lines().filter_map(name).collect();

@@ -1,4 +1,4 @@
-//! Native functions, methods and properties that have to do with devices, streams and events: one line for each.
+//! Native functions, methods and properties of devices, streams and events: one entry each.
 
 use super::natives::Form::{Block, Function, Method, Of, PropertyOf};
 use super::natives::{Native, entry};
@@ -10,7 +10,7 @@ pub const DEVICES: &[Native] = &[
     entry(Function, "set_default_device", "set_default_device(device)", "Where new tensors are made from now on.", "set_default_device(\"cpu\"); current_device()", "cpu"),
     entry(Block, "with_device", "with_device(device)", "Makes a device current inside the block, which has a value; also as `with_device(device, || ...)`.", "with_device(\"cpu\") { ones([1]).device }", "cpu"),
     entry(Block, "with_stream", "with_stream(stream)", "Makes a stream and its device current inside the block; also as `with_stream(stream, || ...)`.", "", ""),
-    entry(Function, "synchronize", "synchronize(what?)", "Waits for a device, a stream or an event, or for everything without an argument; raises the earliest fault of it that was not told.", "", ""),
+    entry(Function, "synchronize", "synchronize(what?)", "Waits for a device, a stream or an event, or for everything without an argument; raises its earliest fault that was not reported.", "", ""),
     entry(Function, "stream", "stream(device: (), priority: 0) -> stream", "A new stream, on the current CUDA device unless one is named.", "", ""),
     entry(Function, "current_stream", "current_stream(device: ()) -> stream", "The stream that work is queued on.", "", ""),
     entry(Function, "default_stream", "default_stream(device: ()) -> stream", "The stream that is current unless a script says otherwise.", "", ""),
@@ -18,7 +18,7 @@ pub const DEVICES: &[Native] = &[
     entry(Function, "stream_barrier", "stream_barrier(streams)", "Each stream waits for all the others.", "", ""),
     entry(Function, "event", "event(timing: false, blocking: false, interprocess: false, *, external: false, enable_timing: false) -> event", "An event: a place in a stream's work that others can wait for; `enable_timing` is PyTorch's name of `timing`, the others have no effect.", "", ""),
     entry(Function, "set_float32_matmul_precision", "set_float32_matmul_precision(precision)",
-        "How products of f32 matrices and convolutions are computed on GPUs from now on: \"highest\" in f32 throughout, \"high\" and \"medium\" with factors that may be rounded to TF32 (10 bits of fraction), several times faster. PyTorch rounds in convolutions unless told otherwise.",
+        "How products of f32 matrices and convolutions are computed on GPUs from now on: \"highest\" in f32 throughout, \"high\" and \"medium\" with factors that may be rounded to TF32 (10 bits of fraction), several times faster. PyTorch rounds in convolutions by default.",
         "set_float32_matmul_precision(\"high\"); get_float32_matmul_precision()", "high"),
     entry(Function, "get_float32_matmul_precision", "get_float32_matmul_precision() -> string", "What `set_float32_matmul_precision` chose; \"highest\" at first.", "get_float32_matmul_precision()", "highest"),
     entry(PropertyOf("d"), "type", "type", "\"cpu\" or \"cuda\", of a device.", "ones([1]).device.type", "cpu"),
@@ -37,8 +37,8 @@ pub const DEVICES: &[Native] = &[
     entry(PropertyOf("e"), "timing", "timing", "Whether the event takes the time.", "", ""),
 ];
 
-/// Functions of the module `cuda`, which needs no import. A `device` is an index, a name or a device; the current CUDA
-/// device unless it is given.
+/// Functions of the module `cuda`, which needs no import. A `device` is an index, a name or a device; the default is
+/// the current CUDA device.
 #[rustfmt::skip]
 pub const CUDA: &[Native] = &[
     entry(Function, "cuda::is_available", "is_available() -> bool", "Whether there is a CUDA device, real or simulated.", "cuda::is_available()", "false"),

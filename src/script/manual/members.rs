@@ -1,5 +1,5 @@
-//! Names after a dot, by the kind of value before it; for completion. Tensors' come from the op table; those of
-//! Rhai's own types are listed here, the useful ones.
+//! Names after a dot, by the type of the value before it, for completion. Those of tensors come from the op table;
+//! useful ones of Rhai's own types are listed here.
 
 use crate::op::row::CallForm;
 use crate::op::table;
@@ -125,7 +125,7 @@ pub const FLOAT: &[&str] = &[
 ];
 pub const CLOSURE: &[&str] = &["call", "curry"];
 
-/// Methods and properties of tensors; a method's with its parenthesis, so that the two can be told apart.
+/// Methods and properties of tensors; methods end with a parenthesis, to distinguish them.
 pub fn of_tensor() -> Vec<String> {
     let mut names = Vec::new();
     for op in table::all() {
@@ -166,13 +166,13 @@ pub fn of_event() -> Vec<String> {
     names
 }
 
-/// Methods of what `nn` makes.
+/// Methods of modules and optimizers.
 pub fn of_module() -> Vec<String> {
     let more = ["forward", "to", "cuda", "cpu", "half", "float", "double", "bfloat16", "eval", "requires_grad_"];
     members_of("model").into_iter().chain(more.map(|name| format!("{name}("))).collect()
 }
 
-/// Whether a value of the interpreter's own has a method of that name.
+/// Whether a value of one of Rhai's own types has a method of that name.
 pub fn is_member(name: &str) -> bool {
     [ARRAY, MAP, TEXT, INT, FLOAT, CLOSURE].iter().any(|names| names.contains(&name))
 }

@@ -1,7 +1,7 @@
-//! What people read about a name: how it is called, what it does, examples. From the op table, from the doc comments
-//! of the standard library, and from a table of the native functions that are no operations.
+//! Help texts of names: signature, description, examples. From the op table, from the doc comments of the standard
+//! library, and from a table of the native functions that are not operations.
 //!
-//! Knows nothing of a running session; functions of the user are the session's to tell.
+//! Independent of a running session; functions of the user are added by the session.
 
 mod devices;
 pub mod members;
@@ -18,18 +18,18 @@ use crate::op::row::{CallForm, Op};
 use crate::op::table;
 use ::std::borrow::Cow;
 
-/// What is told about one name.
+/// The help page of one name.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Page {
     pub name: String,
-    /// How it is called, one line for each way: `sum(x, dim: (), keepdim: false)`.
+    /// How it is called, one line for each form: `sum(x, dim: (), keepdim: false)`.
     pub calls: Vec<String>,
     pub summary: String,
     pub details: String,
     pub examples: Vec<Sample>,
 }
 
-/// An example: a text to run, and what it prints or the code of the error that it ends with, when that is known.
+/// An example: code to run, and what it prints, or the code of the error that it ends with, when that is known.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Sample {
     pub code: String,
@@ -41,7 +41,7 @@ pub fn page(name: &str) -> Option<Page> {
     let name = name.trim_start_matches('.');
     if let Some(found) = native(name) {
         let mut page = found.page();
-        // Other types may have a method of that name.
+        // Other types may have a method of the same name.
         let others = natives().filter(|other| other.name == name && !::std::ptr::eq(*other, found));
         page.calls.extend(others.flat_map(|other| other.page().calls));
         return Some(page);
@@ -104,8 +104,8 @@ fn after_dot(signature: &Signature) -> String {
     format!("x.{}", signature.as_method().text)
 }
 
-/// What a name takes: a native function, `module::function`, an operation, its in-place form, or another name of it; a
-/// method's values without the one before the dot.
+/// The signature of a native function, `module::function`, an operation, its in-place form, or an alias of it; of a
+/// method without the value before the dot.
 pub fn signature(name: &str, method: bool) -> Option<Cow<'static, Signature>> {
     if let Some(native) = native(name) {
         return native.signature().map(Cow::Borrowed);
@@ -159,7 +159,7 @@ mod tests {
         assert!(keywords("sum").contains(&"keepdim".to_string()) && keywords("ln").is_empty());
     }
 
-    /// Whoever adds a native function writes a line about it.
+    /// Every native function has an entry in the manual.
     #[test]
     fn every_native_function_has_a_page() {
         let session = Session::builder().build().expect("a session");
@@ -188,7 +188,7 @@ mod tests {
             let mut session = Session::builder().build().expect("a session");
             let value = session.enter(1, native.example).unwrap_or_else(|e| panic!("{}: {e}", native.name));
             assert_eq!(session.show(&value).expect("shown"), native.result, "{}", native.name);
-            // An example that ends in the call gives what the signature says.
+            // The value of an example that ends in the call has the type that the signature says.
             let last = native.example.rsplit("; ").next().unwrap_or("");
             let is_call = last.ends_with(')') && !last.contains(['[', '{', '+']) && last.matches('(').count() <= 2;
             let given = native.signature().and_then(|signature| signature.result).filter(|_| is_call);
@@ -200,11 +200,11 @@ mod tests {
         }
     }
 
-    /// What the interpreter finds is what the line says: so many values, and one more for keywords.
+    /// The interpreter has the forms that the entry says: the numbers of arguments, and one more for keywords.
     #[test]
     fn natives_are_registered_as_their_lines_say() {
         let session = Session::builder().build().expect("a session");
-        let forms = crate::script::values::forms::forms(&session.engine.gen_fn_signatures(true));
+        let forms = crate::script::values::native_forms::forms(&session.engine.gen_fn_signatures(true));
         let counts =
             |name: &str| -> BTreeSet<usize> { forms.get(name).into_iter().flatten().map(|form| form.len()).collect() };
         let mut problems = Vec::new();
@@ -217,11 +217,11 @@ mod tests {
             let receiver = native.form.receivers();
             let (least, most) = signature.counts();
             let found = counts(native.name);
-            // One list of values takes one at least, and as many as the interpreter has room for.
+            // A function of one list takes at least one value, and as many as the interpreter allows.
             let least = if most == usize::MAX { 1 } else { least };
             let most = if most == usize::MAX { found.last().map_or(0, |most| most - receiver) } else { most };
             let missing: Vec<usize> = (least + receiver..=most + receiver).filter(|n| !found.contains(n)).collect();
-            // Another type, or an operation, may have a method of that name.
+            // Another type, or an operation, may have a method of the same name.
             let alone = natives().filter(|other| other.name == native.name).count() == 1
                 && !members::is_member(native.name)
                 && table::called(native.name).is_none();

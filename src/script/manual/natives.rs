@@ -1,30 +1,30 @@
-//! The native functions that are no rows of the op table, and the properties of tensors: one line for each. Those
-//! that have to do with devices are in `devices.rs`.
+//! Entries of the native functions that are not rows of the op table, and of the properties of tensors. Those of
+//! devices are in `devices.rs`.
 
 use super::{Page, Sample};
 use crate::base::signature::Signature;
 use ::std::collections::BTreeMap;
 use ::std::sync::LazyLock;
 
-/// How a native is written.
+/// The syntactic form of a native.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Form {
     Function,
     /// Of a tensor: `x.item()`.
     Method,
-    /// Of another type, with the name that its pages use: `model.train()`, `s.wait_stream(t)`.
+    /// Of another type, with the name that its help pages use: `model.train()`, `s.wait_stream(t)`.
     Of(&'static str),
     /// Of a tensor.
     Property,
     PropertyOf(&'static str),
-    /// A word of the language.
+    /// A keyword of the language.
     Syntax,
-    /// A word of the language with a block behind its values.
+    /// A keyword of the language that takes a block after its arguments.
     Block,
 }
 
 impl Form {
-    /// How many values stand before the parameters: that of a method.
+    /// How many values come before the parameters: one for a method.
     pub fn receivers(self) -> usize {
         matches!(self, Form::Method | Form::Of(_)) as usize
     }
@@ -34,24 +34,24 @@ impl Form {
 pub struct Native {
     pub name: &'static str,
     pub form: Form,
-    /// Its signature (`base/signature.rs`), by which it is registered; of a property and of `import`, how it is written.
+    /// Its signature (`base/signature.rs`), by which it is registered; for a property and for `import`, the syntax.
     pub call: &'static str,
     pub summary: &'static str,
-    /// One that runs, or nothing.
+    /// An example that runs, or an empty string.
     pub example: &'static str,
     pub result: &'static str,
 }
 
 impl Native {
-    /// How it is called, with what stands before its name.
+    /// How it is called, with what precedes its name.
     pub fn written(&self) -> String {
         match self.signature() {
             Some(signature) if signature.name == self.name && self.name.contains("::") => signature.text.clone(),
-            signature => self.behind_its_owner(signature.map_or(self.call, |signature| &signature.text)),
+            signature => self.with_owner(signature.map_or(self.call, |signature| &signature.text)),
         }
     }
 
-    fn behind_its_owner(&self, call: &str) -> String {
+    fn with_owner(&self, call: &str) -> String {
         match self.form {
             Form::Method | Form::Property => format!("x.{call}"),
             Form::Of(owner) | Form::PropertyOf(owner) => format!("{owner}.{call}"),
@@ -63,13 +63,13 @@ impl Native {
         }
     }
 
-    /// What it takes; none of a property.
+    /// Its parameters; none for a property.
     pub fn signature(&self) -> Option<&'static Signature> {
         SIGNATURES.get(&(self.name, self.call))
     }
 
     pub fn page(&self) -> Page {
-        let call = self.behind_its_owner(self.call);
+        let call = self.with_owner(self.call);
         let sample = Sample { code: self.example.to_string(), result: self.result.to_string() };
         Page {
             name: self.name.to_string(),
@@ -92,7 +92,7 @@ pub const fn entry(
     Native { name, form, call, summary, example, result }
 }
 
-/// All of them, by the chapters of the reference: a short name, a title, the lines.
+/// All entries, by the chapters of the reference: a short name, a title, the entries.
 pub const CHAPTERS: &[(&str, &str, &[Native])] = &[
     ("tensors", "Tensors, files and the script", NATIVES),
     ("values", "Plain values", super::plain::PLAIN),
@@ -100,12 +100,12 @@ pub const CHAPTERS: &[(&str, &str, &[Native])] = &[
     ("cuda", "The module cuda", super::devices::CUDA),
 ];
 
-/// All of them.
+/// All entries.
 pub fn natives() -> impl Iterator<Item = &'static Native> {
     CHAPTERS.iter().flat_map(|(_, _, natives)| natives.iter())
 }
 
-/// By name and by how they are written.
+/// By name and syntax.
 static SIGNATURES: LazyLock<BTreeMap<(&'static str, &'static str), Signature>> = LazyLock::new(|| {
     let signature = |native: &'static Native| {
         let mut signature = Signature::parse(native.call)?;
@@ -118,14 +118,14 @@ static SIGNATURES: LazyLock<BTreeMap<(&'static str, &'static str), Signature>> =
     natives().filter_map(signature).collect()
 });
 
-/// The first of a name that can be called, or the first: `synchronize` is a function before it is a method, `device` a
-/// function before it is a property.
+/// The first entry of a name that can be called, or the first entry: `synchronize` is a function before it is a method,
+/// `device` a function before it is a property.
 pub fn native(name: &str) -> Option<&'static Native> {
     let named = || natives().filter(|native| native.name == name);
     named().find(|native| native.signature().is_some()).or_else(|| named().next())
 }
 
-/// Methods and properties of another type than tensors; a method's with its parenthesis.
+/// Methods and properties of a type other than tensors; methods end with a parenthesis.
 pub fn members_of(owner: &str) -> Vec<String> {
     let own = natives().filter_map(|native| match native.form {
         Of(known) if known == owner => Some(format!("{}(", native.name)),
@@ -137,7 +137,7 @@ pub fn members_of(owner: &str) -> Vec<String> {
 
 use Form::{Function, Method, Of, Property, PropertyOf, Syntax};
 
-/// In the order in which a reader would want them; `Form` says how each is written.
+/// In the order of the reference; `Form` says how each is written.
 #[rustfmt::skip]
 const NATIVES: &[Native] = &[
     entry(Function, "tensor", "tensor(data, *, dtype: (), device: (), requires_grad: false, pin_memory: false) -> tensor",
@@ -147,7 +147,7 @@ const NATIVES: &[Native] = &[
     entry(Function, "load", "load(path, device: (), *, dtype: (), columns: false, map_location: ())",
         "A tensor or a map of tensors from a .safetensors, .npy, .npz, .csv, .png or .jpg file, on the default device; a string from a .txt file. `map_location` is PyTorch's name of `device`.", "", ""),
     entry(Function, "save", "save(path, value)",
-        "Writes a tensor, a map of tensors or a string; the path's ending tells the format. The file is whole or as it was.", "", ""),
+        "Writes a tensor, a map of tensors or a string; the file extension selects the format. The file is whole or as it was.", "", ""),
     entry(Function, "show", "show(image, *, file: ())",
         "Draws an image tensor in the terminal: [H, W], [H, W, 3 or 4], or [3, H, W]; `file` saves it as png instead.", "", ""),
     entry(Function, "plot", "plot(x, y?, *, file: (), points: false, title: \"\")",

@@ -1,4 +1,4 @@
-//! Pages of what works on plain values: numbers, strings, arrays, maps and ranges.
+//! Entries of functions and methods of plain values: numbers, strings, arrays, maps and ranges.
 
 use super::natives::Form::{Function, Of};
 use super::natives::{Native, entry};

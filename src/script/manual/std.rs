@@ -1,5 +1,4 @@
-//! The functions of the standard library as their sources document them: `///` lines above a `fn`, with examples
-//! between fences.
+//! The documentation of the standard library's functions: `///` lines above a `fn`, with examples between fences.
 
 use super::{Page, Sample};
 use crate::base::signature::{self, Signature};
@@ -12,7 +11,7 @@ use ::std::sync::OnceLock;
 pub struct Function {
     pub module: &'static str,
     pub name: String,
-    /// What each form takes; a function with a line `//:` has one.
+    /// The signature of each form; a function with a `//:` line has one.
     pub forms: Vec<Signature>,
     pub summary: String,
     pub details: String,

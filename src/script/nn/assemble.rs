@@ -1,8 +1,8 @@
 //! `nn::module` from a map: which of its tensors are buffers, in which order its parts are listed; and independent
-//! copies. What a module then can do is in `layers.rs`.
+//! copies. What a module then can do is in `module_methods.rs`.
 //!
-//! Rhai's maps are sorted by name. PyTorch lists parameters as they were registered, which in a script is the order
-//! in which they were made; tensors tell it by their buffers' numbers, modules by a number of their own.
+//! Rhai's maps are sorted by name. PyTorch lists parameters in the order of their registration, which in a script is
+//! the order of their creation; tensors have it by their buffers' numbers, modules by a number of their own.
 
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
@@ -10,25 +10,25 @@ use crate::fail;
 use crate::script::bind::properties::set_requires_grad;
 use crate::script::bind::rows::{Natives, raw};
 use crate::script::host::Host;
-use crate::script::nn::layers::MAX_DEPTH;
-use crate::script::nn::straight;
+use crate::script::nn::module_methods::MAX_DEPTH;
+use crate::script::nn::row_modules;
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
 use crate::script::values::types::{Cell, Tensor};
 use crate::tensor::engine::Engine;
-use crate::tensor::movement::{self, Wanted};
+use crate::tensor::movement::{self, Target};
 use rhai::{Array, Dynamic, ImmutableString, Map};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-/// `_module(kind, fields, order)`: `kind` is what it prints as; `order` is an array of names or `()`.
+/// `_module(kind, fields, order)`: `kind` is the printed name; `order` is an array of names or `()`.
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
     let shared = host.clone();
     // Invariant: later modules have higher numbers; only their order counts.
-    let made = AtomicI64::new(0);
+    let serials = AtomicI64::new(0);
     raw(module, "_module", 3, move |context, values| -> Native {
         let context = context.expect("registered with a context");
-        let serial = made.fetch_add(1, Ordering::Relaxed);
+        let serial = serials.fetch_add(1, Ordering::Relaxed);
         assemble(values[0], values[1], values[2], serial).map_err(|diag| shared.raise(&context, diag, ""))
     });
 }
@@ -45,19 +45,19 @@ fn assemble(kind: &Dynamic, fields: &Dynamic, order: &Dynamic, serial: i64) -> R
     };
     let mut parts: Vec<(usize, i64, ImmutableString)> = Vec::new();
     for (name, value) in map.iter().filter(|(name, _)| !name.starts_with('_')) {
-        if let Some(made) = made(value, 0)? {
-            let wanted = first.iter().position(|first| first == name.as_str()).unwrap_or(usize::MAX);
-            parts.push((wanted, made, name.as_str().into()));
+        if let Some(order) = creation_order(value, 0)? {
+            let position = first.iter().position(|first| first == name.as_str()).unwrap_or(usize::MAX);
+            parts.push((position, order, name.as_str().into()));
         }
     }
-    parts.sort_by_key(|(wanted, made, _)| (*wanted, *made));
+    parts.sort_by_key(|(position, creation_order, _)| (*position, *creation_order));
     let buffers: Array =
         map.iter().filter(|(_, value)| is_buffer(value)).map(|(name, _)| name.as_str().into()).collect();
     map.insert("_order".into(), parts.into_iter().map(|(_, _, name)| name.into()).collect::<Array>().into());
     map.insert("_buffers".into(), buffers.into());
     map.insert("_serial".into(), serial.into());
     map.insert("_name".into(), kind.clone());
-    straight::note(&mut map);
+    row_modules::note(&mut map);
     map.insert("training".into(), Dynamic::from(Cell::new(Dynamic::TRUE)));
     Ok(map.into())
 }
@@ -69,9 +69,9 @@ fn name(value: &Dynamic) -> Result<ImmutableString> {
     }
 }
 
-/// When a part of a module was made; none for what holds no tensor and no module. Numbers of tensors are compared
-/// with those of tensors only, since parameters, buffers and modules are listed one kind after the other.
-fn made(value: &Dynamic, depth: usize) -> Result<Option<i64>> {
+/// When a part of a module was created; none for a part without tensors or modules. Numbers of tensors are compared
+/// only with those of tensors, since parameters, buffers and modules are listed separately.
+fn creation_order(value: &Dynamic, depth: usize) -> Result<Option<i64>> {
     if depth > MAX_DEPTH {
         fail!(VALUE, "modules are nested more than {MAX_DEPTH} deep");
     }
@@ -85,11 +85,11 @@ fn made(value: &Dynamic, depth: usize) -> Result<Option<i64>> {
             return Ok(Some(serial));
         }
         for (_, item) in map.iter() {
-            note(made(item, depth + 1)?);
+            note(creation_order(item, depth + 1)?);
         }
     } else if let Some(array) = value.read_lock::<Array>() {
         for item in array.iter() {
-            note(made(item, depth + 1)?);
+            note(creation_order(item, depth + 1)?);
         }
     }
     Ok(earliest)
@@ -116,7 +116,7 @@ fn is_buffer(value: &Dynamic) -> bool {
     look(value, 0, &mut any) && any
 }
 
-/// An independent module: tensors and mode are its own. Tensors that stand in two places stay one.
+/// An independent module: tensors and mode are copied. A tensor that occurs twice stays one.
 pub fn copy(engine: &mut Engine, module: &Dynamic) -> Result<Dynamic> {
     duplicate(engine, module, 0, &mut Vec::new())
 }
@@ -130,7 +130,8 @@ fn duplicate(engine: &mut Engine, value: &Dynamic, depth: usize, done: &mut Vec<
             return Ok(Dynamic::from(new.clone()));
         }
         let plain = engine.tensor(tensor.view());
-        let new = engine.quietly(|engine| movement::to(engine, &plain, Wanted { copy: true, ..Wanted::default() }))?;
+        let new = engine
+            .without_recording(|engine| movement::to(engine, &plain, Target { copy: true, ..Target::default() }))?;
         if tensor.requires_grad() {
             set_requires_grad(&new, true)?;
         }

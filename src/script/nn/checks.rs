@@ -1,5 +1,5 @@
-//! What the library in `std/` cannot say in the language itself: options with defaults, checked sizes and numbers,
-//! errors with a code. Knows no module and no layer.
+//! What `std/` cannot express in the language itself: options with defaults, checked sizes and numbers, errors with a
+//! code. Independent of modules and layers.
 
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
@@ -14,7 +14,7 @@ use rhai::{Array, Dynamic, ImmutableString, Map};
 use std::sync::Arc;
 
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
-    // `_options(name, defaults, given)`; a fourth argument lists the options that may be of any type.
+    // `_options(name, defaults, given)`; a fourth argument lists the options that may have any type.
     for arity in 3..=4 {
         checked(module, host, "_options", arity, |values| {
             let any = values.get(3).and_then(|list| list.read_lock::<Array>().map(|list| list.clone()));
@@ -25,7 +25,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
         let code = code::Code::parse(&text(values[0]));
         Err(Diag::error(code.unwrap_or(code::ASSERTION), text(values[1])))
     });
-    // `_kind(value)`: what a message calls it.
+    // `_kind(value)`: how a message names it.
     checked(module, host, "_kind", 1, |values| Ok(type_names::of_value(values[0]).into()));
     // `_size(name, parameter, value, least)`.
     checked(module, host, "_size", 4, |values| {
@@ -46,7 +46,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     });
 }
 
-/// Registers a function that needs nothing but its values.
+/// Registers a function that needs only its arguments.
 fn checked(
     module: &mut Natives,
     host: &Arc<Host>,
@@ -94,7 +94,7 @@ fn sizes(name: &str, parameter: &str, value: &Dynamic, count: Option<i64>, least
     array.iter().map(|item| size(name, parameter, item, least)).collect()
 }
 
-/// The defaults with what was given put over them; an unknown name is an error with a suggestion.
+/// The defaults, overridden by the given options; an unknown name is an error with a suggestion.
 fn options(name: &str, defaults: &Dynamic, given: &Dynamic, any: &Array) -> Result<Dynamic> {
     let mut merged = defaults.read_lock::<Map>().map(|map| map.clone()).unwrap_or_default();
     if given.is_unit() {
@@ -119,11 +119,11 @@ fn options(name: &str, defaults: &Dynamic, given: &Dynamic, any: &Array) -> Resu
             });
         };
         let free = any.iter().any(|item| item.read_lock::<ImmutableString>().is_some_and(|item| *item == key.as_str()));
-        let wanted = if free { None } else { misfit(default, &value) };
-        if let Some(wanted) = wanted {
-            return Err(unfit(name, &key, wanted, &value).keyword(Origin::NONE, &key, "this one"));
+        let expected = if free { None } else { misfit(default, &value) };
+        if let Some(expected) = expected {
+            return Err(unfit(name, &key, expected, &value).keyword(Origin::NONE, &key, "this one"));
         }
-        // A whole number stands for a float.
+        // An integer is accepted for a float.
         let value = match (default.is_float(), value.as_int()) {
             (true, Ok(i)) => Dynamic::from_float(i as f64),
             _ => value,
@@ -133,9 +133,9 @@ fn options(name: &str, defaults: &Dynamic, given: &Dynamic, any: &Array) -> Resu
     Ok(merged.into())
 }
 
-/// What a value should have been, judged by the default.
+/// The expected type of a value, judged by the default.
 fn misfit(default: &Dynamic, value: &Dynamic) -> Option<&'static str> {
-    let (fits, wanted) = if default.is_bool() {
+    let (fits, expected) = if default.is_bool() {
         (value.is_bool(), "true or false")
     } else if default.is_float() {
         (value.is_float() || value.is_int(), "a number")
@@ -146,5 +146,5 @@ fn misfit(default: &Dynamic, value: &Dynamic) -> Option<&'static str> {
     } else {
         (!default.is_string() || value.is_string(), "a string")
     };
-    (!fits).then_some(wanted)
+    (!fits).then_some(expected)
 }

@@ -1,11 +1,11 @@
-//! Modules as collections: what is inside, with names; `apply`; and length, `for` and `append` of those that are
-//! lists, as `nn::sequential` is. Knows no layer by name.
+//! Modules as collections: named children; `apply`; and length, `for` and `append` of lists such as `nn::sequential`.
+//! Does not treat any layer specially.
 
 use crate::base::diag::Result;
 use crate::fail;
 use crate::script::bind::rows::Natives;
 use crate::script::host::Host;
-use crate::script::nn::layers::{MAX_DEPTH, is_flat, method, names};
+use crate::script::nn::module_methods::{MAX_DEPTH, is_flat, method, names};
 use crate::script::values::panics::Place;
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
@@ -31,7 +31,7 @@ fn pairs(found: Vec<(String, Dynamic)>) -> Dynamic {
     found.into_iter().map(|(name, item)| Dynamic::from(vec![name.into(), item] as Array)).collect::<Array>().into()
 }
 
-/// The modules right inside one, with their names, in the order in which they are listed.
+/// The direct children of a module, with their names, in order.
 fn children(this: &Dynamic) -> Result<Vec<(String, Dynamic)>> {
     let mut found = Vec::new();
     if let Some(map) = this.read_lock::<Map>() {
@@ -43,7 +43,7 @@ fn children(this: &Dynamic) -> Result<Vec<(String, Dynamic)>> {
     Ok(found)
 }
 
-/// A value that is a module, or an array or plain map that has some.
+/// A value that is a module, or an array or plain map that contains some.
 fn gather(value: &Dynamic, name: &str, depth: usize, found: &mut Vec<(String, Dynamic)>) -> Result<()> {
     if depth > MAX_DEPTH {
         fail!(VALUE, "modules are nested more than {MAX_DEPTH} deep");
@@ -77,7 +77,7 @@ fn below(this: &Dynamic, name: &str, depth: usize, found: &mut Vec<(String, Dyna
     Ok(())
 }
 
-/// `model.apply(f)`: calls `f` with every module, those inside before those around them; gives the module.
+/// `model.apply(f)`: calls `f` with every module, children before their parents; returns the module.
 fn applied(module: &mut Natives, host: &Arc<Host>) {
     let host = host.clone();
     let call = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
@@ -98,7 +98,7 @@ fn visited(this: &Dynamic, closure: &Dynamic) -> Result<(FnPtr, Vec<Dynamic>)> {
         fail!(ARGUMENT_TYPE, "`apply` belongs to modules; this map is none");
     }
     let Some(closure) = closure.clone().try_cast::<FnPtr>() else {
-        fail!(ARGUMENT_TYPE, "`apply` wants a closure of a module, not {}", type_names::of_value(closure));
+        fail!(ARGUMENT_TYPE, "`apply` expects a closure of a module, not {}", type_names::of_value(closure));
     };
     let mut found = Vec::new();
     inner_first(this, 0, &mut found)?;
@@ -116,7 +116,7 @@ fn inner_first(this: &Dynamic, depth: usize, found: &mut Vec<Dynamic>) -> Result
     Ok(())
 }
 
-/// The name of the array that a module is a list of.
+/// The name of the array that a list module wraps.
 fn list(map: &Map) -> Option<ImmutableString> {
     let name = map.get("_flat")?.read_lock::<ImmutableString>()?.clone();
     map.get(name.as_str())?.is_array().then_some(name)
@@ -153,7 +153,7 @@ fn push(this: &mut Dynamic, item: &Dynamic) -> Result<Dynamic> {
     };
     let fits = item.read_lock::<Map>().is_some_and(|map| map.contains_key("training"));
     if !fits {
-        fail!(ARGUMENT_TYPE, "`append`: a module is wanted, not {}", type_names::of_value(item));
+        fail!(ARGUMENT_TYPE, "`append`: a module is expected, not {}", type_names::of_value(item));
     }
     if let Some(mut map) = this.write_lock::<Map>()
         && let Some(mut items) = map.get_mut(name.as_str()).and_then(|items| items.write_lock::<Array>())
@@ -163,7 +163,7 @@ fn push(this: &mut Dynamic, item: &Dynamic) -> Result<Dynamic> {
     Ok(Dynamic::UNIT)
 }
 
-/// Rhai has functions of its own for maps, which would go before one for any type.
+/// Rhai has its own functions for maps, which would take precedence over one for any type.
 fn add(
     module: &mut Natives,
     name: &str,

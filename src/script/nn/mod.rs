@@ -1,11 +1,11 @@
-//! What modules of `nn` and optimizers need that `std/` cannot say in the language itself.
+//! What modules of `nn` and optimizers need that `std/` cannot express in the language itself.
 
 pub mod assemble;
 pub mod checks;
 pub mod containers;
-pub mod layers;
+pub mod module_methods;
 pub mod optimizer_state;
 pub mod outline;
 pub mod parallel;
 pub mod param_groups;
-pub mod straight;
+pub mod row_modules;

@@ -1,5 +1,5 @@
-//! The bookkeeping of `std/optim`: which parameters have a gradient, how many steps each has done, and the state that
-//! belongs to it. Knows no optimizer; the arithmetic is in rows of the table.
+//! The state of optimizers in `std/optim`: which parameters have a gradient, how many steps each has done, and the
+//! state that belongs to it. Independent of any optimizer; the arithmetic is in rows of the op table.
 
 use crate::base::code;
 use crate::base::device_id::DeviceId;
@@ -10,7 +10,7 @@ use crate::fail;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::Emit;
 use crate::op::row::{Kind, Op, Param, Source};
-use crate::op::rows::optim::optimizers::COUNTED;
+use crate::op::rows::optim::step::COUNTED;
 use crate::op::rows::pointwise::arith::MOVE;
 use crate::op::rows::shape::view::CLONE;
 use crate::op::table;
@@ -81,7 +81,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     });
 }
 
-/// The entries that an optimizer was made with, in the order of the map, and which of them are closures.
+/// The entries that an optimizer was created with, in the order of the map, and which of them are closures.
 #[derive(Clone)]
 struct Seal(Arc<[(Box<str>, bool)]>);
 
@@ -90,11 +90,11 @@ impl Seal {
         Seal(map.iter().map(|(name, value)| (name.as_str().into(), value.is_fnptr())).collect())
     }
 
-    /// An entry that was put into the map, or over one of its closures, since.
-    fn broken<'a>(&self, map: &'a Map) -> Option<&'a str> {
+    /// An entry that was added to the map, or that replaced one of its closures.
+    fn changed_entry<'a>(&self, map: &'a Map) -> Option<&'a str> {
         let mut known = self.0.iter().peekable();
         let mut foreign = |name: &str, value: &Dynamic| {
-            // What was taken out of the map is missed where it is used.
+            // A removed entry is noticed where it is used.
             while known.peek().is_some_and(|(own, _)| **own < *name) {
                 known.next();
             }
@@ -107,7 +107,7 @@ impl Seal {
     }
 }
 
-/// `opt.lr = 0.5` changes an entry of the map and nothing of the optimizer: Rhai tells nobody, so that the next step does.
+/// `opt.lr = 0.5` changes an entry of the map but not the optimizer: Rhai does not report it, so the next step does.
 fn seals(module: &mut Natives, host: &Arc<Host>) {
     raw(module, "_sealed", 1, |_, values| -> Native {
         let mut map = values[0].read_lock::<Map>().map(|map| map.clone()).unwrap_or_default();
@@ -123,10 +123,11 @@ fn seals(module: &mut Natives, host: &Arc<Host>) {
     });
 }
 
-/// An error where something was put into an optimizer that is none of its own.
+/// An error if an entry was added to an optimizer.
 fn check_whole(host: &Host, optimizer: Option<&Map>) -> Result<()> {
-    let broken = optimizer.and_then(|map| map.get("_own")?.read_lock::<Seal>()?.broken(map).map(str::to_string));
-    let Some(name) = broken else { return Ok(()) };
+    let changed_entry =
+        optimizer.and_then(|map| map.get("_own")?.read_lock::<Seal>()?.changed_entry(map).map(str::to_string));
+    let Some(name) = changed_entry else { return Ok(()) };
     let mut diag = Diag::error(code::UNKNOWN_PROPERTY, format!("an optimizer has no property `{name}` to assign"));
     if let Some(at) = host.sources.read().assigned(&name) {
         diag = diag.label(Origin::at(at), Focus::Call, "assigned here, which changes nothing");
@@ -134,7 +135,7 @@ fn check_whole(host: &Host, optimizer: Option<&Map>) -> Result<()> {
     Err(diag.help(ASSIGNED))
 }
 
-/// The parameters of a group have no gradients any more.
+/// Clears the gradients of a group's parameters.
 fn clear_grads(group: &Dynamic) {
     let group = group.read_lock::<Map>();
     let params = group.as_ref().and_then(|group| group.get("params")?.read_lock::<Array>());
@@ -143,7 +144,7 @@ fn clear_grads(group: &Dynamic) {
     }
 }
 
-/// What to write in place of `opt.lr = 0.5`.
+/// What to write instead of `opt.lr = 0.5`.
 pub const ASSIGNED: &str = "the rate is `opt.set_lr(0.5)`; any setting is `opt.param_groups[0].momentum = 0.5`";
 
 fn tensors(value: &Dynamic) -> Result<Vec<Tensor>> {
@@ -151,7 +152,7 @@ fn tensors(value: &Dynamic) -> Result<Vec<Tensor>> {
         return Ok(vec![tensor.clone()]);
     }
     let Some(array) = value.read_lock::<Array>() else {
-        let text = format!("an array of tensors is wanted, not {}", type_names::of_value(value));
+        let text = format!("an array of tensors is expected, not {}", type_names::of_value(value));
         let diag = Diag::error(code::ARGUMENT_TYPE, text);
         return Err(match value.is_map() {
             true => diag.help("of a module it is `model.parameters()`"),
@@ -162,13 +163,13 @@ fn tensors(value: &Dynamic) -> Result<Vec<Tensor>> {
         Some(tensor) => Ok(tensor.clone()),
         None => Err(Diag::error(
             code::ARGUMENT_TYPE,
-            format!("an array of tensors is wanted; it holds {}", type_names::of_value(item)),
+            format!("an array of tensors is expected; it holds {}", type_names::of_value(item)),
         )),
     };
     array.iter().map(one).collect()
 }
 
-/// `_check_params(name, params)`: leaves that require gradients, each once.
+/// `_check_params(name, params)`: leaves that require gradients, without duplicates.
 fn check_params(name: &str, value: &Dynamic) -> Result<Dynamic> {
     if value.read_lock::<Map>().is_some_and(|map| map.contains_key("training")) {
         let text = format!("`{name}`: the parameters are an array, and this is a module");
@@ -196,9 +197,9 @@ fn check_params(name: &str, value: &Dynamic) -> Result<Dynamic> {
     Ok(all.into_iter().map(Dynamic::from).collect::<Array>().into())
 }
 
-/// Parameters of a group that have stepped together so far, with their gradients and their states by key.
+/// Parameters of a group that have always stepped together, with their gradients and their states by key.
 struct Part {
-    /// Their count of steps: whether one was held is known only where they are.
+    /// Their step count: whether a step was held is known only on their device.
     step: Tensor,
     params: Vec<Tensor>,
     grads: Vec<Tensor>,
@@ -206,22 +207,21 @@ struct Part {
 }
 
 /// A group that steps.
-struct Due {
-    /// What the row is given besides tensors.
+struct SteppingGroup {
+    /// The row's arguments other than tensors.
     numbers: Vec<Arg>,
     keys: Vec<ImmutableString>,
     parts: Vec<Part>,
 }
 
-/// `_advance(optimizer)`: one step of every group by its row, whose parameters are found by their names:
-/// `params`, `grads`, `step`, the state, `fixed` and the settings, with `beta1` and `beta2` out of `betas`, and so on.
-/// State has the parameter's shape, or is one number where `fixed.numbers` has its name, and begins with zeros, or with
-/// what `fixed.initial` has for it: a number, or the name of a setting. All groups step,
-/// or none: see `Engine::held_as_one`.
+/// `_advance(optimizer)`: one step of every group by its row, whose parameters are filled by name: `params`, `grads`,
+/// `step`, the state, `fixed` and the settings, with `beta1` and `beta2` from `betas`, and so on. State has the
+/// parameter's shape, or is one number if `fixed.numbers` contains its name, and begins with zeros, or with the value
+/// in `fixed.initial`: a number, or the name of a setting. All groups step, or none: see `Engine::held_as_one`.
 fn advance(engine: &mut Engine, row: &str, fixed: &Map, groups: &Dynamic) -> Result<Dynamic> {
     let Some(op) = table::find(row) else { fail!(INTERNAL, "there is no row `{row}`") };
     let Some(groups) = groups.read_lock::<Array>() else { fail!(INTERNAL, "groups are an array") };
-    let groups = groups.iter().map(|group| due_of(engine, op, fixed, group)).collect::<Result<Vec<Due>>>()?;
+    let groups = groups.iter().map(|group| due_of(engine, op, fixed, group)).collect::<Result<Vec<SteppingGroup>>>()?;
     let parts = || groups.iter().flat_map(|group| &group.parts);
     if parts().next().is_none() {
         return Ok(Dynamic::UNIT);
@@ -243,12 +243,12 @@ fn advance(engine: &mut Engine, row: &str, fixed: &Map, groups: &Dynamic) -> Res
         }
         Ok(())
     })?;
-    // Every round of a training loop makes the same windows.
+    // Every iteration of a training loop creates the same windows.
     engine.rt.flush();
     Ok(Dynamic::UNIT)
 }
 
-fn due_of(engine: &mut Engine, op: &'static Op, fixed: &Map, group: &Dynamic) -> Result<Due> {
+fn due_of(engine: &mut Engine, op: &'static Op, fixed: &Map, group: &Dynamic) -> Result<SteppingGroup> {
     let Some(group) = group.read_lock::<Map>() else { fail!(INTERNAL, "a group is a map") };
     let cell = |name: &str| group.get(name).and_then(|cell| cell.read_lock::<Cell>().map(|cell| cell.clone()));
     let (Some(params), Some(settings), Some(keys), Some(state), Some(steps)) =
@@ -268,11 +268,11 @@ fn due_of(engine: &mut Engine, op: &'static Op, fixed: &Map, group: &Dynamic) ->
         let numbers = op.params.iter().map(|param| settings.argument(param)).collect();
         let begin = |key: &str| (settings.is_number(key), settings.initial(key));
         let parts = steps.with(|steps| state.with(|state| parts(engine, &params, steps, state, &keys, &begin)))?;
-        Ok(Due { numbers, keys, parts })
+        Ok(SteppingGroup { numbers, keys, parts })
     })
 }
 
-/// What a group steps with.
+/// The settings of a group.
 struct Settings<'a> {
     own: &'a Map,
     fixed: &'a Map,
@@ -290,7 +290,7 @@ impl Settings<'_> {
             .is_some_and(|names| names.iter().any(|name| name.clone().into_immutable_string().is_ok_and(|n| n == key)))
     }
 
-    /// What a state begins with.
+    /// The initial value of a state.
     fn initial(&self, key: &str) -> f64 {
         let initial = self.fixed.get("initial").and_then(|initial| initial.read_lock::<Map>()?.get(key).cloned());
         let Some(initial) = initial else { return 0.0 };
@@ -298,7 +298,7 @@ impl Settings<'_> {
         number(&initial).or_else(named).unwrap_or(0.0)
     }
 
-    /// What a parameter of a row is given, unless it is tensors.
+    /// The argument for a row's parameter, unless it is tensors.
     fn argument(&self, param: &Param) -> Arg {
         let of_pair = |name: &str, at: usize| {
             let pair = self.get(name)?.read_lock::<Array>()?;
@@ -324,8 +324,8 @@ fn number(value: &Dynamic) -> Option<f64> {
     value.as_float().or_else(|_| value.as_int().map(|n| n as f64)).ok()
 }
 
-/// What a parameter of a row is given.
-fn argument(param: &Param, number: &Arg, part: &Part, group: &Due) -> Arg {
+/// The argument for a row's parameter.
+fn argument(param: &Param, number: &Arg, part: &Part, group: &SteppingGroup) -> Arg {
     match (param.name, param.kind) {
         ("params", _) => Arg::Tensors(part.params.clone()),
         ("grads", _) => Arg::Tensors(part.grads.clone()),
@@ -338,9 +338,9 @@ fn argument(param: &Param, number: &Arg, part: &Part, group: &Due) -> Arg {
     }
 }
 
-/// The parts of a group that step now. `steps` has the count of each parameter, which those share that have always
-/// stepped together; state that is missing is made: `begin` says of a key whether it is a number for a parameter, and
-/// what it begins with. Parameters without a gradient are left out and keep their count.
+/// The parts of a group that step now. `steps` has the step count of each parameter, which parameters share that have
+/// always stepped together; missing state is created: `begin` says of a key whether it is one number for a parameter,
+/// and its initial value. Parameters without a gradient are skipped and keep their count.
 fn parts(
     engine: &mut Engine,
     params: &[Tensor],
@@ -374,8 +374,8 @@ fn parts(
                 let (is_number, initial) = begin(key);
                 let (p, value) = (&params[at], Source::Fill(Scalar::Float(initial)));
                 let made = match is_number {
-                    true => engine.quietly(|e| e.source(value, &[], DType::F64, p.device()))?,
-                    false => engine.quietly(|e| e.source(value, &p.shape(), p.dtype(), p.device()))?,
+                    true => engine.without_recording(|e| e.source(value, &[], DType::F64, p.device()))?,
+                    false => engine.without_recording(|e| e.source(value, &p.shape(), p.dtype(), p.device()))?,
                 };
                 slot[at] = Dynamic::from(made.clone());
                 Ok(made)
@@ -387,7 +387,7 @@ fn parts(
     Ok(parts)
 }
 
-/// The parameters with a gradient, by their count, or by device where they have none.
+/// The parameters with a gradient, by their step count, or by device if they have none.
 fn together(params: &[Tensor], steps: &[Dynamic]) -> Vec<Vec<usize>> {
     let count = |at: usize| steps[at].read_lock::<Tensor>();
     let same = |a: usize, b: usize| {
@@ -408,7 +408,7 @@ fn together(params: &[Tensor], steps: &[Dynamic]) -> Vec<Vec<usize>> {
     all
 }
 
-/// The count of these parameters, which is theirs alone and lies where they do.
+/// The step count of these parameters, not shared with others, on their device.
 fn count_of(engine: &mut Engine, params: &[Tensor], steps: &mut Array, members: &[usize]) -> Result<Tensor> {
     let device = params[members[0]].device();
     let known = steps[members[0]].read_lock::<Tensor>().map(|count| count.clone());
@@ -419,11 +419,11 @@ fn count_of(engine: &mut Engine, params: &[Tensor], steps: &mut Array, members: 
     let count = match known {
         Some(known) if known.device() == device && holders(&known) == members.len() => return Ok(known),
         Some(known) if known.device() == device => {
-            engine.quietly(|e| e.call_row(&CLONE, Args([Arg::Tensor(known)].into_iter().collect())))?
+            engine.without_recording(|e| e.call_row(&CLONE, Args([Arg::Tensor(known)].into_iter().collect())))?
         }
         Some(known) => {
             let moved = crate::args![&known, device, DType::F64];
-            engine.quietly(|e| e.call_row(&MOVE, moved))?
+            engine.without_recording(|e| e.call_row(&MOVE, moved))?
         }
         None => steps_done(engine, 0.0, device)?,
     };
@@ -432,10 +432,10 @@ fn count_of(engine: &mut Engine, params: &[Tensor], steps: &mut Array, members: 
 }
 
 fn steps_done(engine: &mut Engine, done: f64, device: DeviceId) -> Result<Tensor> {
-    engine.quietly(|e| e.source(Source::Fill(Scalar::Float(done)), &[COUNTED], DType::F64, device))
+    engine.without_recording(|e| e.source(Source::Fill(Scalar::Float(done)), &[COUNTED], DType::F64, device))
 }
 
-/// `_step_counts(params, done)`: the count of each parameter, of those that were loaded.
+/// `_step_counts(params, done)`: the step count of each parameter, from a loaded state.
 fn step_counts(engine: &mut Engine, params: &Dynamic, done: &Dynamic) -> Result<Dynamic> {
     let (params, Some(done)) = (tensors(params)?, done.read_lock::<Array>()) else {
         fail!(INTERNAL, "counts are an array")

@@ -1,11 +1,11 @@
-//! What `print` shows of a module: its kind, its plain settings, the shapes of its tensors, and the modules in it.
+//! How `print` shows a module: its kind, its plain settings, the shapes of its tensors, and its children.
 
-use crate::script::nn::layers;
+use crate::script::nn::module_methods;
 use crate::script::values::types::{Cell, Tensor};
 use rhai::{Array, Dynamic, FnPtr, ImmutableString, Map};
 use std::fmt::Write;
 
-/// Bound: modules inside modules that are shown.
+/// Bound: nesting of modules that is shown.
 const MAX_DEPTH: usize = 16;
 
 /// The text of a module; none for any other map.
@@ -20,12 +20,12 @@ pub fn module(map: &Map) -> Option<String> {
 fn show(kind: &str, map: &Map, depth: usize) -> String {
     let mut plain: Vec<String> = Vec::new();
     let mut inner: Vec<(String, String)> = Vec::new();
-    for name in layers::names(map) {
+    for name in module_methods::names(map) {
         let Some(value) = map.get(name.as_str()) else { continue };
         if let Some(tensor) = value.read_lock::<Tensor>() {
             plain.push(format!("{name} {:?}", tensor.shape().as_slice()));
         } else {
-            children(&name, value, depth, &mut inner, layers::is_flat(map, &name));
+            children(&name, value, depth, &mut inner, module_methods::is_flat(map, &name));
         }
     }
     for (name, value) in map.iter() {

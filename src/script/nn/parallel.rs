@@ -1,6 +1,6 @@
-//! What `nn::data_parallel` needs from the host: inputs in parts on several devices, replicas of a module, results
-//! together again. Each of it is made of recorded operations, so that gradients find their way back to the one
-//! module. Nothing here waits: the devices' queues do the overlapping.
+//! The host's part of `nn::data_parallel`: splits inputs over several devices, replicates a module, and gathers
+//! results. All of it consists of recorded operations, so that gradients flow back to the one module. Nothing here
+//! waits: the devices' queues overlap the work.
 
 use crate::args;
 use crate::base::code;
@@ -16,7 +16,7 @@ use crate::op::tensor::View;
 use crate::script::bind::convert;
 use crate::script::bind::rows::{Natives, raw};
 use crate::script::host::Host;
-use crate::script::nn::layers::MAX_DEPTH;
+use crate::script::nn::module_methods::MAX_DEPTH;
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
 use crate::script::values::types::Tensor;
@@ -26,17 +26,17 @@ use rhai::{Array, Dynamic, Map};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Copies of a module's tensors on other devices, kept from one forward to the next: a tensor is sent again only
-/// after it, or its copy, was written. Clones share them.
+/// Copies of a module's tensors on other devices, cached between forwards: a tensor is copied again only after it, or
+/// its copy, was written. Clones share them.
 #[derive(Clone, Default)]
-pub struct Sent(Arc<Mutex<Vec<Kept>>>);
+pub struct SentTensors(Arc<Mutex<Vec<CachedCopy>>>);
 
-struct Kept {
+struct CachedCopy {
     of: Arc<View>,
     version: u32,
     copy: Tensor,
     copy_version: u32,
-    /// Asked for by the forward at hand.
+    /// Used by the current forward.
     is_used: bool,
 }
 
@@ -44,39 +44,39 @@ fn version(view: &View) -> u32 {
     view.buffer.version.load(Ordering::Acquire)
 }
 
-impl Sent {
+impl SentTensors {
     /// The tensor's values on another device, outside the gradient graph.
     fn copy(&self, e: &mut Engine, tensor: &Tensor, device: DeviceId) -> Result<Tensor> {
         let view = tensor.view();
         if view.buffer.device == device {
             return Ok(tensor.clone());
         }
-        let is_it = |kept: &Kept| {
-            let same = Arc::ptr_eq(&kept.of.buffer, &view.buffer) && kept.of.layout == view.layout;
-            same && kept.of.dtype == view.dtype && kept.copy.device() == device
+        let is_it = |cached: &CachedCopy| {
+            let same = Arc::ptr_eq(&cached.of.buffer, &view.buffer) && cached.of.layout == view.layout;
+            same && cached.of.dtype == view.dtype && cached.copy.device() == device
         };
         let mut all = self.0.lock();
         let known = all.iter().position(is_it);
         if let Some(at) = known {
-            let kept = &mut all[at];
-            kept.is_used = true;
-            if kept.version == version(&view) && kept.copy_version == version(&kept.copy.view()) {
-                return Ok(kept.copy.clone());
+            let cached = &mut all[at];
+            cached.is_used = true;
+            if cached.version == version(&view) && cached.copy_version == version(&cached.copy.view()) {
+                return Ok(cached.copy.clone());
             }
         }
-        let copy = e.quietly(|e| e.call_row(&arith::MOVE, args![tensor, device, tensor.dtype()]))?;
+        let copy = e.without_recording(|e| e.call_row(&arith::MOVE, args![tensor, device, tensor.dtype()]))?;
         let copy_version = version(&copy.view());
-        let kept = Kept { version: version(&view), of: view, copy: copy.clone(), copy_version, is_used: true };
+        let cached = CachedCopy { version: version(&view), of: view, copy: copy.clone(), copy_version, is_used: true };
         match known {
-            Some(at) => all[at] = kept,
-            None => all.push(kept),
+            Some(at) => all[at] = cached,
+            None => all.push(cached),
         }
         Ok(copy)
     }
 
-    /// Drops what the last forward did not ask for.
+    /// Drops copies that the last forward did not use.
     fn forget_unused(&self) {
-        self.0.lock().retain_mut(|kept| std::mem::take(&mut kept.is_used));
+        self.0.lock().retain_mut(|cached| std::mem::take(&mut cached.is_used));
     }
 }
 
@@ -97,21 +97,21 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
         shared.call(&context, |e| {
             let devices = devices(&shared, values[1])?;
             check_home(values[0], devices[0], 0)?;
-            let sent = values[2].read_lock::<Sent>().map(|sent| sent.clone()).unwrap_or_default();
+            let sent = values[2].read_lock::<SentTensors>().map(|sent| sent.clone()).unwrap_or_default();
             let mut spread = Spread { devices: &devices, sent: &sent, done: Vec::new() };
             let all = (0..devices.len()).map(|at| spread.replica(e, values[0], at, 0)).collect::<Result<Array>>()?;
             sent.forget_unused();
             Ok(all.into())
         })
     });
-    raw(module, "_sent", 0, |_, _| Ok(Dynamic::from(Sent::default())));
+    raw(module, "_sent", 0, |_, _| Ok(Dynamic::from(SentTensors::default())));
     let shared = host.clone();
     raw(module, "_gather", 3, move |context, values| -> Native {
         let context = context.expect("registered with a context");
         shared.call(&context, |e| {
             let device = convert::device(&shared, values[1])?;
             let Some(results) = values[0].read_lock::<Array>().map(|list| list.clone()) else {
-                fail!(ARGUMENT_TYPE, "an array of results is wanted, not {}", type_names::of_value(values[0]));
+                fail!(ARGUMENT_TYPE, "an array of results is expected, not {}", type_names::of_value(values[0]));
             };
             gather(e, results, device, dim(values[2])?, 0)
         })
@@ -123,7 +123,7 @@ fn dim(value: &Dynamic) -> Result<i64> {
     value.as_int().map_err(not)
 }
 
-/// At least one device, each once.
+/// At least one device, without duplicates.
 fn devices(host: &Host, value: &Dynamic) -> Result<Vec<DeviceId>> {
     let Some(list) = value.read_lock::<Array>() else {
         fail!(ARGUMENT_TYPE, "`device_ids` is an array of devices, not {}", type_names::of_value(value));
@@ -146,8 +146,8 @@ fn too_deep<T>() -> Result<T> {
     fail!(VALUE, "values are nested more than {MAX_DEPTH} deep")
 }
 
-/// One value for each device that gets a part: tensors in pieces along `dim`, also inside arrays and maps;
-/// everything else as it is.
+/// One value for each device that gets a part: tensors are split along `dim`, also inside arrays and maps; other
+/// values are passed unchanged.
 fn scatter(e: &mut Engine, value: &Dynamic, devices: &[DeviceId], dim: i64, depth: usize) -> Result<Vec<Dynamic>> {
     if depth > MAX_DEPTH {
         return too_deep();
@@ -181,7 +181,7 @@ fn scatter(e: &mut Engine, value: &Dynamic, devices: &[DeviceId], dim: i64, dept
     Ok(vec![value.flatten_clone(); devices.len()])
 }
 
-/// The module's tensors are where the first replica works: that one is the module itself.
+/// The module's tensors must be on the device of the first replica, which is the module itself.
 fn check_home(value: &Dynamic, home: DeviceId, depth: usize) -> Result<()> {
     if depth > MAX_DEPTH {
         return too_deep();
@@ -202,13 +202,13 @@ fn check_home(value: &Dynamic, home: DeviceId, depth: usize) -> Result<()> {
 /// A module on several devices.
 struct Spread<'a> {
     devices: &'a [DeviceId],
-    sent: &'a Sent,
-    /// Tensors of the module with what stands for them on each device: what stands in two places stays one.
+    sent: &'a SentTensors,
+    /// Tensors of the module with their copies on each device: a tensor that occurs twice stays one.
     done: Vec<(Tensor, Vec<Tensor>)>,
 }
 
 impl Spread<'_> {
-    /// The module with its tensors on device number `at`. Mode and settings are shared.
+    /// The module with its tensors on device `at`. Mode and settings are shared.
     fn replica(&mut self, e: &mut Engine, value: &Dynamic, at: usize, depth: usize) -> Result<Dynamic> {
         if depth > MAX_DEPTH {
             return too_deep();
@@ -243,7 +243,7 @@ impl Spread<'_> {
     }
 }
 
-/// Results together on one device: tensors joined along `dim` (numbers become a vector, as in PyTorch), also
+/// Gathers results on one device: tensors are joined along `dim` (numbers become a vector, as in PyTorch), also
 /// inside arrays and maps.
 fn gather(e: &mut Engine, results: Array, device: DeviceId, dim: i64, depth: usize) -> Result<Dynamic> {
     if depth > MAX_DEPTH {

@@ -1,5 +1,5 @@
-//! `opt.param_groups`: an optimizer's groups as PyTorch shows them, where `opt.param_groups[0].lr = 0.1` changes what
-//! the next step uses. Reads and writes go through two closures of `std/optim`; knows no setting by name.
+//! `opt.param_groups`: an optimizer's groups as in PyTorch, where `opt.param_groups[0].lr = 0.1` changes what the
+//! next step uses. Reads and writes go through two closures of `std/optim`; does not treat any setting specially.
 
 use crate::base::code;
 use crate::base::diag::Diag;
@@ -19,13 +19,13 @@ pub struct Groups(Arc<Inner>);
 struct Inner {
     /// An array with an element for each group.
     groups: Cell,
-    /// What the closures get first: the optimizer.
+    /// The first argument of the closures: the optimizer.
     of: Dynamic,
     get: FnPtr,
     set: FnPtr,
 }
 
-/// One group: `lr`, `params` and the like as properties or keys.
+/// One group: `lr`, `params` and others as properties or keys.
 #[derive(Clone)]
 pub struct Group {
     all: Groups,
@@ -72,7 +72,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
                 Ok(Dynamic::from(Groups(Arc::new(Inner { groups, of, get, set }))))
             }
             _ => {
-                let text = format!("a cell and two closures are wanted, not {}", type_names::of_value(values[0]));
+                let text = format!("a cell and two closures are expected, not {}", type_names::of_value(values[0]));
                 Err(shared.raise(&context, Diag::error(code::ARGUMENT_TYPE, text), ""))
             }
         }
@@ -83,7 +83,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     module.module.set_indexer_get_fn(Guarded(|context: NativeCallContext, groups: &mut Groups, at: i64| {
         groups.group(&context, at)
     }));
-    // A group is a handle: what was changed through it is changed already.
+    // A group is a handle: its changes have already been made.
     module.module.set_indexer_set_fn(|_: &mut Groups, _: i64, _: Group| Ok(()));
     crate::script::values::panics::place_iterator(&mut module.module, std::any::TypeId::of::<Groups>(), |value| {
         let all = value.try_cast::<Groups>();

@@ -19,21 +19,21 @@ use crate::script::language::arguments;
 use crate::script::session::handle::Session;
 use crate::script::session::interpreter;
 use crate::script::session::interpreter::Sizes;
-use crate::script::session::lasting::Lasting;
 use crate::script::session::modules::Modules;
+use crate::script::session::persistent::Persistent;
 use parking_lot::Mutex;
 use rhai::Dynamic;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Tells a warning.
+/// Handles a warning.
 type Warn = Arc<dyn Fn(&Error) + Send + Sync>;
 
 /// Settings of a session before it starts: [`Session::builder`].
 ///
-/// A session that nothing was said about computes on the CPU, touches no file, prints to the standard output, and
-/// has no limits but those that keep a script from crashing its host by accident.
+/// By default a session computes on the CPU, uses no files, prints to the standard output, and has only the limits
+/// that keep a script from crashing the host program by accident.
 ///
 /// ```
 /// use std::time::Duration;
@@ -66,7 +66,7 @@ pub struct Builder {
     stack_bytes: Option<usize>,
     shows_progress: bool,
     registrations: Vec<Registration>,
-    /// A name that no script can write.
+    /// The first registered name that is not a valid identifier.
     wrong_name: Option<String>,
 }
 
@@ -93,7 +93,7 @@ impl Default for Builder {
 
 /// How operations run.
 impl Builder {
-    /// Each operation runs to its end before the next.
+    /// Each operation ends before the next one starts.
     pub fn blocking(mut self, on: bool) -> Builder {
         self.options.blocking = on;
         self
@@ -105,59 +105,58 @@ impl Builder {
         self
     }
 
-    /// Whether windows of NVIDIA GPUs that repeat may be replayed as graphs; they are unless given. Nothing but the time
-    /// that they take depends on it.
+    /// Whether repeated windows on NVIDIA GPUs may be replayed as CUDA graphs; true by default. Affects time only.
     pub fn cuda_graphs(mut self, on: bool) -> Builder {
         self.options.graphs = on;
         self
     }
 
-    /// Records what ran when, for the program's `--profile`.
+    /// Records when each operation ran, for the program's `--profile`.
     #[doc(hidden)]
     pub fn profile(mut self, on: bool) -> Builder {
         self.options.profile = on;
         self
     }
 
-    /// Seed of the random generator; 0 unless given.
+    /// Seed of the random generator; 0 by default.
     pub fn seed(mut self, seed: u64) -> Builder {
         self.options.seed = seed;
         self
     }
 
-    /// Operations that are put off before they run; 1 runs every operation by itself.
+    /// Operations that a window may hold; 1 runs every operation by itself.
     #[doc(hidden)]
     pub fn window(mut self, nodes: usize) -> Builder {
         self.options.window_nodes = nodes.max(1);
         self
     }
 
-    /// Where tensors are made unless the script says otherwise, such as `"cuda"`; `"cpu"` unless given. A device
-    /// that does not exist is an error of [`build`](Builder::build).
+    /// The device where tensors are created by default, such as `"cuda"`; `"cpu"` if this is not called.
+    /// [`build`](Builder::build) fails for a device that does not exist.
     pub fn device(mut self, device: &str) -> Builder {
         self.device = Some(device.to_string());
         self
     }
 
-    /// GPUs that the machine does not have: `cuda:0` and so on, with queues of their own.
+    /// GPUs that the machine does not have: `cuda:0` and so on, with their own queues.
     pub fn simulate_gpus(mut self, count: usize) -> Builder {
         self.simulation().gpus = count;
         self
     }
 
-    /// Bytes of memory of each simulated GPU; 16 GiB unless given.
+    /// Bytes of memory of each simulated GPU; 16 GiB by default.
     pub fn simulate_memory(mut self, bytes: usize) -> Builder {
         self.simulation().memory_bytes = bytes;
         self
     }
 
-    /// Simulated GPUs run in virtual time, with an order of completion drawn from this seed.
+    /// Simulated GPUs run in virtual time; the order of completion is random with this seed.
     pub fn simulate_seed(mut self, seed: u64) -> Builder {
         self.simulation().seed = Some(seed);
         self
     }
 
-    /// A fault of a simulated GPU.
+    /// A fault that a simulated GPU injects.
     #[doc(hidden)]
     pub fn simulate_fault(mut self, fault: PlannedFault) -> Builder {
         self.simulation().faults.push(fault);
@@ -173,7 +172,7 @@ impl Builder {
         })
     }
 
-    /// What becomes of accesses of two streams that nothing orders; told as warnings unless given.
+    /// What happens at accesses of two streams without an order between them; by default they are warnings.
     pub fn races(mut self, races: Races) -> Builder {
         self.options.races = races;
         self
@@ -182,32 +181,32 @@ impl Builder {
 
 /// What scripts see of the host.
 impl Builder {
-    /// Whoever interrupts this session wants nothing more of it: queued work is left out.
+    /// After an interrupt the session is not used any more: queued work is dropped.
     #[doc(hidden)]
     pub fn ends_when_interrupted(self) -> Builder {
         self.options.stop.make_final();
         self
     }
 
-    /// Where each line that scripts `print` and `debug` goes; standard output unless given.
+    /// Receives each line that scripts `print` and `debug`; by default the standard output.
     pub fn output(mut self, write: impl Fn(&str) + Send + Sync + 'static) -> Builder {
         self.output = Some(Box::new(write));
         self
     }
 
-    /// Where warnings go; nowhere unless given.
-    pub fn on_warning(mut self, tell: impl Fn(&Error) + Send + Sync + 'static) -> Builder {
-        self.warnings = Some(Arc::new(tell));
+    /// Receives warnings; by default they are dropped.
+    pub fn on_warning(mut self, warn: impl Fn(&Error) + Send + Sync + 'static) -> Builder {
+        self.warnings = Some(Arc::new(warn));
         self
     }
 
-    /// Lets scripts draw bars of their `progress` on the error output; without this they are silent.
+    /// Lets scripts draw `progress` bars on the standard error; by default nothing is drawn.
     pub fn show_progress(mut self, on: bool) -> Builder {
         self.shows_progress = on;
         self
     }
 
-    /// A folder in which `import` looks for modules, also where scripts may use no files.
+    /// A folder in which `import` searches for modules, also where scripts may use no files.
     pub fn module_root(mut self, folder: impl Into<PathBuf>) -> Builder {
         self.roots.push(folder.into());
         self
@@ -219,8 +218,8 @@ impl Builder {
         self
     }
 
-    /// Lets scripts read and write files below these folders; without this they may use none. Links and `..` are
-    /// resolved first. Whoever reaches beyond gets an E0604.
+    /// Lets scripts read and write files below these folders; by default they may use none. Links and `..` are
+    /// resolved first. Access outside of them is an E0604.
     pub fn file_roots<P: Into<PathBuf>>(mut self, folders: impl IntoIterator<Item = P>) -> Builder {
         self.files = Some(folders.into_iter().map(Into::into).collect());
         self
@@ -232,15 +231,15 @@ impl Builder {
         self
     }
 
-    /// What scripts find in `args`, and what `arg` and `flag` read.
+    /// The command line of scripts: `args`, `arg` and `flag` read it.
     pub fn arguments<S: Into<String>>(mut self, words: impl IntoIterator<Item = S>) -> Builder {
         self.words = words.into_iter().map(Into::into).collect();
         self
     }
 
-    /// A Rust function that scripts call by this name. Its error, and its panic, is an E0809 at the script's call; the
-    /// program's panic hook does not hear of it.
-    /// A function of the library with the same name and number of arguments is hidden.
+    /// A Rust function that scripts call by this name. An error or a panic of it is an E0809 at the script's call;
+    /// the program's panic hook is not called for it. A library function with the same name and number of arguments
+    /// is hidden.
     ///
     /// ```
     /// use tscript::{Session, Tensor};
@@ -279,13 +278,13 @@ impl Builder {
     }
 }
 
-/// Limits. All of them hold for one run or call, but those of memory, which hold for the session.
+/// Limits. All hold for one run or call, except those of memory, which hold for the session.
 impl Builder {
-    /// Sets limits for scripts of people whom nobody knows: 100 million operations and 10 seconds for each run or
-    /// call, 1 GiB of tensors on each device, calls 200 deep, strings of 16 MiB, arrays of a million elements, maps
-    /// of 100,000 entries, 10,000 variables, 64 modules, values inside each other 64 deep. With
-    /// [`Metered`](crate::Metered) installed, 64 MiB of a script's own values; without it, the whole of a list or map is
-    /// counted at each call that changes it, which makes large ones slow to grow. What is set afterwards goes before.
+    /// Sets limits for scripts of unknown people: 100 million operations and 10 seconds for each run or call, 1 GiB
+    /// of tensors on each device, calls 200 deep, strings of 16 MiB, arrays of a million elements, maps of 100,000
+    /// entries, 10,000 variables, 64 modules, values nested 64 deep. With [`Metered`](crate::Metered) installed, 64
+    /// MiB of a script's own values; without it, a whole list or map is counted at each call that changes it, which
+    /// makes large ones slow to grow. Settings made afterwards take precedence.
     pub fn untrusted(mut self) -> Builder {
         self.limits.operations = 100_000_000;
         self.limits.time = Some(Duration::from_secs(10));
@@ -306,31 +305,31 @@ impl Builder {
         self
     }
 
-    /// Steps of the interpreter after which a script ends with E0801; 0, as unless given, means no limit. Inside
-    /// tensor operations nothing is counted.
+    /// Steps of the interpreter after which a script ends with E0801; 0, the default, means no limit. Work inside
+    /// tensor operations is not counted.
     pub fn operation_limit(mut self, operations: u64) -> Builder {
         self.limits.operations = operations;
         self
     }
 
-    /// Time after which a script ends with E0808: noticed between two steps, in waits for devices, and within
-    /// milliseconds inside an operation on the CPU, which is cut short; what is queued is left out. A decomposition cannot
-    /// be cut: it is left out where it would clearly take longer than there is time, and otherwise nobody waits for it any
-    /// more (a thread computes it to its end). Reading what was cut or left out is an E0808 too. A function of one string or
-    /// array, such as `replace`, comes to its end, which takes as long as going over it.
+    /// Time after which a script ends with E0808. It is checked between steps, while waiting for devices, and within
+    /// milliseconds inside an operation on the CPU, which is aborted; queued work is dropped. A matrix decomposition
+    /// cannot be aborted: it is not started where it would clearly take too long, and otherwise the session stops
+    /// waiting for it (a thread computes it to its end). Reading a result that was aborted or dropped is an E0808 as
+    /// well. A function of one string or array, such as `replace`, runs to its end.
     pub fn time_limit(mut self, time: Duration) -> Builder {
         self.limits.time = Some(time);
         self
     }
 
-    /// Calls inside each other, above which E0802 is raised; 1000 unless given.
+    /// Depth of nested calls, above which E0802 is raised; 1000 by default.
     pub fn call_depth_limit(mut self, levels: usize) -> Builder {
         self.sizes.call_levels = levels;
         self
     }
 
-    /// Bytes of tensors that the host may hold, with what operations need beside them while they run; above, E0804 is
-    /// raised. What the program lends without a copy is not counted, pinned memory by itself.
+    /// Bytes of tensors that the host may hold, including temporary memory of running operations; above, E0804 is
+    /// raised. Memory that the program shares without a copy is not counted; pinned memory is counted separately.
     pub fn memory_limit(mut self, bytes: usize) -> Builder {
         self.options.host_limit = bytes;
         self
@@ -343,37 +342,37 @@ impl Builder {
     }
 
     /// Bytes that a script's own values (strings, arrays, maps, functions) may hold; above, the script ends with
-    /// E0804. Counted by [`Metered`](crate::Metered): without it as the program's allocator the session is not built.
+    /// E0804. Needs [`Metered`](crate::Metered) as the program's allocator, otherwise the session is not built.
     pub fn heap_limit(mut self, bytes: usize) -> Builder {
         self.limits.heap = Some(bytes);
         self.limits.nests = true;
         self
     }
 
-    /// For a program that is one session and has `Heap` as its allocator: memory is the only limit of the script's own
-    /// values, which end with E0804 before the machine's is gone. Rhai's limits of sizes cost a walk over the whole
-    /// value at each `push`.
+    /// For a program that is one session and has `Heap` as its allocator: memory is the only limit of the script's
+    /// own values, which end with E0804 before the machine's memory is used up. Rhai's size limits cost a walk over
+    /// the whole value at each `push`.
     pub(crate) fn whole_machine(mut self) -> Builder {
-        // Between two looks a value can be doubled by way of a copy.
+        // Between two checks a value can be doubled by a copy.
         self.limits.program = Some(physical_bytes() / 5);
         self.sizes = Sizes { string_bytes: 0, array_elements: 0, map_entries: 0, ..self.sizes };
         self
     }
 
-    /// Bytes of a string; above, E0807 is raised. 256 MiB unless given.
+    /// Bytes of a string; above, E0807 is raised. 256 MiB by default.
     pub fn string_limit(mut self, bytes: usize) -> Builder {
         self.sizes.string_bytes = bytes;
         self
     }
 
-    /// Elements of an array, those of arrays in it included; above, E0807 is raised when the array is used next, for
-    /// what lies inside it soon after. 16 million unless given.
+    /// Elements of an array, including those of nested arrays; above, E0807 is raised when the array is next used, or
+    /// soon after for nested arrays. 16 million by default.
     pub fn array_limit(mut self, elements: usize) -> Builder {
         self.sizes.array_elements = elements;
         self
     }
 
-    /// Entries of a map, those of maps in it included; above, E0807 is raised as for arrays. A million unless given.
+    /// Entries of a map, including those of nested maps; above, E0807 is raised as for arrays. A million by default.
     pub fn map_limit(mut self, entries: usize) -> Builder {
         self.sizes.map_entries = entries;
         self
@@ -385,7 +384,7 @@ impl Builder {
         self
     }
 
-    /// Bytes of native stack that the thread which runs scripts has left; 2 MiB unless given. A script whose calls
+    /// Bytes of native stack that are left on the thread which runs scripts; 2 MiB by default. A script whose calls
     /// need more ends with E0802.
     pub fn stack_bytes(mut self, bytes: usize) -> Builder {
         self.stack_bytes = Some(bytes);
@@ -394,8 +393,8 @@ impl Builder {
 }
 
 impl Builder {
-    /// Starts the session. An error where the device does not exist, a registered name is no name, or a limit cannot
-    /// be kept to.
+    /// Starts the session. Fails where the device does not exist, a registered name is not an identifier, or a limit
+    /// cannot be enforced.
     pub fn build(self) -> Result<Session, Error> {
         let early = |diag| Error::new(diag, &Default::default());
         if let Some(name) = self.wrong_name {
@@ -404,17 +403,17 @@ impl Builder {
             return Err(early(Diag::error(code::VALUE, text).help(help)));
         }
         if let Err(why) = crate::kernel::host::simd::choice() {
-            let help = "leave the variable out: the best is taken then";
+            let help = "leave the variable unset to use the best one";
             return Err(early(Diag::error(code::VALUE, why.clone()).help(help)));
         }
         if self.limits.heap.is_some() && !metered::is_installed() {
-            let text = "`heap_limit` wants `tscript::Metered` as the program's allocator";
+            let text = "`heap_limit` needs `tscript::Metered` as the program's allocator";
             let help = "write `#[global_allocator] static MEMORY: tscript::Metered = tscript::Metered;`";
             return Err(early(Diag::error(code::LIMIT_MEMORY, text).help(help)));
         }
         quiet::install();
         let stack = Stack::new(self.stack_bytes.unwrap_or(stack::DEFAULT_BYTES));
-        // With a limit of memory, values need not be gone over at each call.
+        // With a memory limit, values need not be walked at each call.
         let sizes = Sizes { strict: self.sizes.strict && self.limits.heap.is_none(), ..self.sizes };
         let limits = Limits {
             string_bytes: sizes.string_bytes,
@@ -438,8 +437,8 @@ impl Builder {
         let modules = Arc::new(Mutex::new(Modules::new(self.roots, memory, sizes.modules)));
         let engine = Arc::new(interpreter::engine(&host, &modules, &sizes, self.registrations));
         *host.interpreter.lock() = Arc::downgrade(&engine);
-        let lasting = Lasting::new(&engine);
-        let mut session = Session::new(engine, host, modules, lasting);
+        let persistent = Persistent::new(&engine);
+        let mut session = Session::new(engine, host, modules, persistent);
         session.scope.push_constant("args", arguments::words(&session.host));
         if let Some(device) = self.device {
             let found = crate::script::bind::convert::device(&session.host, &Dynamic::from(device));
@@ -449,11 +448,11 @@ impl Builder {
     }
 }
 
-/// Warnings go to whoever listens; streams are called what the script calls them.
+/// Passes warnings to the listener; streams get the names that the script gives them.
 fn listen(host: &Arc<Host>, warnings: Option<Warn>) {
-    if let Some(tell) = warnings {
+    if let Some(warn) = warnings {
         let sources = host.sources.clone();
-        host.rt.on_warning(Box::new(move |diag| tell(&Error::new(diag, &sources.read()))));
+        host.rt.on_warning(Box::new(move |diag| warn(&Error::new(diag, &sources.read()))));
     }
     host.rt.name_streams(Box::new(crate::script::cuda_api::devices::Names(host.sources.clone())));
 }
@@ -462,15 +461,15 @@ fn listen(host: &Arc<Host>, warnings: Option<Warn>) {
 mod tests {
     use super::*;
 
-    /// Rhai goes over the whole of a value at each call that may change it, once it has a limit of sizes.
+    /// With a size limit, Rhai walks the whole value at each call that may change it.
     #[test]
-    fn values_are_gone_over_at_each_call_only_where_nothing_else_holds_them() {
-        let gone_over = |builder: Builder| {
+    fn values_are_walked_at_each_call_only_without_another_limit() {
+        let walked = |builder: Builder| {
             let session = builder.build().expect("a session starts");
             [session.engine.max_string_size(), session.engine.max_array_size(), session.engine.max_map_size()] != [0; 3]
         };
-        assert!(!gone_over(Builder::default()));
-        assert!(!gone_over(Builder::default().array_limit(1000).map_limit(10).string_limit(10)));
-        assert!(gone_over(Builder::default().untrusted()));
+        assert!(!walked(Builder::default()));
+        assert!(!walked(Builder::default().array_limit(1000).map_limit(10).string_limit(10)));
+        assert!(walked(Builder::default().untrusted()));
     }
 }

@@ -1,11 +1,11 @@
-//! Calls from the host program into functions of its scripts: state of the interpreter that is made once and used by
-//! call after call. Most of a call's cost would else be looking up the native functions that it uses.
+//! Calls from the host program into functions of its scripts: interpreter state that is created once and used by many
+//! calls. Without it, most of the cost of a call would be looking up the native functions that it uses.
 
-use crate::script::session::lasting::Lasting;
+use crate::script::session::persistent::Persistent;
 use rhai::{AST, Caches, Dynamic, Engine, EvalAltResult, EvalContext, GlobalRuntimeState, Scope};
 use smallvec::SmallVec;
 
-/// Made after a text has run, for the calls until the next one runs.
+/// Created after a text has run, for the calls until the next text runs.
 #[derive(Default)]
 pub struct Calls(Option<Ready>);
 
@@ -15,23 +15,23 @@ struct Ready {
 }
 
 impl Calls {
-    /// Another text has run: there are other functions, imports or constants.
+    /// Another text has run: functions, imports or constants may have changed.
     pub fn forget(&mut self) {
         self.0 = None;
     }
 
-    /// Calls a function of the scripts, or a native one.
+    /// Calls a function of a script, or a native one.
     pub fn call(
         &mut self,
         engine: &Engine,
-        lasting: &Lasting,
+        persistent: &Persistent,
         functions: &AST,
         name: &str,
         values: &mut [Dynamic],
     ) -> Result<Dynamic, Box<EvalAltResult>> {
-        // Taken out: a panic in the midst of a call leaves nothing half done behind.
+        // Moved out, so that a panic during a call leaves no half-updated state.
         let mut ready = self.0.take().unwrap_or_else(|| {
-            let mut global = lasting.state();
+            let mut global = persistent.state();
             global.lib.push(functions.shared_lib().clone());
             let mut caches = Caches::new();
             caches.push_fn_resolution_cache();

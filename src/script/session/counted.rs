@@ -1,5 +1,6 @@
-//! `for (a, b) in pairs`: in Rhai the second name counts, in Python it is the second of a pair. Where the values that are
-//! gone over are pairs, or the names of a map, and the second name is not what one calls a counter, a warning says so.
+//! `for (a, b) in pairs`: in Rhai the second name counts iterations, in Python it is the second element of a pair. A
+//! warning says so where the elements are pairs, or the keys of a map, and the second name does not check like a
+//! counter.
 
 use crate::base::code;
 use crate::base::diag::{Diag, Focus};
@@ -18,25 +19,25 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What a loop with two names goes over.
+/// What a loop with two names iterates over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Counted {
-    /// Arrays of two.
+    /// Arrays of two elements.
     Pairs,
     Map,
     /// Batches, which are maps.
     Batches,
 }
 
-/// The word that the source pass puts around the values of such a loop.
+/// The syntax that the source pass puts around the iterable of such a loop.
 pub fn install(engine: &mut Engine, host: &Arc<Host>) {
-    let (host, told) = (host.clone(), Mutex::new(HashSet::<Site>::new()));
-    let look = move |context: &mut EvalContext, inputs: &[Expression]| -> Native {
+    let (host, reported) = (host.clone(), Mutex::new(HashSet::<Site>::new()));
+    let check = move |context: &mut EvalContext, inputs: &[Expression]| -> Native {
         let value = context.eval_expression_tree(&inputs[0])?;
-        if let Some(what) = surprise(&value) {
+        if let Some(what) = kind_of_iterable(&value) {
             let site = site_of(inputs[0].position());
             let source = host.sources.read().source(site).cloned();
-            if let Some(source) = source.filter(|_| told.lock().insert(site))
+            if let Some(source) = source.filter(|_| reported.lock().insert(site))
                 && let Some(values) = around(&source, source.offset(site))
             {
                 host.rt.warn(warning(what, &source, values));
@@ -44,24 +45,24 @@ pub fn install(engine: &mut Engine, host: &Arc<Host>) {
         }
         Ok(value)
     };
-    // The words are constants and well formed, so that this cannot fail.
-    let counted = engine.register_custom_syntax(["__counted", "(", "$expr$", ")"], false, look).map(drop);
+    // The words are constant and well formed: this cannot fail.
+    let counted = engine.register_custom_syntax(["__counted", "(", "$expr$", ")"], false, check).map(drop);
     debug_assert!(counted.is_ok());
 }
 
-fn surprise(value: &Dynamic) -> Option<Counted> {
+fn kind_of_iterable(value: &Dynamic) -> Option<Counted> {
     if let Some(array) = value.read_lock::<Array>() {
         let is_pair = |item: &Dynamic| item.read_lock::<Array>().is_some_and(|pair| pair.len() == 2);
         return array.first().is_some_and(is_pair).then_some(Counted::Pairs);
     }
     if let Some(map) = value.read_lock::<Map>() {
-        // A module that is a list goes over its layers.
+        // A module that is a list iterates over its layers.
         return (!map.is_empty() && !map.contains_key("training")).then_some(Counted::Map);
     }
     value.is::<Loader>().then_some(Counted::Batches)
 }
 
-/// The values of the loop around a byte.
+/// The iterable of the loop at a byte.
 fn around(source: &Source, at: usize) -> Option<Range<usize>> {
     let tokens = lex(&source.text, script_start(&source.text)).ok()?;
     let bytes = |run: Run| tokens[run.first as usize].start as usize..tokens[run.last as usize].end as usize;
@@ -69,10 +70,10 @@ fn around(source: &Source, at: usize) -> Option<Range<usize>> {
     loops.into_iter().map(bytes).filter(|values| values.contains(&at)).min_by_key(Range::len)
 }
 
-/// The warning for a loop over the values at some bytes of a source.
+/// The warning for a loop over the iterable at these bytes of a source.
 pub fn warning(what: Counted, source: &Source, values: Range<usize>) -> Box<Diag> {
     let (first, second) = names(&source.text[..values.start]).unwrap_or(("a", "b"));
-    // What the pass put before the values stands for all of them.
+    // The inserted syntax stands for the whole iterable.
     let inner = source.site(values.start);
     let origin = Origin::at(Site::new(inner.line(), inner.column().saturating_sub(1)));
     let values = &source.text[values];
@@ -97,7 +98,7 @@ pub fn warning(what: Counted, source: &Source, values: Range<usize>) -> Box<Diag
         .help(help)
 }
 
-/// `a` and `b` of a text that ends in `for (a, b) in `.
+/// `a` and `b` of source text that ends in `for (a, b) in `.
 fn names(before: &str) -> Option<(&str, &str)> {
     let head = before.trim_end().strip_suffix("in")?.trim_end().strip_suffix(')')?;
     let (first, second) = head[head.rfind('(')? + 1..].split_once(',')?;

@@ -1,25 +1,25 @@
-//! The end of a session: its values are taken apart, so that those that hold themselves are gone as well.
+//! The end of a session: its values are taken apart, so that reference cycles are freed as well.
 //!
-//! Not: values that hold themselves and that no variable leads to any more. Nobody counts the references between
-//! values; what such a loop holds stays.
+//! Not: cycles that no variable leads to any more. Nothing traces references between values, so such a cycle stays in
+//! memory.
 
 use crate::script::host::Host;
 use crate::script::values::types::Cell;
 use rhai::{Array, Dynamic, FnPtr, Map, Scope};
 use std::sync::Arc;
 
-/// Goes after everything else of a session.
+/// Dropped after everything else of a session.
 pub struct End(pub Arc<Host>);
 
 impl Drop for End {
     fn drop(&mut self) {
         self.0.rt.session_ends();
-        // Native functions of a module hold the host, which holds the module.
+        // A module's native functions hold the host, which holds the module.
         self.0.loaded.write().clear();
     }
 }
 
-/// Empties the variables of a scope, and whatever they share with closures and cells.
+/// Empties the variables of a scope, and what they share with closures and cells.
 pub fn take_apart(scope: &mut Scope<'static>) {
     let mut left: Vec<Dynamic> = std::mem::take(scope).into_iter().map(|(_, value, _)| value).collect();
     while let Some(value) = left.pop() {
@@ -27,8 +27,8 @@ pub fn take_apart(scope: &mut Scope<'static>) {
     }
 }
 
-/// Moves what a value holds to `parts`. A shared variable and a cell are empty afterwards, for all who have them: what
-/// is inside leads back to them at most once.
+/// Moves the elements of a value to `parts`. Shared variables and cells become empty for all their holders, so that
+/// each is visited at most once more.
 fn parts_of(mut value: Dynamic, parts: &mut Vec<Dynamic>) {
     if value.is_shared() {
         if let Some(mut inside) = value.write_lock::<Dynamic>() {

@@ -1,7 +1,7 @@
-//! A session as a conversation: one entry after the other, each with a number by which errors name it. What an
+//! A session as a conversation: entries one after another, each with a number by which errors name it. Work that an
 //! entry queued may fail while a later one runs; the error still points into the entry that queued it.
 //!
-//! Knows no terminal and no commands.
+//! Independent of terminals and commands.
 
 use crate::script::error::Error;
 use crate::script::host::Host;
@@ -12,9 +12,9 @@ use rhai::{Dynamic, Position};
 
 #[doc(hidden)]
 impl Session {
-    /// One entry: its value. Work that it queued is started, and may still be under way.
+    /// Runs one entry and returns its value. Work that it queued is started and may still be running.
     ///
-    /// The value of the last entry that had one is `_`.
+    /// `_` is the value of the last entry that had one.
     pub fn enter(&mut self, number: u32, text: &str) -> Result<Dynamic, Error> {
         let value = self.value_of(number, text)?;
         if !value.is_unit() {
@@ -23,7 +23,7 @@ impl Session {
         Ok(value)
     }
 
-    /// As `enter`, and `_` stays what it was.
+    /// As `enter`, but leaves `_` unchanged.
     pub fn value_of(&mut self, number: u32, text: &str) -> Result<Dynamic, Error> {
         let _entered = Host::enter(&self.host);
         let name = format!("repl:{number}");
@@ -32,7 +32,7 @@ impl Session {
         let ast = match compiled {
             Ok(ast) => ast,
             Err(error) => {
-                // Nothing came out of this text: its lines can be given to another.
+                // Nothing was created from this text: its lines can be reused.
                 let named = |source: &&std::sync::Arc<crate::script::source::Source>| *source.name == *name;
                 let source = self.host.sources.read().sources().iter().rev().find(named).cloned();
                 if let Some(source) = source {
@@ -46,14 +46,14 @@ impl Session {
         Ok(value)
     }
 
-    /// Whether an entry names the last value, `_`.
+    /// Whether an entry uses `_`, the last value.
     pub fn uses_last_value(&self, text: &str) -> bool {
         let (tokens, _) = crate::script::source::lex::lex_partial(text);
         let word = |index: usize| tokens.get(index).map_or("", |token| &text[token.range()]);
         (0..tokens.len()).any(|index| word(index) == "_" && word(index + 1) != "=>")
     }
 
-    /// Faults of queued work that have become known and that nobody was told, earliest first.
+    /// Faults of queued work that are known and were not reported, earliest first.
     pub fn late_errors(&self) -> Vec<Error> {
         let mut errors = Vec::new();
         while let Some(diag) = self.host.rt.known_fault() {
@@ -62,8 +62,8 @@ impl Session {
         errors
     }
 
-    /// Whether a text can be run, or only its beginning is there: a bracket is open, an operand is missing.
-    /// Text that no continuation can make right counts as finished.
+    /// Whether a text can be run; false if only its beginning is there: a bracket is open, an operand is missing. A
+    /// text that no continuation can make valid counts as finished.
     pub fn is_finished(&self, text: &str) -> bool {
         let mut map = SourceMap::new();
         let natives = self.host.natives.read();
@@ -73,7 +73,7 @@ impl Session {
         if added.problem.is_some() {
             return !added.incomplete;
         }
-        // An empty line ends an entry whose brackets are closed.
+        // An empty line ends an entry without open brackets.
         let blank = text.rsplit_once('\n').is_some_and(|(_, last)| last.trim().is_empty());
         if blank || text.trim().is_empty() {
             return true;
@@ -84,7 +84,7 @@ impl Session {
     }
 }
 
-/// Whether a position is the end of a text, blanks and comments behind it not counted.
+/// Whether a position is the end of a text, ignoring trailing blanks and comments.
 fn ends_at(text: &str, at: Position) -> bool {
     let (Some(line), Some(column)) = (at.line(), at.position()) else { return true };
     let Some(start) = text.split_inclusive('\n').take(line - 1).map(str::len).reduce(|a, b| a + b).or(Some(0)) else {
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn unfinished_text_is_told_from_wrong_text() {
+    fn unfinished_text_is_distinguished_from_wrong_text() {
         let session = session();
         for open in ["let x = [1,", "fn f(x) {", "x +", "let y =", "1 + // more", "`a", "if true", "f(1, /* a", "x."] {
             assert!(!session.is_finished(open), "{open}");
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_lasts_from_entry_to_entry() {
+    fn all_definitions_persist_between_entries() {
         let mut session = session();
         drop(session.enter(1, "const K = 3; import \"nn\" as nn; let x = tensor([1.0, 2.0]);").unwrap());
         drop(session.enter(2, "fn scaled(v) { v * global::K }").unwrap());
@@ -166,7 +166,7 @@ mod tests {
         assert_eq!(text(&mut session, 3, "x + 1"), "tensor([2, 3])");
         let caught = "let told = (); try {\n explode()\n } catch (e) { told = [e.code, e.line] } told";
         assert_eq!(text(&mut session, 4, caught), "[\"E0806\", 2]");
-        // What a closure shares is locked while a method of it runs.
+        // A value that a closure shares is locked while a method of it runs.
         let shared = "let a = [1]; let f = || a.len(); try { a.blow() } catch (e) { } a.push(2); f.call()";
         assert_eq!(text(&mut session, 5, shared), "2");
     }

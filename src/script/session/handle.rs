@@ -1,4 +1,4 @@
-//! The one handle of a host program: sources in, values out.
+//! The handle of a host program: runs source texts and returns values.
 
 use crate::base::code;
 use crate::base::diag::Diag;
@@ -13,9 +13,9 @@ use crate::script::language::show;
 use crate::script::session::builder::Builder;
 use crate::script::session::calls::Calls;
 use crate::script::session::end::{End, take_apart};
-use crate::script::session::lasting::Lasting;
-use crate::script::session::leave::settled;
+use crate::script::session::leave::exit_as_value;
 use crate::script::session::modules::Modules;
+use crate::script::session::persistent::Persistent;
 use crate::script::source::scope::{SCRIPT, written};
 use crate::script::source::{Source, SourceKind};
 use parking_lot::Mutex;
@@ -26,8 +26,8 @@ use std::sync::Arc;
 
 /// A script session: interpreter, runtime, variables. The only handle that a host program needs.
 ///
-/// It is `Send`, not `Sync`: any thread may have it, one at a time. Several sessions do not see each other; they
-/// share the CPU's thread pool and what the driver shares.
+/// It is `Send`, not `Sync`: it may move between threads, and one thread uses it at a time. Sessions are independent
+/// of each other; they share the CPU's thread pool and the driver's state.
 ///
 /// ```
 /// use tscript::{Session, Tensor};
@@ -64,12 +64,12 @@ pub struct Session {
     pub(in crate::script) host: Arc<Host>,
     pub(in crate::script) modules: Arc<Mutex<Modules>>,
     pub(in crate::script) scope: Scope<'static>,
-    /// Functions of everything that ran, for `call`.
+    /// Functions of every text that ran, for `call`.
     pub(in crate::script) functions: AST,
-    /// Imports and constants of everything that ran.
-    pub(in crate::script) lasting: Lasting,
+    /// Imports and constants of every text that ran.
+    pub(in crate::script) persistent: Persistent,
     calls: Calls,
-    /// Goes last: what scripts held is gone then.
+    /// Last field: the values of scripts are dropped before it.
     _end: End,
     /// Makes the session `!Sync`.
     _one_thread: std::marker::PhantomData<std::cell::Cell<()>>,
@@ -100,8 +100,8 @@ impl Drop for Session {
 pub struct InterruptHandle(Arc<Stop>);
 
 impl InterruptHandle {
-    /// The script that runs now ends with E0803 at its next step, or in its wait for a device. Between two runs
-    /// nothing happens.
+    /// The script that is running ends with E0803 at its next step, or while it waits for a device. Has no effect
+    /// between two runs.
     pub fn interrupt(&self) {
         self.0.request();
     }
@@ -117,7 +117,7 @@ impl Session {
         engine: Arc<Engine>,
         host: Arc<Host>,
         modules: Arc<Mutex<Modules>>,
-        lasting: Lasting,
+        persistent: Persistent,
     ) -> Session {
         Session {
             engine,
@@ -126,7 +126,7 @@ impl Session {
             modules,
             scope: Scope::new(),
             functions: AST::empty(),
-            lasting,
+            persistent,
             calls: Calls::default(),
             _one_thread: std::marker::PhantomData,
         }
@@ -140,8 +140,8 @@ impl Session {
         *self.host.interpreter.lock() = Arc::downgrade(&self.engine);
     }
 
-    /// Runs a file to its end, then waits for what it queued. The program reads this file, whatever scripts may
-    /// read; modules are looked for beside it where scripts may use that folder
+    /// Runs a file to its end, then waits for what it queued. The program itself reads this file, whatever files
+    /// scripts may use; modules are searched in its folder where scripts may use that folder
     /// ([`file_roots`](Builder::file_roots), [`all_files`](Builder::all_files)).
     ///
     /// # Errors
@@ -159,7 +159,7 @@ impl Session {
         self.run(SourceKind::File, &path.display().to_string(), text).map(drop)
     }
 
-    /// Modules are looked for beside a file, where scripts may use that folder.
+    /// Modules are searched beside a file, where scripts may use that folder.
     pub(in crate::script) fn imports_beside(&mut self, path: &Path) {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         if crate::script::tensor_api::storage::permitted(&self.host, &folder.join("."), false).is_ok() {
@@ -169,7 +169,7 @@ impl Session {
         }
     }
 
-    /// Promises that one script is run and nothing after it: of the library only what that script can reach is read.
+    /// Promises that nothing runs after the next script: only the library functions that it can reach are compiled.
     #[doc(hidden)]
     pub fn runs_one_script(&mut self) {
         self.modules.lock().one_script = true;
@@ -178,17 +178,17 @@ impl Session {
     /// Runs a text to its end, then waits for what it queued. Messages call it by `name`. Its functions, imports,
     /// constants and variables stay for later texts and calls.
     ///
-    /// All texts of a session together have at most 65,535 lines, `eval`s too: what runs again and again belongs
-    /// in a function, and is [called](Session::call).
+    /// All texts of a session together have at most 65,535 lines, including `eval`s: code that runs often belongs in
+    /// a function, which is [called](Session::call).
     ///
     /// # Errors
-    /// What the script raises, late errors included; E01xx where the text is no script; E08xx at a limit. The
-    /// session stays usable.
+    /// What the script raises, late errors included; E01xx for invalid syntax; E08xx at a limit. The session stays
+    /// usable.
     pub fn run_str(&mut self, name: &str, text: &str) -> Result<(), Error> {
         self.run(SourceKind::File, name, text).map(drop)
     }
 
-    /// Evaluates a text and gives the value of its last expression, as [`run_str`](Session::run_str) runs it.
+    /// Evaluates a text and returns the value of its last expression; runs it as [`run_str`](Session::run_str) does.
     pub fn eval<T: FromScript>(&mut self, text: &str) -> Result<T, Error> {
         let value = self.run(SourceKind::File, "eval", text)?;
         self.cast(value)
@@ -200,7 +200,7 @@ impl Session {
         crate::script::source::read::text(path).map_err(|diag| self.error(diag))
     }
 
-    /// Writes a text file of the program's own.
+    /// Writes a text file for the program itself.
     #[doc(hidden)]
     pub fn save_text(&self, path: &Path, text: &str) -> Result<(), Error> {
         std::fs::write(path, text).map_err(|e| {
@@ -217,14 +217,14 @@ impl Session {
         self.compile(&source)
     }
 
-    /// Sets a variable of the top level, or makes it.
+    /// Sets a variable of the top level; creates it if needed.
     ///
     /// # Errors
     /// E0805 for a tensor of another session, E0206 for an integer that does not fit in 64 bits.
     pub fn set(&mut self, name: &str, value: impl IntoScript) -> Result<(), Error> {
-        // What is made and what goes here counts among the session's values.
+        // Values created here are counted as the session's.
         let _entered = Host::enter(&self.host);
-        let value = value.into_script(&self.host.shore()).map_err(|diag| self.error(diag))?;
+        let value = value.into_script(&self.host.boundary()).map_err(|diag| self.error(diag))?;
         self.scope.set_or_push(name, value);
         Ok(())
     }
@@ -232,7 +232,7 @@ impl Session {
     /// The value of a variable of the top level. A tensor is shared with the script, everything else is copied.
     ///
     /// # Errors
-    /// E0102 where there is no such variable, E0215 where it is of another kind.
+    /// E0102 where there is no such variable, E0215 where the value has another type.
     pub fn get<T: FromScript>(&self, name: &str) -> Result<T, Error> {
         match self.scope.get(name) {
             Some(value) => self.cast(value.flatten_clone()),
@@ -240,25 +240,26 @@ impl Session {
         }
     }
 
-    /// Calls a function that a script has defined, or one of the library. It sees functions, imports and constants
-    /// (`global::NAME`) of everything that ran. Tensors that it returns may still be computed; reading them waits.
+    /// Calls a function of a script or of the library. It sees functions, imports and constants (`global::NAME`) of
+    /// every text that ran. Tensors that it returns may still be computed; reading them waits.
     ///
     /// # Errors
-    /// E0103 where there is no such function, what it raises, and E0215 where its value is of another kind.
+    /// E0103 where there is no such function, what it raises, and E0215 where its result has another type.
     pub fn call<T: FromScript>(&mut self, name: &str, args: impl Arguments) -> Result<T, Error> {
         let _entered = Host::enter(&self.host);
         let mut values: SmallVec<[Dynamic; 8]> = SmallVec::new();
-        args.pass(&self.host.shore(), &mut values).map_err(|diag| self.error(diag))?;
-        // A function that a native one shares its name with has a name of its own.
+        args.pass(&self.host.boundary(), &mut values).map_err(|diag| self.error(diag))?;
+        // A function that has the same name as a native one is renamed.
         let own = {
             let own = self.host.own_functions.read();
             !own.is_empty() && own.contains(&(name.to_string(), values.len()))
         };
         let renamed = own.then(|| format!("{name}{SCRIPT}"));
         let name = renamed.as_deref().unwrap_or(name);
-        let (engine, lasting, functions, calls) = (&*self.engine, &self.lasting, &self.functions, &mut self.calls);
-        let result = guarded(|| calls.call(engine, lasting, functions, name, &mut values));
-        let value = settled(result.map_err(|diag| self.error(diag))?).map_err(|failure| self.failure(failure))?;
+        let (engine, persistent, functions, calls) =
+            (&*self.engine, &self.persistent, &self.functions, &mut self.calls);
+        let result = guarded(|| calls.call(engine, persistent, functions, name, &mut values));
+        let value = exit_as_value(result.map_err(|diag| self.error(diag))?).map_err(|failure| self.failure(failure))?;
         self.cast(value)
     }
 
@@ -267,12 +268,12 @@ impl Session {
         InterruptHandle(self.host.watch.stop.clone())
     }
 
-    /// Waits for everything that was queued; raises the earliest fault that was not told yet.
+    /// Waits for all queued work; raises the earliest fault that was not reported yet.
     pub fn synchronize(&self) -> Result<(), Error> {
         self.host.rt.synchronize().map_err(|diag| self.error(diag))
     }
 
-    /// What the script asked for with `arg` and `flag`: name and default.
+    /// The arguments that the script read with `arg` and `flag`: name and default.
     #[doc(hidden)]
     pub fn asked_arguments(&self) -> Vec<(String, Option<String>)> {
         self.host.arguments.lock().asked.clone()
@@ -285,7 +286,7 @@ impl Session {
     }
 
     fn cast<T: FromScript>(&self, value: Dynamic) -> Result<T, Error> {
-        T::from_script(value, &self.host.shore()).map_err(|diag| self.error(diag))
+        T::from_script(value, &self.host.boundary()).map_err(|diag| self.error(diag))
     }
 
     pub(in crate::script) fn add(&self, kind: SourceKind, name: &str, text: &str) -> Result<Arc<Source>, Error> {
@@ -299,7 +300,7 @@ impl Session {
         let context = Context { sources: &sources, known: &known };
         error::compile(&self.engine, &self.scope, source, &context).map_err(|mut errors| {
             let first = errors.remove(0);
-            Error::several(first, errors, &sources)
+            Error::with_related(first, errors, &sources)
         })
     }
 
@@ -313,10 +314,10 @@ impl Session {
         Ok(value)
     }
 
-    /// Runs what is compiled. Functions, imports and constants of earlier texts are there for it.
+    /// Runs a compiled text. Functions, imports and constants of earlier texts are available to it.
     pub(in crate::script) fn evaluate(&mut self, ast: &AST) -> Result<Dynamic, Error> {
         self.calls.forget();
-        *self.host.left_with.lock() = None;
+        *self.host.exit_status.lock() = None;
         let merged = self.functions.merge(ast);
         self.functions = merged.clone_functions_only();
         let all = self.functions.iter_functions();
@@ -324,16 +325,16 @@ impl Session {
         let own = self.functions.iter_functions().filter(|function| function.name.ends_with(SCRIPT));
         let own = own.map(|function| (written(function.name).to_string(), function.params.len()));
         *self.host.own_functions.write() = own.collect();
-        let (engine, scope, lasting) = (&self.engine, &mut self.scope, &mut self.lasting);
-        let result = guarded(|| lasting.evaluate(engine, scope, &merged));
-        match settled(result.map_err(|diag| self.error(diag))?) {
+        let (engine, scope, persistent) = (&self.engine, &mut self.scope, &mut self.persistent);
+        let result = guarded(|| persistent.evaluate(engine, scope, &merged));
+        match exit_as_value(result.map_err(|diag| self.error(diag))?) {
             Ok(value) => Ok(value),
             Err(failure) => {
                 let first = self.diagnose(failure);
-                // A fault that nobody was told comes along.
+                // A fault that was not reported is added.
                 let extra: Vec<Box<Diag>> =
-                    self.host.rt.synchronize().err().into_iter().filter(|d| !says_again(d, &first)).collect();
-                Err(Error::several(first, extra, &self.host.sources.read()))
+                    self.host.rt.synchronize().err().into_iter().filter(|d| !is_repeated(d, &first)).collect();
+                Err(Error::with_related(first, extra, &self.host.sources.read()))
             }
         }
     }
@@ -360,15 +361,15 @@ impl Session {
     }
 }
 
-/// A panic of the interpreter itself is an E0806, and the session lives. Natives' own are errors of their calls
-/// (`panics.rs`), kernels' are faults (`sched/fault/ward.rs`).
+/// A panic of the interpreter itself is an E0806, and the session stays usable. Panics of natives are errors of their
+/// calls (`panics.rs`), those of kernels are faults (`sched/fault/kernel_context.rs`).
 pub(in crate::script) fn guarded<R>(work: impl FnOnce() -> R) -> Result<R, Box<Diag>> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| crate::base::quiet::during(work)))
         .map_err(|payload| crate::script::values::panics::internal(&*payload))
 }
 
-/// Whether a fault that nobody was told is no news beside an error: itself, or the same end met in two places.
-fn says_again(fault: &Diag, first: &Diag) -> bool {
+/// Whether an unreported fault repeats an error: the same one, or the same limit reached in two places.
+fn is_repeated(fault: &Diag, first: &Diag) -> bool {
     let ends = matches!(first.code, code::INTERRUPTED | code::LIMIT_TIME);
     *fault == *first || (ends && fault.code == first.code)
 }

@@ -1,4 +1,4 @@
-//! What happens where the source pass inserted a word: truth of tensors, the user's running line, the wait at
+//! What happens where the source pass inserted a call: truth values of tensors, the user's current line, the wait at
 //! the end of a `try`.
 
 use crate::base::diag::Diag;
@@ -13,14 +13,14 @@ use crate::tensor::observe;
 use rhai::{Dynamic, EvalAltResult, Position};
 use std::sync::Arc;
 
-/// The session's side of the pass.
+/// The session's implementation of the source pass's hooks.
 pub struct SessionHooks(pub Arc<Host>);
 
 type RhaiResult = Result<Dynamic, Box<EvalAltResult>>;
 
 impl Hooks for SessionHooks {
     fn truth(&self, value: Dynamic, at: Position) -> Result<bool, Box<EvalAltResult>> {
-        // `if model.training`: a cell is as true as what it holds.
+        // `if model.training`: a cell has the truth value of its content.
         let value = match value.read_lock::<Cell>().map(|cell| cell.get()) {
             Some(inside) => inside,
             None => value,
@@ -44,12 +44,12 @@ impl Hooks for SessionHooks {
     }
 
     fn try_enter(&self) -> u64 {
-        // What was queued before the block is not the block's: its faults stay untold for later.
-        self.0.rt.place_in_order()
+        // Work that was queued before the block is not part of it: its faults stay unreported until later.
+        self.0.rt.current_queue_number()
     }
 
     fn try_leave(&self, entered: u64, result: RhaiResult) -> RhaiResult {
-        let left = result.map_err(crate::script::session::leave::out_of).map_err(|error| self.as_value(error));
+        let left = result.map_err(crate::script::session::leave::unwrap_exit).map_err(|error| self.as_value(error));
         let by_fault = match &left {
             Err(error) if ends_the_script(error) => return left,
             Err(error) => fault_in(error).filter(|fault| fault.queued >= entered).map(|fault| fault.queued),
@@ -60,7 +60,7 @@ impl Hooks for SessionHooks {
             Err(stopped) => Err(raise(stopped, Position::NONE)),
             Ok(Some(fault)) => {
                 if let Err(EvalAltResult::Exit(..)) = left.as_ref().map_err(|error| &**error) {
-                    *self.0.left_with.lock() = None;
+                    *self.0.exit_status.lock() = None;
                 }
                 let fault = match left.err().and_then(|error| words(&error)) {
                     Some(words) => fault.note(format!("the `try` was being left by {words}")),
@@ -73,8 +73,8 @@ impl Hooks for SessionHooks {
 }
 
 impl SessionHooks {
-    /// Rhai's own errors become ours, and ours get a place, so that `catch (e)` has `e.code` and `e.line` for every one
-    /// of them. What the script threw itself stays as it is.
+    /// Rhai's own errors become ours, and ours get a position, so that `catch (e)` has `e.code` and `e.line` for all
+    /// of them. Values that the script threw stay as they are.
     fn as_value(&self, error: Box<EvalAltResult>) -> Box<EvalAltResult> {
         let at = error.position();
         let sources = self.0.sources.read().clone();
@@ -97,7 +97,7 @@ impl SessionHooks {
 /// Bound: characters of a thrown text that a note shows.
 const SHOWN: usize = 80;
 
-/// What was leaving a block, for a note.
+/// How a block was left, for a note.
 fn words(error: &EvalAltResult) -> Option<String> {
     Some(match error.unwrap_inner() {
         EvalAltResult::Return(..) => "`return`".into(),
@@ -115,7 +115,7 @@ fn words(error: &EvalAltResult) -> Option<String> {
     })
 }
 
-/// The diagnostic that travels in an error.
+/// The diagnostic that an error carries.
 fn fault_in(error: &EvalAltResult) -> Option<Box<Diag>> {
     match error.unwrap_inner() {
         EvalAltResult::ErrorRuntime(value, _) => value.read_lock::<ErrorValue>().map(|error| error.0.clone()),
@@ -127,7 +127,7 @@ fn ends_the_script(error: &EvalAltResult) -> bool {
     matches!(error.unwrap_inner(), EvalAltResult::ErrorTerminated(..) | EvalAltResult::ErrorTooManyOperations(..))
 }
 
-/// `return`, `break`, `continue` and `exit` travel as errors inside the interpreter.
+/// `return`, `break`, `continue` and `exit` are errors inside the interpreter.
 fn is_jump(error: &EvalAltResult) -> bool {
     matches!(error, EvalAltResult::Return(..) | EvalAltResult::LoopBreak(..) | EvalAltResult::Exit(..))
 }

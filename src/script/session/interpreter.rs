@@ -1,4 +1,4 @@
-//! The interpreter of a session: what is registered in it, and its limits.
+//! The interpreter of a session: its functions, types and limits.
 
 use crate::base::limits::EXPR_DEPTH;
 use crate::script::bind::rows;
@@ -17,14 +17,14 @@ use parking_lot::Mutex;
 use rhai::Engine;
 use std::sync::Arc;
 
-/// Sizes that scripts keep to; see `Builder`.
+/// Size limits of scripts; see `Builder`.
 #[derive(Clone, Debug)]
 pub struct Sizes {
     pub call_levels: usize,
-    /// Whether the interpreter itself keeps to the next three: it goes over the whole of a value at each call that
-    /// takes it by reference, so that `push` in a loop takes quadratic time.
+    /// Whether the interpreter checks the next three itself: it walks the whole value at each call that takes it by
+    /// reference, so that `push` in a loop takes quadratic time.
     pub strict: bool,
-    /// 0: no limit; so for the next two.
+    /// 0: no limit; the next two as well.
     pub string_bytes: usize,
     pub array_elements: usize,
     pub map_entries: usize,
@@ -38,7 +38,7 @@ impl Default for Sizes {
         Sizes {
             call_levels: crate::base::limits::CALL_LEVELS,
             strict: false,
-            // Bound: `pad(10^12, 0)` and the like abort the process on allocation without these.
+            // Bound: without these, `pad(10^12, 0)` and the like abort the process at the allocation.
             string_bytes: 256 << 20,
             array_elements: 16 << 20,
             map_entries: 1 << 20,
@@ -49,7 +49,7 @@ impl Default for Sizes {
     }
 }
 
-/// An interpreter with everything that scripts know.
+/// An interpreter with everything that scripts can use.
 pub fn engine(
     host: &Arc<Host>,
     modules: &Arc<Mutex<Modules>>,
@@ -58,11 +58,11 @@ pub fn engine(
 ) -> Engine {
     let mut engine = Engine::new();
     engine.set_max_expr_depths(EXPR_DEPTH, EXPR_DEPTH);
-    // Bound: names and short strings that sources share; the library has about 1500. Cost: with Rhai's 256, a tenth of the
-    // time of reading the library is spent on looking for one to forget.
+    // Bound: names and short strings that sources share; the library has about 1500. Cost: with Rhai's default of
+    // 256, a tenth of the time of compiling the library is spent on choosing one to evict.
     engine.set_max_strings_interned(8192);
     engine.set_max_call_levels(sizes.call_levels);
-    // Not: Rhai's optimizer. It folds constants into places where they are written to, and panics.
+    // Not: Rhai's optimizer. It folds constants into places that are assigned to, and panics.
     engine.set_optimization_level(rhai::OptimizationLevel::None);
     if sizes.strict {
         engine.set_max_string_size(sizes.string_bytes);
@@ -72,8 +72,8 @@ pub fn engine(
     engine.set_max_variables(sizes.variables);
     engine.set_max_functions(sizes.functions);
     engine.set_max_modules(sizes.modules);
-    // A name that a map has not is an error, as of any other value: `m.wieght` is a slip of the pen, and `()` for it
-    // would be found far away. `m.get("x")` asks.
+    // A missing key of a map is an error, as for any other value: `m.wieght` is a typing error, and `()` for it would
+    // be noticed far away. `m.get("x")` asks.
     engine.set_fail_on_invalid_map_property(true);
     named::<crate::script::values::types::Tensor>(&mut engine, "tensor");
     named::<crate::script::values::types::DTypeValue>(&mut engine, "dtype");
@@ -87,7 +87,7 @@ pub fn engine(
     named::<crate::script::data::progress::Progress>(&mut engine, "progress");
     named::<crate::script::nn::param_groups::Groups>(&mut engine, "param_groups");
     named::<crate::script::nn::param_groups::Group>(&mut engine, "group");
-    // The matrix product binds as `*` does.
+    // The matrix product has the precedence of `*`.
     let _ = engine.register_custom_operator("@", 180);
     crate::script::bind::compare::install(&mut engine);
     crate::script::source::install(&mut engine, Arc::new(SessionHooks(host.clone())));
@@ -110,9 +110,9 @@ pub fn engine(
     arguments::register(&mut module, host);
     storage::register(&mut module, host);
     crate::script::tensor_api::pictures::register(&mut module, host);
-    crate::script::nn::layers::register(&mut module, host);
+    crate::script::nn::module_methods::register(&mut module, host);
     crate::script::nn::assemble::register(&mut module, host);
-    crate::script::nn::straight::register(&mut module, host);
+    crate::script::nn::row_modules::register(&mut module, host);
     crate::script::nn::parallel::register(&mut module, host);
     crate::script::nn::checks::register(&mut module, host);
     crate::script::bind::callable::register(&mut module, host);
@@ -133,7 +133,7 @@ pub fn engine(
     module.names.extend(cuda.names.iter().map(|name| format!("cuda::{name}")));
     engine.register_static_module("cuda", cuda.module.into());
     crate::script::language::printing::register(&mut module, host);
-    // The program's own come last: they go before ours of the same name.
+    // Functions of the host program come last: they override ours of the same name.
     for register in registrations {
         register(&mut module, host);
     }
@@ -145,8 +145,8 @@ pub fn engine(
     engine.on_debug(move |text, _, _| (shared.output.read())(text));
     let watch = host.watch.clone();
     engine.on_progress(move |_| watch.step());
-    if host.watch.looks() {
-        look_at_variables(&mut engine, host.watch.clone());
+    if host.watch.checks_variables() {
+        check_variables(&mut engine, host.watch.clone());
     }
     engine.set_module_resolver(Resolver { host: host.clone(), modules: modules.clone() });
     engine
@@ -158,8 +158,8 @@ fn named<T: rhai::Variant + Clone>(engine: &mut Engine, name: &'static str) {
     engine.register_type_with_name::<T>(name);
 }
 
-/// Values that scripts use are looked at now and then: see `host/limits.rs`.
-fn look_at_variables(engine: &mut Engine, watch: Arc<Watch>) {
+/// The size of values is checked when scripts use variables, at some of the uses: see `host/limits.rs`.
+fn check_variables(engine: &mut Engine, watch: Arc<Watch>) {
     // Deprecated means "may change" here; the version is pinned.
     #[allow(deprecated)]
     engine.on_var(move |name, index, context| match watch.used(name, index, context.scope()) {
@@ -168,7 +168,7 @@ fn look_at_variables(engine: &mut Engine, watch: Arc<Watch>) {
     });
 }
 
-/// Names of native functions: for suggestions, and for the pass, which marks only calls of script code.
+/// Names of native functions: for suggestions, and for the source pass, which marks only calls of script code.
 fn note_names(module: &mut Natives, host: &Host) {
     let mut natives = std::mem::take(&mut module.names);
     natives.extend(["print", "debug", "eval", "get", "set"].map(str::to_string));
@@ -182,11 +182,11 @@ fn note_names(module: &mut Natives, host: &Host) {
         .chain(computed)
         .map(str::to_string)
         .collect();
-    // Asked for each call of every source: hashed.
+    // Looked up for each call of every source, hence hashed.
     *host.natives.write() = natives.into_iter().collect();
 }
 
-/// A name that users may write: those with `_` in front are the library's own.
+/// A name that users may write: those that begin with `_` are the library's own.
 fn is_public(name: &str) -> bool {
     !name.starts_with('_') && name.chars().all(|c| c.is_alphanumeric() || c == '_')
 }

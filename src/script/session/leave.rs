@@ -1,5 +1,5 @@
-//! `exit()` and `exit(n)`: a script ends itself, with an exit status of its choosing. It is no error: `catch` does not
-//! see it, and what was queued still ends as it would.
+//! `exit()` and `exit(n)`: a script ends itself with an exit status. It is not an error: `catch` does not see it, and
+//! queued work still completes.
 
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
@@ -19,26 +19,26 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
             let context = context.expect("registered with a context");
             let status = values.first().map_or(Ok(0), |value| status(value));
             let status = status.map_err(|diag| shared.raise(&context, diag, ""))?;
-            *shared.left_with.lock() = Some(status);
+            *shared.exit_status.lock() = Some(status);
             let value = values.first().map_or(Dynamic::UNIT, |value| (**value).clone());
             Err(Box::new(EvalAltResult::Exit(value, context.call_position())))
         });
     }
 }
 
-/// An `exit` by itself, if that is what an error carries: functions that call closures wrap what comes out of them.
-pub fn out_of(error: Box<EvalAltResult>) -> Box<EvalAltResult> {
+/// The `exit` that an error carries, if any: functions that call closures wrap errors of these.
+pub fn unwrap_exit(error: Box<EvalAltResult>) -> Box<EvalAltResult> {
     match error.unwrap_inner() {
         EvalAltResult::Exit(value, at) => Box::new(EvalAltResult::Exit(value.clone(), *at)),
         _ => error,
     }
 }
 
-/// What a text or a call ends with: the value of its `exit` is its own.
-pub fn settled(
+/// The result of a text or a call: an `exit` becomes its value.
+pub fn exit_as_value(
     result: std::result::Result<Dynamic, Box<EvalAltResult>>,
 ) -> std::result::Result<Dynamic, Box<EvalAltResult>> {
-    result.or_else(|error| match *out_of(error) {
+    result.or_else(|error| match *unwrap_exit(error) {
         EvalAltResult::Exit(value, _) => Ok(value),
         other => Err(Box::new(other)),
     })
@@ -50,19 +50,19 @@ fn status(value: &Dynamic) -> Result<u8> {
         return Ok(0);
     }
     let Ok(number) = value.as_int() else {
-        let text = format!("`exit` wants a status from 0 to 255, not {}", type_names::of_value(value));
+        let text = format!("`exit` expects a status from 0 to 255, not {}", type_names::of_value(value));
         return Err(Diag::error(code::ARGUMENT_TYPE, text).help(HELP));
     };
     match u8::try_from(number) {
         Ok(status) => Ok(status),
-        Err(_) => fail!(VALUE, "`exit` wants a status from 0 to 255, not {number}"),
+        Err(_) => fail!(VALUE, "`exit` expects a status from 0 to 255, not {number}"),
     }
 }
 
 #[doc(hidden)]
 impl Session {
-    /// With what status the text that ran last left by `exit`; none where it did not.
-    pub fn left_with(&self) -> Option<u8> {
-        *self.host.left_with.lock()
+    /// The exit status of the last text, if it ended with `exit`.
+    pub fn exit_status(&self) -> Option<u8> {
+        *self.host.exit_status.lock()
     }
 }

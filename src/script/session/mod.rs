@@ -1,4 +1,4 @@
-//! The one handle of a host program, and what is behind it: the interpreter, its limits, modules, entries.
+//! The handle of a host program, and its parts: the interpreter, its limits, modules, entries.
 
 pub mod builder;
 pub mod calls;
@@ -8,6 +8,6 @@ pub mod entry;
 pub mod handle;
 pub mod hooks;
 pub mod interpreter;
-pub mod lasting;
 pub mod leave;
 pub mod modules;
+pub mod persistent;

@@ -1,5 +1,5 @@
-//! `import`: the standard library from the binary, modules of the host program, then the script's folder and
-//! given roots. Each module runs once, in a scope of its own.
+//! `import`: the standard library from the binary, modules of the host program, then the script's folder and the
+//! module roots. Each module runs once, in its own scope.
 
 use crate::base::code;
 use crate::base::diag::{Diag, Focus};
@@ -27,38 +27,38 @@ use std::sync::Arc;
 #[derive(Default)]
 pub struct Modules {
     pub roots: Vec<PathBuf>,
-    /// Texts that a host program gave.
+    /// Modules of the host program, by name.
     pub memory: BTreeMap<String, String>,
     loaded: BTreeMap<String, Loaded>,
-    /// Nothing comes after the script that runs: of the library, only what its text can reach is read.
+    /// Only one script runs: of the library, only functions that its text can reach are compiled.
     pub one_script: bool,
     /// How many may be loaded.
-    most: usize,
+    max_loaded: usize,
     /// Names that are being loaded, outermost first.
     loading: Vec<String>,
 }
 
-/// A module, and what it was made of.
+/// A loaded module.
 struct Loaded {
     module: Shared<Module>,
-    /// `None`: everything.
+    /// The functions that were compiled; `None`: all.
     reached: Option<Reached>,
-    /// Sources that there were when that was found.
+    /// Number of sources when `reached` was computed.
     sources: usize,
 }
 
 impl Loaded {
-    fn has(&self, wanted: &Option<Reached>) -> bool {
-        match (&self.reached, wanted) {
+    fn contains_all(&self, needed: &Option<Reached>) -> bool {
+        match (&self.reached, needed) {
             (None, _) => true,
-            (Some(have), Some(wanted)) => wanted.is_subset(have),
+            (Some(have), Some(needed)) => needed.is_subset(have),
             (Some(_), None) => false,
         }
     }
 }
 
 impl Modules {
-    /// Names that an `import` finds: of the library, of memory, and of files right inside the roots.
+    /// Names that `import` finds: library modules, the host program's modules, and files directly inside the roots.
     pub fn names(&self) -> Vec<String> {
         let library = STD.iter().map(|(name, _)| name.to_string());
         let mut names: Vec<String> = library.chain(self.memory.keys().cloned()).collect();
@@ -71,8 +71,8 @@ impl Modules {
         names
     }
 
-    pub fn new(roots: Vec<PathBuf>, memory: BTreeMap<String, String>, most: usize) -> Modules {
-        Modules { roots, memory, most, ..Modules::default() }
+    pub fn new(roots: Vec<PathBuf>, memory: BTreeMap<String, String>, max_loaded: usize) -> Modules {
+        Modules { roots, memory, max_loaded, ..Modules::default() }
     }
 }
 
@@ -82,12 +82,12 @@ pub struct Resolver {
     pub modules: Arc<Mutex<Modules>>,
 }
 
-/// A module's texts with their names for messages.
+/// The texts of a module, with their names for messages.
 struct Found {
     key: String,
     files: Vec<(String, String)>,
     kind: SourceKind,
-    /// For a module of the library: the functions that are read, if not all.
+    /// For a library module: the functions that are compiled, if not all.
     reached: Option<Reached>,
 }
 
@@ -98,7 +98,7 @@ impl Found {
 }
 
 impl Resolver {
-    /// The texts of a module, without reading them in.
+    /// Finds the texts of a module without compiling them.
     pub(in crate::script) fn texts(&self, path: &str, origin: Origin) -> Result<Vec<String>, Box<Diag>> {
         self.find(path, origin).map(|found| found.files.into_iter().map(|(_, text)| text).collect())
     }
@@ -140,7 +140,7 @@ impl Resolver {
         })
     }
 
-    /// What the users' sources can reach in a module of the library; `None` for everything.
+    /// The functions of a library module that the users' sources can reach; `None` for all.
     fn reached(&self, files: &[File]) -> Option<Reached> {
         if !self.modules.lock().one_script {
             return None;
@@ -149,8 +149,8 @@ impl Resolver {
         reach::reached(files, sources.iter().filter(|source| !source.is_std()).map(|source| &*source.text))
     }
 
-    /// A module of the library that is loaded and has all that the sources of now need, without looking for it.
-    fn at_hand(&self, path: &str) -> Option<Shared<Module>> {
+    /// A library module that is loaded with all functions that the present sources need; does not search.
+    fn loaded_and_complete(&self, path: &str) -> Option<Shared<Module>> {
         let sources = self.host.sources.read().count();
         let modules = self.modules.lock();
         let loaded = modules.loaded.get(&format!("std:{path}"))?;
@@ -166,8 +166,8 @@ impl Resolver {
                 let diag = Diag::error(code::CIRCULAR_IMPORT, "modules import each other in a circle");
                 return Err(raise(diag.label(origin, Focus::Call, "imported here").note(chain), at));
             }
-            if modules.loaded.len() + modules.loading.len() >= modules.most {
-                let text = format!("a session of this program imports at most {} modules", modules.most);
+            if modules.loaded.len() + modules.loading.len() >= modules.max_loaded {
+                let text = format!("a session of this program imports at max_loaded {} modules", modules.max_loaded);
                 let diag = Diag::error(code::LIMIT_SIZE, text).label(origin, Focus::Call, "one too many");
                 return Err(raise(diag, at));
             }
@@ -196,7 +196,7 @@ impl Resolver {
         };
         let ast = with_exports(&ast, &signatures);
         let mut module = Module::eval_ast_as_new(Scope::new(), &ast, engine)?;
-        // Rhai does not find a closure that a module returned, unless it belongs to the global namespace.
+        // Rhai does not find a closure that a module returned, unless it is in the global namespace.
         let anonymous: Vec<u64> = module
             .iter_script_fn_info()
             .filter(|(_, _, name, ..)| name.starts_with("anon$"))
@@ -206,7 +206,7 @@ impl Resolver {
             #[allow(deprecated)]
             module.update_fn_namespace(hash, FnNamespace::Global);
         }
-        callable::offer(&mut module, &self.host, &ast, signatures);
+        callable::export_signed(&mut module, &self.host, &ast, signatures);
         module.build_index();
         let module: Shared<Module> = module.into();
         self.host.loaded.write().push(module.clone());
@@ -214,7 +214,8 @@ impl Resolver {
     }
 }
 
-/// A module's functions under the names by which others call them, too; those with signatures get theirs elsewhere.
+/// Adds a module's functions under the names by which other code calls them; those with signatures are exported
+/// separately.
 fn with_exports(ast: &AST, signatures: &BTreeMap<String, Signature>) -> AST {
     let mut functions = Module::clone(ast.shared_lib());
     let exported = ast.iter_fn_def().filter(|def| {
@@ -228,15 +229,15 @@ fn with_exports(ast: &AST, signatures: &BTreeMap<String, Signature>) -> AST {
     AST::new(ast.statements().to_vec(), functions)
 }
 
-/// The file that a module name means inside a root; never outside of it.
+/// The file that a module name denotes inside a root; never outside of it.
 fn inside(root: &Path, path: &str) -> Option<PathBuf> {
-    let wanted = Path::new(path);
+    let needed = Path::new(path);
     let plain =
-        wanted.components().all(|part| matches!(part, std::path::Component::Normal(_) | std::path::Component::CurDir));
+        needed.components().all(|part| matches!(part, std::path::Component::Normal(_) | std::path::Component::CurDir));
     if !plain || path.is_empty() {
         return None;
     }
-    let mut file = root.join(wanted);
+    let mut file = root.join(needed);
     if file.extension().is_none_or(|ext| ext != "rhai") {
         let mut name = file.into_os_string();
         name.push(".rhai");
@@ -255,12 +256,12 @@ impl ModuleResolver for Resolver {
         path: &str,
         at: Position,
     ) -> Result<Shared<Module>, Box<EvalAltResult>> {
-        if let Some(module) = self.at_hand(path) {
+        if let Some(module) = self.loaded_and_complete(path) {
             return Ok(module);
         }
         let found = self.find(path, Origin::at(site_of(at))).map_err(|diag| raise(diag, at))?;
         if let Some(loaded) = self.modules.lock().loaded.get(&found.key)
-            && loaded.has(&found.reached)
+            && loaded.contains_all(&found.reached)
         {
             return Ok(loaded.module.clone());
         }

@@ -1,17 +1,17 @@
-//! What the words of a text are, for colors: of finished and of unfinished text.
+//! Classes of words for syntax coloring, of finished and unfinished text.
 
 use super::lex::{Kind, Token, lex_partial};
 use super::tree::is_keyword;
 use std::ops::Range;
 
-/// The kind of a stretch of text.
+/// The class of a range of text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Class {
     Keyword,
     /// `true`, `false`.
     Constant,
     Name,
-    /// A name that is called.
+    /// The name of a call.
     Call,
     Number,
     Text,
@@ -21,7 +21,7 @@ pub enum Class {
     Nothing,
 }
 
-/// Every byte of a text in one stretch each, in order.
+/// Covers every byte of a text with one range each, in order.
 pub fn classes(text: &str) -> Vec<(Range<usize>, Class)> {
     let (tokens, problem) = lex_partial(text);
     let mut found = Vec::with_capacity(2 * tokens.len() + 1);
@@ -60,7 +60,7 @@ fn class(text: &str, tokens: &[Token], index: usize) -> Class {
     }
 }
 
-/// Between two tokens are blanks and comments.
+/// Blanks and comments between two tokens.
 fn gap(text: &str, range: Range<usize>, found: &mut Vec<(Range<usize>, Class)>) {
     if range.is_empty() {
         return;
@@ -89,8 +89,8 @@ mod tests {
     #[test]
     fn words_have_classes_and_nothing_is_lost() {
         use Class::*;
-        let wanted = [("let", Keyword), (" ", Nothing), ("x", Name), (" ", Nothing), ("=", Symbol), (" ", Nothing)];
-        assert_eq!(of("let x = f(1)")[..6], wanted);
+        let expected = [("let", Keyword), (" ", Nothing), ("x", Name), (" ", Nothing), ("=", Symbol), (" ", Nothing)];
+        assert_eq!(of("let x = f(1)")[..6], expected);
         assert_eq!(of("f(1)")[0], ("f", Call));
         assert_eq!(of("1 // a")[1], (" // a", Comment));
         assert_eq!(of("(\"ab").last(), Some(&("\"ab", Text)));

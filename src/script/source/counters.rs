@@ -1,6 +1,6 @@
-//! Loops with two names, `for (a, b) in values`: whether the second name is what one calls a counter.
+//! Loops with two names, `for (a, b) in values`: whether the second name looks like a counter.
 
-/// Whether a name is what one calls a counter: then the loop means what it says.
+/// Whether a name is a usual one for a counter: then the loop does what it says.
 pub fn is_counter(name: &str) -> bool {
     let last = name.rsplit('_').next().unwrap_or(name);
     let is_short = name.len() == 1 && matches!(name, "i" | "j" | "k" | "n" | "t" | "s");
@@ -14,7 +14,7 @@ pub fn is_counter(name: &str) -> bool {
     is_short || word || name.starts_with('_')
 }
 
-/// Whether a method gives pairs of a name and what it names.
+/// Whether a method returns pairs of a name and a value.
 pub fn gives_pairs(method: &str) -> bool {
     matches!(method, "items" | "named_parameters" | "named_buffers" | "named_modules" | "named_children")
 }

@@ -1,6 +1,6 @@
-//! What an engine needs to run rewritten text: reserved words as names, and the words that the pass inserts.
+//! What an engine needs to run rewritten text: reserved words as names, and the functions that the pass inserts.
 //!
-//! The meaning of those words is the session's; here is only how they hang in Rhai.
+//! The session implements those functions; this file connects them to Rhai.
 
 use crate::base::span::Site;
 use crate::script::values::panics;
@@ -10,25 +10,25 @@ use std::sync::Arc;
 
 type RhaiResult = Result<Dynamic, Box<EvalAltResult>>;
 
-/// What the session does where the pass inserted a word.
+/// The session's side of the functions that the pass inserts.
 pub trait Hooks: Send + Sync + 'static {
-    /// The truth of a condition's value; asked only for what is no `bool`.
+    /// The truth value of a condition; called only for values other than `bool`.
     fn truth(&self, value: Dynamic, at: Position) -> Result<bool, Box<EvalAltResult>>;
-    /// A call in a user's source, which runs at this level of calls, is about to be made; its arguments are worked
-    /// out first. Returns what `leave` gets.
+    /// A call in a user's source is about to be made at this level of calls; its arguments are evaluated first.
+    /// Returns the argument of `leave`.
     fn enter(&self, site: Site, level: usize) -> u32;
-    /// That call is over, on whatever way.
+    /// That call has ended, normally or by an error.
     fn leave(&self, entered: u32);
-    /// A `try` block begins; returns what `try_leave` gets.
+    /// A `try` block begins; returns the argument of `try_leave`.
     fn try_enter(&self) -> u64 {
         0
     }
-    /// The block is over, by its end, by `return`, `break` or `continue` (pseudo errors), or by an error:
-    /// waits for what was queued inside, and decides what leaves it.
+    /// The block has ended, normally, by `return`, `break` or `continue` (pseudo errors), or by an error: waits for
+    /// work that was queued inside, and decides how the block is left.
     fn try_leave(&self, entered: u64, result: RhaiResult) -> RhaiResult;
 }
 
-/// A reserved word that is no use to Rhai but a good name.
+/// A reserved word that Rhai does not use and that is a good name.
 pub fn is_free_word(word: &str) -> bool {
     matches!(
         word,
@@ -39,24 +39,24 @@ pub fn is_free_word(word: &str) -> bool {
     ) || matches!(word, "yield" | "void" | "go" | "goto")
 }
 
-/// A word with a block form, `with_device(d) { .. }`, and with a closure that may run in place.
+/// A function with a block form, `with_device(d) { .. }`, and with a closure that may run in place.
 pub fn is_block_word(word: &str) -> bool {
     matches!(word, "with_device" | "with_stream" | "no_grad" | "enable_grad")
 }
 
-/// A block word that takes no value: `no_grad { .. }`, or `no_grad() { .. }`.
+/// A block function without arguments: `no_grad { .. }`, or `no_grad() { .. }`.
 pub fn is_bare_word(word: &str) -> bool {
     word.ends_with("_grad") && is_block_word(word)
 }
 
-/// Registers the token mapping, `__truth`, `__at`, `__ac`, `__or` and `__try_wait`. `eval`, which the pass renames to
-/// `__eval`, is the session's own.
+/// Registers the token mapping, `__truth`, `__at`, `__ac`, `__or` and `__try_wait`. The session registers `eval`,
+/// which the pass renames to `__eval`.
 pub fn install(engine: &mut Engine, hooks: Arc<dyn Hooks>) {
     // Deprecated means "may change" here; the version is pinned.
     #[allow(deprecated)]
     engine.on_parse_token(|token, _, _| match token {
         Token::Reserved(word) if is_free_word(&word) => Token::Identifier(word),
-        // What is left of `eval` after the pass is a method, `model.eval()`; Rhai refuses that name for one.
+        // After the pass, `eval` can only be a method, `model.eval()`; Rhai does not allow that name for one.
         Token::Reserved(word) if word.as_str() == "eval" => Token::Identifier(Box::new("__evaluate".into())),
         token => token,
     });
@@ -74,7 +74,7 @@ pub fn install(engine: &mut Engine, hooks: Arc<dyn Hooks>) {
         context.eval_expression_tree(&inputs[1])
     };
     let symbols = ["__at", "(", "$int$", ",", "$expr$", ")"];
-    // The words are constants and well formed, so that this cannot fail.
+    // The words are constant and well formed: this cannot fail.
     let at = engine.register_custom_syntax(symbols, false, at).map(drop);
 
     let marks = hooks.clone();
@@ -105,12 +105,12 @@ pub fn install(engine: &mut Engine, hooks: Arc<dyn Hooks>) {
     debug_assert!(at.is_ok() && plain.is_ok() && asked.is_ok() && wait.is_ok());
 }
 
-/// Whether the entry at a place, its name or what follows its bracket, is one that the map has not.
+/// Whether the entry at a position, by name or by bracket, is missing in the map.
 fn is_missing(error: &EvalAltResult, site: Site) -> bool {
     let EvalAltResult::ErrorPropertyNotFound(_, at) = error else { return false };
     let (line, column) = (at.line().unwrap_or(0), at.position().unwrap_or(0));
-    let (wanted, from) = (site.line() as usize, site.column() as usize);
-    line == wanted && (column == from || column == from + 1)
+    let (expected, from) = (site.line() as usize, site.column() as usize);
+    line == expected && (column == from || column == from + 1)
 }
 
 /// Restores the mark also when a native function panics.

@@ -1,12 +1,12 @@
-//! Tokens of a script with byte spans, cut exactly where Rhai cuts them, and the check that delimiters match.
+//! Tokens of a script with byte spans, cut as Rhai cuts them, and the check that delimiters match.
 //!
-//! Rhai's own lexer gives the start of a token but no end, and cannot lex interpolated text without its
-//! parser; this one is complete and never fails on anything but what no script can contain. It knows
-//! nothing of grammar: what a `|` means is for `tree.rs` to say.
+//! Rhai's own lexer gives the start of a token but no end, and needs its parser for interpolated text; this one is
+//! complete and fails only on text that no script can contain. It does not know the grammar: `tree.rs` decides what a
+//! `|` means.
 
 use std::ops::Range;
 
-/// What a token is. Reserved words are `Word`s like any other name; which are keywords is the grammar's matter.
+/// The kind of a token. Reserved words are `Word`s like any other name; the grammar decides which are keywords.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// A name or keyword.
@@ -15,13 +15,13 @@ pub enum Kind {
     /// `"..."`, `#"..."#`, or a backtick text without interpolation.
     Str,
     Char,
-    /// A piece of backtick text that an interpolation `{ ... }` follows.
+    /// A piece of backtick text that is followed by an interpolation `{ ... }`.
     TextOpen,
     /// The last piece of a text that had interpolations.
     TextEnd,
     /// An operator or a delimiter.
     Symbol,
-    /// A character that no script contains; Rhai tells about it.
+    /// A character that no script contains; Rhai reports it.
     Unknown,
 }
 
@@ -45,10 +45,10 @@ impl Token {
 #[derive(Clone, PartialEq, Debug)]
 pub struct LexError {
     pub message: String,
-    /// Byte ranges with words, the primary one first.
+    /// Byte ranges with labels, the primary one first.
     pub labels: Vec<(Range<usize>, String)>,
     pub help: Option<String>,
-    /// More text could make it right: the REPL asks for another line.
+    /// More text could make it valid: the REPL requests another line.
     pub incomplete: bool,
 }
 
@@ -67,7 +67,7 @@ struct Lexer<'a> {
     open: Vec<u32>,
 }
 
-/// Cuts `src` into tokens, `from` its first byte of script (after a byte order mark or a `#!` line).
+/// Cuts `src` into tokens; `from` is its first byte of script (after a byte order mark or a `#!` line).
 pub fn lex(src: &str, from: usize) -> Result<Vec<Token>, LexError> {
     let mut lexer = Lexer { src, at: from, tokens: Vec::with_capacity(src.len() / 4), open: Vec::new() };
     while lexer.skip_trivia()? {
@@ -79,8 +79,8 @@ pub fn lex(src: &str, from: usize) -> Result<Vec<Token>, LexError> {
     }
 }
 
-/// The tokens of a text that is being written: all up to the first problem, and the problem. Delimiters without a
-/// partner are their own.
+/// The tokens of an unfinished text: all up to the first problem, and the problem. Delimiters without a partner are
+/// their own partner.
 pub fn lex_partial(src: &str) -> (Vec<Token>, Option<LexError>) {
     let mut lexer = Lexer { src, at: script_start(src), tokens: Vec::new(), open: Vec::new() };
     let problem = loop {
@@ -106,8 +106,8 @@ pub fn script_start(src: &str) -> usize {
 }
 
 impl<'a> Lexer<'a> {
-    fn byte(&self, ahead: usize) -> u8 {
-        self.src.as_bytes().get(self.at + ahead).copied().unwrap_or(0)
+    fn byte(&self, device_prefetch: usize) -> u8 {
+        self.src.as_bytes().get(self.at + device_prefetch).copied().unwrap_or(0)
     }
 
     fn rest(&self) -> &'a str {
@@ -123,7 +123,7 @@ impl<'a> Lexer<'a> {
         self.tokens.push(Token { kind, start: start as u32, end: self.at as u32, partner: index });
     }
 
-    /// Moves past blanks and comments; false at the end of the text.
+    /// Skips blanks and comments; false at the end of the text.
     fn skip_trivia(&mut self) -> Result<bool, LexError> {
         loop {
             match self.byte(0) {
@@ -183,7 +183,7 @@ impl<'a> Lexer<'a> {
         Ok(())
     }
 
-    /// As Rhai: `1.` before a name or another dot is a number and a dot.
+    /// As in Rhai: `1.` before a name or another dot is a number and a dot.
     fn number(&mut self) {
         let digits = |lexer: &mut Self, radix: u32| {
             while lexer.byte(0) == b'_' || (lexer.byte(0) as char).is_digit(radix) {
@@ -330,7 +330,7 @@ impl<'a> Lexer<'a> {
         })
     }
 
-    /// Where the backtick text began of which an interpolation has just closed.
+    /// Where the backtick text began whose interpolation has just ended.
     fn text_start(&self) -> usize {
         let mut index = self.tokens.len();
         while index > 0 {
@@ -354,9 +354,9 @@ impl<'a> Lexer<'a> {
         let symbol = if not_in {
             "!in"
         } else {
-            // Most symbols are alone: what cannot be a second character need not be looked for.
-            let may_go_on = b"*=.<{)+>-:|&?[".contains(&self.byte(1));
-            let found = SYMBOLS.iter().filter(|symbol| may_go_on && symbol.as_bytes()[0] == self.byte(0));
+            // Most symbols are single: other second characters need no search.
+            let continues = b"*=.<{)+>-:|&?[".contains(&self.byte(1));
+            let found = SYMBOLS.iter().filter(|symbol| continues && symbol.as_bytes()[0] == self.byte(0));
             found.copied().find(|symbol| rest.starts_with(*symbol)).unwrap_or_else(|| {
                 let first = rest.chars().next().map_or(0, char::len_utf8);
                 &rest[..first]
@@ -388,7 +388,7 @@ impl<'a> Lexer<'a> {
         Ok(())
     }
 
-    /// A closing delimiter, already passed: finds its partner, and goes on with a text that it interrupted.
+    /// A closing delimiter was passed: finds its partner, and continues the text that it interrupted.
     fn close(&mut self, start: usize) -> Result<(), LexError> {
         let closing = &self.src[start..self.at];
         let Some(open) = self.open.pop() else {
@@ -423,7 +423,7 @@ impl<'a> Lexer<'a> {
     fn never_closed(&self, open: u32) -> LexError {
         let opening = self.text(open);
         let closing = closing_of(opening);
-        // Who writes `f(a // b)`.
+        // For `f(a // b)`.
         let line = self.src[self.tokens[open as usize].end as usize..].lines().next().unwrap_or("");
         let in_comment = line.split_once("//").is_some_and(|(_, comment)| comment.contains(closing));
         let help = match in_comment {
@@ -464,7 +464,7 @@ mod tests {
         assert_eq!(words(r##"#"a"b"# "c""d\"" 'x' '\''"##), [r##"#"a"b"#"##, r#""c""d\"""#, "'x'", r"'\''"]);
     }
 
-    /// What is asked before the table is read must let all of its symbols through.
+    /// The check before the table lookup must accept all of its symbols.
     #[test]
     fn every_symbol_is_found() {
         for symbol in SYMBOLS.iter().filter(|symbol| !matches!(**symbol, "()" | "#{" | "?[")) {

@@ -1,8 +1,8 @@
-//! The sources of a session: one range of global lines for each, so that a packed `Site` alone tells
-//! source, line and column: Rhai counts lines in 16 bits, and forgets which source a closure came from.
+//! The sources of a session: one range of global lines for each, so that a packed `Site` alone identifies source,
+//! line and column: Rhai counts lines in 16 bits, and does not keep the source of a closure.
 //!
-//! Columns of a site count characters of the *rewritten* text, as Rhai does; everything that leaves this
-//! module is in original bytes, lines and columns. Knows no diagnostics but those about size and syntax.
+//! Columns of a site count characters of the *rewritten* text, as Rhai does; everything that leaves this module is in
+//! original bytes, lines and columns. Creates only diagnostics about size and syntax.
 
 use super::lex::LexError;
 use super::pass::{self, Assignment, Marks, Options, Place, Rewritten, Underscore};
@@ -27,7 +27,7 @@ pub enum SourceKind {
     Std,
 }
 
-/// One text with its global lines. Never changes once it is registered.
+/// One text with its global lines. Immutable once it is registered.
 #[derive(Debug)]
 pub struct Source {
     pub name: Arc<str>,
@@ -42,7 +42,7 @@ pub struct Source {
     spans: OnceLock<Spans>,
 }
 
-/// A place as people count: line and column from 1, the column in characters.
+/// A position for people: line and column from 1, the column in characters.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Location {
     pub source: Arc<str>,
@@ -50,24 +50,24 @@ pub struct Location {
     pub column: usize,
 }
 
-/// A registered source, and what is wrong with its text if it cannot be compiled.
+/// A registered source, and the problem of its text if it cannot be compiled.
 #[derive(Debug)]
 pub struct Added {
     pub source: Arc<Source>,
     pub problem: Option<Box<Diag>>,
-    /// The problem is that the text is not finished: the REPL asks for another line.
+    /// The problem is that the text is unfinished: the REPL requests another line.
     pub incomplete: bool,
 }
 
-/// All sources, in order of their lines. A clone is a snapshot and costs one reference a source.
+/// All sources, in order of their lines. A clone is a snapshot and costs one reference per source.
 #[derive(Clone, Default, Debug)]
 pub struct SourceMap {
     sources: Vec<Arc<Source>>,
 }
 
 impl Source {
-    /// What Rhai compiles: as many line feeds as there are global lines before this source, and the text.
-    /// To be given to `Engine::compile_scripts_with_scope`, which takes several pieces.
+    /// The input of Rhai: as many line feeds as there are global lines before this source, and the text. For
+    /// `Engine::compile_scripts_with_scope`, which takes several pieces.
     pub fn compiled(&self) -> [String; 2] {
         ["\n".repeat(self.base as usize), self.rewritten.text.clone()]
     }
@@ -77,12 +77,12 @@ impl Source {
         &self.rewritten.text
     }
 
-    /// Names of properties that a statement reads and drops.
-    pub fn unread(&self) -> &[Range<usize>] {
-        &self.rewritten.unread
+    /// Names of properties that a statement reads without using them.
+    pub fn unused_properties(&self) -> &[Range<usize>] {
+        &self.rewritten.unused_properties
     }
 
-    /// The place at which the text assigns to a property of a name, `opt.lr = 0.5`, if there is one.
+    /// The position at which the text assigns to a property of a name, `opt.lr = 0.5`, if there is one.
     fn assigned(&self, name: &str) -> Option<Site> {
         let site = |line: u32, column: u32| {
             let line = u16::try_from(line + self.base).ok()?;
@@ -107,7 +107,7 @@ impl Source {
         line > self.base && line <= self.base + self.line_count()
     }
 
-    /// Original place of a site of this source.
+    /// Original position of a site of this source.
     fn place(&self, site: Site) -> Place {
         self.rewritten.place((site.line() as u32).saturating_sub(self.base), site.column() as u32)
     }
@@ -143,7 +143,7 @@ impl Source {
         (line, before.filter(|(_, c)| *c != '\u{feff}').count() + 1)
     }
 
-    /// Original bytes of what `focus` means at a site. Never empty unless the text is.
+    /// Original bytes of `focus` at a site. Not empty unless the text is.
     pub fn span(&self, site: Site, focus: Focus, keyword: Option<&str>) -> Range<usize> {
         let range = match self.place(site) {
             Place::For(range) => range,
@@ -166,7 +166,7 @@ impl Source {
     }
 }
 
-/// A range that lies in the text, on character boundaries.
+/// A range within the text, on character boundaries.
 fn clamp(text: &str, range: Range<usize>) -> Range<usize> {
     let floor = |mut at: usize| {
         at = at.min(text.len());
@@ -198,11 +198,11 @@ impl SourceMap {
         self.sources.len()
     }
 
-    /// Registers a text, rewrites it, and gives it lines. `is_native` tells which functions, methods and
-    /// `ns::name`s never run script code, `names` whose functions are whose.
+    /// Registers a text, rewrites it, and gives it lines. `is_native` says which functions, methods and `ns::name`s
+    /// never run script code, `names` how functions are renamed.
     ///
-    /// An error (E0105) means that the text was not registered; a `problem` (E0101) that it was, so that
-    /// the diagnostic can show it, but cannot be compiled: release it when it has been told.
+    /// An error (E0105) means that the text was not registered; a `problem` (E0101) that it was registered, so that
+    /// the diagnostic can show it, but cannot be compiled: release it after the report.
     pub fn add(
         &mut self,
         kind: SourceKind,
@@ -218,7 +218,7 @@ impl SourceMap {
         let marks = if kind == SourceKind::Std { Marks::None } else { Marks::Set };
         let underscore = if matches!(kind, SourceKind::Repl(_)) { Underscore::LastValue } else { Underscore::Nothing };
         let options = |base| Options { is_native, marks, underscore, names, base };
-        // A text that runs again has the same places.
+        // A text that runs again has the same positions.
         let same = |source: &&Arc<Source>| source.kind == kind && *source.name == *name && *source.text == *text;
         if let Some(known) = self.sources.iter().rfind(same)
             && pass::rewrite(text, &options(known.base)).is_ok_and(|again| again.text == known.rewritten.text)
@@ -247,13 +247,13 @@ impl SourceMap {
         Ok(Added { source, problem, incomplete: error.is_some_and(|error| error.incomplete) })
     }
 
-    /// Forgets a source; its lines are given to the next that fits. Sites inside it mean nothing from now
-    /// on, so only what no live tensor or function came from may go.
+    /// Removes a source; its lines are reused. Sites inside it become invalid, so no live tensor or function may have
+    /// come from it.
     pub fn release(&mut self, source: &Source) {
         self.sources.retain(|other| other.base != source.base);
     }
 
-    /// The first free stretch of so many lines: the index to insert at, and the lines before it.
+    /// The first free range of so many lines: the index to insert at, and the lines before it.
     fn gap(&self, lines: usize) -> Option<(usize, u32)> {
         let mut free = 0u32;
         let mut index = 0;
@@ -271,7 +271,7 @@ impl SourceMap {
         &self.sources
     }
 
-    /// Whose site this is.
+    /// The source of a site.
     pub fn source(&self, site: Site) -> Option<&Arc<Source>> {
         let line = site.line() as u32;
         let after = self.sources.partition_point(|source| source.base < line);
@@ -279,7 +279,7 @@ impl SourceMap {
         source.holds(line).then_some(source)
     }
 
-    /// How the bracket or property at a site is assigned to; `None` where it is only read.
+    /// How the bracket or property at a site is assigned to; `None` if it is only read.
     pub fn assignment(&self, site: Site) -> Option<Assignment> {
         let source = self.source(site)?;
         source.rewritten.assignment((site.line() as u32).saturating_sub(source.base), site.column() as u32)
@@ -310,20 +310,20 @@ impl SourceMap {
         source.text[start..].lines().next()
     }
 
-    /// Source and original bytes of what `focus` means at a site.
+    /// Source and original bytes of `focus` at a site.
     pub fn span(&self, site: Site, focus: Focus, keyword: Option<&str>) -> Option<(&Arc<Source>, Range<usize>)> {
         let source = self.source(site)?;
         Some((source, source.span(site, focus, keyword)))
     }
 
-    /// Source, line and column as people count.
+    /// Source, line and column for people.
     pub fn location(&self, site: Site) -> Option<Location> {
         let source = self.source(site)?;
         let (line, column) = source.line_column(source.offset(site));
         Some(Location { source: source.name.clone(), line, column })
     }
 
-    /// Only the sources that a diagnostic names, for an error that outlives the session.
+    /// Only the sources that a diagnostic refers to, for an error that outlives the session.
     pub fn snapshot(&self, diags: &[&Diag]) -> SourceMap {
         let labels = diags.iter().flat_map(|diag| &diag.labels).flat_map(|l| [l.origin.user, l.origin.inner]);
         let frames = diags.iter().flat_map(|diag| &diag.stack).map(|frame| frame.call);

@@ -1,6 +1,6 @@
-//! Sources of a session and the pass over them: text to tokens (`read`, `lex`), their shape (`tree`), the text that
-//! Rhai sees (`pass`, `scope`), global lines (`map`), spans for diagnostics (`span`), and what an engine needs to
-//! run rewritten text (`hooks`).
+//! Sources of a session and the pass over them: text to tokens (`read`, `lex`), their structure (`tree`), the text
+//! that Rhai sees (`pass`, `scope`), global lines (`map`), spans for diagnostics (`span`), and what an engine needs
+//! to run rewritten text (`hooks`).
 
 pub mod classes;
 pub mod counters;

@@ -17,7 +17,7 @@
 //! | `for x in xs { }` | `for x in xs {() }` | Rhai passes over what an iterator raises where a body is empty |
 //! | `for (a, b) in xs {` in a user's source | `for (a, b) in __counted(xs) {` | who means pairs is told (`counted.rs`) |
 //! | `f(x); y` in a user's source | `f(x);(); y` | Rhai keeps a statement's value until the next one has ended |
-//! | `for (k, v) in m.items() {`, also over `named_parameters()` and its kin, `zip(..)` | `.. {let v=k[1];let k=k[0];` | Rhai gives the value and a count |
+//! | `for (k, v) in m.items() {`, also over `named_parameters()` and similar, `zip(..)` | `.. {let v=k[1];let k=k[0];` | Rhai gives the value and a count |
 //! | `for (i, x) in enumerate(xs) {` | `.. in __enumerate(xs) {let __p=i;let i=x;let x=__p;` | the same, the count first |
 //! | `x.view([6])[0] = v` | `{let __t=__target(x.view([6]));__t[0] = v}` | Rhai assigns to nothing that a call gives |
 //! | `for _ in xs`, `\|_\| f()`, `let _ =` | `for __any_ in xs` | Rhai knows `_` only as the last case of a `switch` |
@@ -56,18 +56,18 @@ use std::ops::Range;
 /// The first element of the array that `x[a, b]` becomes.
 pub const INDEX_MARK: char = ',';
 
-/// Columns and lines count as Rhai counts: characters and line feeds, both from 1.
+/// Columns and lines count as in Rhai: characters and line feeds, both from 1.
 #[derive(Clone, Debug, Default)]
 pub struct Rewritten {
     pub text: String,
     pieces: Vec<Piece>,
-    /// Copied stretches alone: original byte and rewritten byte of their starts.
+    /// Copied ranges only: original byte and rewritten byte of their starts.
     copies: Vec<(u32, u32)>,
     line_starts: Vec<u32>,
     /// The brackets and property names that are assigned to, by line and column.
     targets: Vec<((u32, u32), Assignment)>,
-    /// Original bytes of the names of properties that a statement reads and drops.
-    pub unread: Vec<Range<usize>>,
+    /// Original bytes of the names of properties that a statement reads without using them.
+    pub unused_properties: Vec<Range<usize>>,
 }
 
 /// How `x[i]` or `x.grad` is assigned to.
@@ -79,18 +79,18 @@ pub enum Assignment {
     Compound,
 }
 
-/// A stretch of the rewritten text, from `at` to the next piece.
+/// A range of the rewritten text, from `at` to the next piece.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     at: u32,
-    /// Original byte of its first byte; for an insertion, the place it stands for.
+    /// Original byte of its first byte; for an insertion, the position that it stands for.
     original: u32,
     /// For an insertion that stands for a whole expression: its original end. Copied text has 0.
     end: u32,
     inserted: bool,
 }
 
-/// Where a position of the rewritten text lies in the original.
+/// The original position of a position in the rewritten text.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Place {
     At(usize),
@@ -101,18 +101,18 @@ pub enum Place {
 /// One change, at an original byte.
 struct Edit<'a> {
     at: usize,
-    /// Closing texts come before opening ones; of these the widest comes first, of those the narrowest.
+    /// Closing texts come before opening ones; of opening ones the widest comes first, of closing ones the narrowest.
     opens: bool,
     width: usize,
     text: &'a str,
     /// The name whose position a `__at(` holds.
     mark: Option<u32>,
     stands_for: Range<usize>,
-    /// Bytes of the original that are left out, all blank or unreadable to Rhai.
+    /// Bytes of the original that are removed, all blank or unreadable to Rhai.
     removed: usize,
 }
 
-/// What a text needs to know about its call sites.
+/// What the pass needs to know about calls.
 pub struct Options<'a> {
     /// Functions, methods and `ns::name`s that never run script code.
     pub is_native: &'a dyn Fn(&str) -> bool,
@@ -123,7 +123,7 @@ pub struct Options<'a> {
     pub base: u32,
 }
 
-/// Whether calls that may enter script code are marked: in users' sources they are, in `std/` not.
+/// Whether calls that may enter script code are marked: in users' sources yes, in `std/` no.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Marks {
     Set,
@@ -140,7 +140,7 @@ pub enum Underscore {
 /// The variable that holds the last value of the REPL.
 pub const LAST: &str = "__last_";
 
-/// What `_` becomes where a name is declared: two beside each other want two names.
+/// The replacement of `_` where a name is declared: two adjacent ones need two names.
 const IGNORED: [&str; 4] = ["__any_", "__anyb_", "__anyc_", "__anyd_"];
 
 /// The name that the user wrote for a function of the rewritten text.
@@ -161,7 +161,7 @@ const MARK: &str = "__at(0x00000000,";
 /// As long as `MARK`.
 const ASK: &str = "__or(0x00000000,";
 
-/// The text without any change, for a source that the pass refuses.
+/// The unchanged text, for a source that the pass refuses.
 pub fn unchanged(src: &str) -> Rewritten {
     emit(src, &[], Vec::new(), 0)
 }
@@ -234,7 +234,7 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
         widen(&mut edits);
     }
     for format in formats {
-        // What the specification says is no code: nothing in it is rewritten.
+        // A format specification is not code: nothing in it is rewritten.
         edits.retain(|edit| !(format.colon.end..format.end).contains(&edit.at));
         let (width, whole) = (format.end - format.start, format.start..format.colon.start);
         let edit = |at: usize, opens, text, removed| Edit {
@@ -300,11 +300,11 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
         let width = if a.opens { b.width.cmp(&a.width) } else { a.width.cmp(&b.width) };
         order(a).cmp(&order(b)).then(width)
     });
-    let unread = tree.unread.iter().map(|&name| tokens[name as usize].range()).collect();
-    Ok(Rewritten { unread, ..emit(src, &tokens, edits, options.base) })
+    let unused_properties = tree.unused_properties.iter().map(|&name| tokens[name as usize].range()).collect();
+    Ok(Rewritten { unused_properties, ..emit(src, &tokens, edits, options.base) })
 }
 
-/// Loops over pairs get names for the parts, and what nobody wants gets a name that Rhai takes.
+/// Loops over pairs get names for the parts, and ignored values get a name that Rhai accepts.
 fn pairs<'a>(edits: &mut Vec<Edit<'a>>, src: &'a str, tokens: &[Token], tree: &Tree) {
     let insert =
         |at: usize, opens, text| Edit { at, opens, width: 0, text, mark: None, stands_for: at..at, removed: 0 };
@@ -321,7 +321,7 @@ fn pairs<'a>(edits: &mut Vec<Edit<'a>>, src: &'a str, tokens: &[Token], tree: &T
     for pair in &tree.pairs {
         let (first, second) = (name(pair.first), name(pair.second));
         let body = tokens[pair.body as usize].end as usize;
-        // A function of the script's own gives what it gives.
+        // A function of the script may return anything.
         let parts = match pair.counts {
             Some(counts) if !own("enumerate") => {
                 edits.push(insert(tokens[counts as usize].start as usize, true, "__"));
@@ -362,7 +362,7 @@ fn formats(src: &str, tokens: &[Token]) -> Vec<Format> {
     found
 }
 
-/// What stands between the braces of each `${x}`, where anything does.
+/// The content of the braces of each `${x}` that is not empty.
 fn interpolations(tokens: &[Token]) -> impl Iterator<Item = Range<usize>> {
     let opens = (1..tokens.len()).filter(|&open| tokens[open - 1].kind == Kind::TextOpen);
     let filled = opens.filter(|&open| tokens[open].partner as usize > open + 1);
@@ -381,13 +381,13 @@ fn wrap<'a>(edits: &mut Vec<Edit<'a>>, bytes: Range<usize>, stands_for: Range<us
     edits.push(Edit { at: bytes.end, opens: false, width, text: close, mark: None, stands_for: end, removed: 0 });
 }
 
-/// Puts the last two texts around all others that begin and end where they do.
+/// Puts the last two texts around all others that begin and end at the same bytes.
 fn widen(edits: &mut [Edit]) {
     edits.iter_mut().rev().take(2).for_each(|edit| edit.width += 1);
 }
 
-/// What Rhai would stumble over between tokens: a byte order mark, a `#!` line, and a carriage return alone,
-/// which ends a comment and counts as a line to Rhai but to no editor.
+/// What Rhai would not accept between tokens: a byte order mark, a `#!` line, and a single carriage return, which
+/// ends a comment and counts as a line for Rhai but for no editor.
 fn blanks(src: &str, tokens: &[Token], start: usize) -> Vec<Edit<'static>> {
     let mut edits = Vec::new();
     let mut replace = |range: Range<usize>, text: &'static str| {
@@ -414,15 +414,15 @@ fn blanks(src: &str, tokens: &[Token], start: usize) -> Vec<Edit<'static>> {
     edits
 }
 
-/// Takes away line comments: nearly half of the library's text, which Rhai would read character by character and keep.
-/// Its documentation is read from the original text.
+/// Removes line comments: nearly half of the library's text, which Rhai would read character by character and keep.
+/// Documentation is read from the original text.
 fn comments(src: &str, tokens: &[Token], start: usize) -> Vec<Edit<'static>> {
     let ends = tokens.iter().map(|token| token.end as usize);
     let starts = tokens.iter().map(|token| token.start as usize);
     let mut edits = Vec::new();
     for (from, end) in std::iter::once(start).chain(ends).zip(starts.chain([src.len()])) {
         let gap = src.get(from..end).unwrap_or("");
-        // Most gaps are a blank; one without line comments, or with other ones, stays.
+        // Most gaps are a blank; gaps without line comments, or with block comments, stay.
         if !gap.as_bytes().contains(&b'/') || gap.contains("/*") {
             continue;
         }
@@ -470,7 +470,7 @@ fn emit(src: &str, tokens: &[Token], edits: Vec<Edit<'_>>, base: u32) -> Rewritt
     Rewritten { targets, ..out }
 }
 
-/// Places where Rhai tells that an indexer or a property is written, and its text says so.
+/// Positions at which Rhai reports a write of an indexer or a property, and the text contains one.
 fn assigned(src: &str, tokens: &[Token]) -> impl Iterator<Item = (usize, Assignment)> {
     let text = |index: usize| tokens.get(index).map_or("", |token: &Token| &src[token.range()]);
     (0..tokens.len()).filter_map(move |index| {
@@ -498,7 +498,7 @@ impl Rewritten {
         }
     }
 
-    /// Writes the packed site of each marked call's name into the zeros that hold its place.
+    /// Writes the packed site of each marked call's name over the zeros that reserve its space.
     fn fill(&mut self, holes: &[(usize, usize)], base: u32) {
         let sites: Vec<(usize, u32)> = holes
             .iter()
@@ -514,7 +514,7 @@ impl Rewritten {
         }
     }
 
-    /// Lines and columns of what is assigned to.
+    /// Lines and columns of assignment targets.
     pub fn targets(&self) -> impl Iterator<Item = (u32, u32)> {
         self.targets.iter().map(|(place, _)| *place)
     }
@@ -553,7 +553,7 @@ impl Rewritten {
         (line as u32, self.text[start..at].chars().count() as u32 + 1)
     }
 
-    /// The original place of a line and column, both from 1; past the end of a line is its end.
+    /// The original position of a line and column, both from 1; past the end of a line is its end.
     pub fn place(&self, line: u32, column: u32) -> Place {
         let index = (line.max(1) as usize - 1).min(self.line_starts.len() - 1);
         let start = self.line_starts[index] as usize;

@@ -1,4 +1,4 @@
-//! A source's text from its file: no more of it than a source may have, whatever the file is.
+//! Reads a source file, limited to the maximum size of a source for any kind of file.
 
 use crate::base::code;
 use crate::base::diag::{Diag, Result};

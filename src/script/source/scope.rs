@@ -1,11 +1,11 @@
-//! Whose a function is. Rhai looks a function up by its name alone, in everything that is loaded, and remembers
-//! what it found: of two modules with a function `helper`, both would call the same one, and a function `relu` of a
-//! script would be called by the library. So the functions of a module, and those of a script that a native
-//! function shares its name with, get names of their own, at their definition and wherever their own source means
-//! them. What others call as `module::f` is a second name, `f__x`.
+//! Unique names for functions. Rhai looks a function up by its name alone, in everything that is loaded, and caches
+//! the result: of two modules with a function `helper`, both would call the same one, and a function `relu` of a
+//! script would be called by the library. So the functions of a module, and those of a script with the name of a
+//! native function, are renamed at their definition and wherever their own source calls them. Other sources use
+//! `module::f` by a second name, `f__x`.
 //!
-//! A call means the source's own function if one with that name and number of parameters is defined there; any
-//! other call is left alone. `written` takes a name back to what the user wrote.
+//! A call means the source's own function if one with that name and number of parameters is defined there; any other
+//! call is unchanged. `written` converts a name back to the user's.
 
 use super::lex::{Kind, Token, lex, script_start};
 use super::tree::{CallForm, Tree};
@@ -14,18 +14,18 @@ use std::collections::{BTreeSet, HashSet};
 /// A function by its written name and number of parameters.
 pub type Function = (String, usize);
 
-/// What a source needs to know about functions' names.
+/// How the functions of a source are named.
 #[derive(Clone, Copy)]
 pub struct Names<'a> {
-    /// What is appended to the name of an own function.
+    /// The suffix of its own functions.
     pub suffix: &'a str,
-    /// Whether all functions of the source are renamed, as those of a module.
+    /// Whether all functions of the source are renamed, as in a module.
     pub all: bool,
     /// Whether a native function has the name.
     pub is_taken: &'a dyn Fn(&str) -> bool,
     /// Functions that other texts of the same scope define.
     pub elsewhere: &'a BTreeSet<Function>,
-    /// Constants of the language that no variable of an earlier text hides.
+    /// Constants of the language that are not hidden by a variable of an earlier text.
     pub constants: &'a [&'a str],
 }
 
@@ -35,12 +35,12 @@ impl Names<'_> {
         Names { suffix: "", all: false, is_taken: &|_| false, elsewhere: &BTreeSet::new(), constants: &[] };
 }
 
-/// What scripts append to the names of their own functions.
+/// The suffix of a script's own functions.
 pub const SCRIPT: &str = "__in0";
-/// What a module's function is called by others.
+/// The suffix under which others call a module's function.
 pub const EXPORTED: &str = "__x";
 
-/// The suffix of a module: its number in the session, or the name that it has in the library.
+/// The suffix of a module: its number in the session, or its name in the library.
 pub fn suffix(module: &str) -> String {
     format!("__in{module}")
 }
@@ -61,7 +61,7 @@ fn is_module(word: &str) -> bool {
     number || word.strip_prefix('_').is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_lowercase()))
 }
 
-/// The functions that a text defines; none if it cannot be read, which is told elsewhere.
+/// The functions that a text defines; none if it is invalid, which is reported elsewhere.
 pub fn definitions(src: &str) -> BTreeSet<Function> {
     let Ok(tokens) = lex(src, script_start(src)) else { return BTreeSet::new() };
     let text = |index: usize| tokens.get(index).map_or("", |token: &Token| &src[token.range()]);
@@ -76,8 +76,8 @@ pub fn parameters(tokens: &[Token], open: usize) -> usize {
     tokens[open..tokens[open].partner as usize].iter().filter(|token| token.kind == Kind::Word).count()
 }
 
-/// Names of the language's constants where they stand for them: no variable of that name is in sight. A closure
-/// would look for the variable that it takes along.
+/// Uses of the language's constants: no variable of that name is visible. Otherwise a closure would try to capture a
+/// variable.
 pub fn constants(src: &str, tokens: &[Token], tree: &Tree, names: &Names) -> Vec<usize> {
     let text = |index: u32| &src[tokens[index as usize].range()];
     let mut found: Vec<u32> =
@@ -89,7 +89,7 @@ pub fn constants(src: &str, tokens: &[Token], tree: &Tree, names: &Names) -> Vec
     found.into_iter().map(|name| tokens[name as usize].start as usize).collect()
 }
 
-/// Bytes of the source behind which the suffix belongs.
+/// Bytes of the source after which the suffix is inserted.
 pub fn places(src: &str, tokens: &[Token], tree: &Tree, names: &Names) -> Vec<usize> {
     let text = |index: u32| &src[tokens[index as usize].range()];
     let end = |index: u32| tokens[index as usize].end as usize;
@@ -104,10 +104,10 @@ pub fn places(src: &str, tokens: &[Token], tree: &Tree, names: &Names) -> Vec<us
     let methods: HashSet<(&str, usize)> =
         own.iter().filter(|found| found.uses_this).map(|found| (text(found.name), found.parameters)).collect();
     for call in &tree.calls {
-        let wanted = (text(call.name), call.arguments);
+        let expected = (text(call.name), call.arguments);
         let found = match call.form {
-            CallForm::Plain => functions.contains(&wanted),
-            CallForm::Method => methods.contains(&wanted),
+            CallForm::Plain => functions.contains(&expected),
+            CallForm::Method => methods.contains(&expected),
             CallForm::Qualified => false,
         };
         if found {
@@ -115,7 +115,7 @@ pub fn places(src: &str, tokens: &[Token], tree: &Tree, names: &Names) -> Vec<us
         }
     }
     let any: HashSet<&str> = functions.iter().map(|(name, _)| *name).collect();
-    // `Fn("f")` and `is_def_fn("f", 1)`: behind the name, before the closing quote.
+    // `Fn("f")` and `is_def_fn("f", 1)`: after the name, before the closing quote.
     let quoted = tree.quoted.iter().filter(|&&string| any.contains(text(string).trim_matches('"')));
     places.extend(quoted.map(|&string| end(string) - 1));
     let variables: HashSet<&str> = tree.declared.iter().map(|&name| text(name)).collect();
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn names_come_back() {
-        for (name, wanted) in [
+        for (name, expected) in [
             ("relu__in0", "relu"),
             ("relu__in_nn", "relu"),
             ("relu__x", "relu"),
@@ -141,7 +141,7 @@ mod tests {
             ("__x", "__x"),
             ("f", "f"),
         ] {
-            assert_eq!(written(name), wanted);
+            assert_eq!(written(name), expected);
         }
     }
 }

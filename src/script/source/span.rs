@@ -1,5 +1,5 @@
-//! From one byte of a source to the bytes of an operation: the operator or call, the whole expression, an
-//! argument, a keyword. Made only when a diagnostic is made.
+//! From one byte of a source to the bytes of an operation: the operator or call, the whole expression, an argument, a
+//! keyword. Created only for diagnostics.
 
 use super::lex::{self, Token};
 use super::tree::{self, Node, NodeKind, Run, Tree};
@@ -43,14 +43,14 @@ impl Spans {
         self.tree.nodes.get(index)
     }
 
-    /// Bytes of `focus` for what Rhai reports at `offset`.
+    /// Bytes of `focus` for the position `offset` that Rhai reports.
     pub fn find(&self, text: &str, offset: usize, focus: Focus, keyword: Option<&str>) -> Range<usize> {
         let Some(token) = self.token_at(offset) else { return at_least_one(text, offset) };
         if self.tokens[token as usize].start as usize > offset && focus != Focus::Expression {
             // Between tokens: nothing there has a name.
             return at_least_one(text, offset);
         }
-        // What an indexer for names raises stands at the dot, `group.lr = "a"`; the name tells more.
+        // Errors of an indexer by name are at the dot, `group.lr = "a"`; the name is more useful.
         let dot = matches!(self.text(text, token), "." | "?.") && self.node(token + 1).is_some();
         let token = token + dot as u32;
         let Some(node) = self.node(token) else { return self.leaf(token, focus) };
@@ -62,14 +62,14 @@ impl Spans {
         }
     }
 
-    /// A name or literal: itself, or the largest expression that it begins.
+    /// A name or literal: itself, or the largest expression that begins with it.
     fn leaf(&self, token: u32, focus: Focus) -> Range<usize> {
         let alone = Run { first: token, last: token };
         if focus != Focus::Expression {
             return self.bytes(alone);
         }
         let starts = self.tree.nodes.iter().filter(|node| node.whole.first == token);
-        // Not an assignment, which is a statement and not the value that was asked about.
+        // Not an assignment, which is a statement and not a value.
         let chain = starts.filter(|node| matches!(node.kind, NodeKind::Call | NodeKind::Index | NodeKind::Property));
         self.bytes(chain.map(|node| node.whole).max_by_key(|whole| whole.last).unwrap_or(alone))
     }
@@ -82,7 +82,7 @@ impl Spans {
         }
         let mut at = map.first + 1;
         while at < map.last {
-            // Past the value: to the next comma that is not inside delimiters.
+            // After the value: up to the next comma outside of delimiters.
             let mut end = at;
             while end < map.last && self.text(text, end) != "," {
                 end = self.tokens[end as usize].partner.max(end) + 1;

@@ -1,4 +1,4 @@
-//! The pass and the map through their boundary: what Rhai sees, what runs, and that every place maps back.
+//! Tests of the pass and the map: what Rhai sees, what runs, and that every position maps back.
 
 use super::hooks::{Hooks, install};
 use super::map::{SourceKind, SourceMap};
@@ -46,7 +46,7 @@ fn seen(src: &str) -> String {
 }
 
 #[test]
-fn pairs_and_names_that_nobody_wants() {
+fn pairs_and_ignored_names() {
     let marked = |over: &str| seen(&format!("for (k, v) in {over} {{ k }}"));
     let parts = "{let v=k[1];let k=k[0]; k }";
     assert!(marked("m.items()").ends_with(parts), "{}", marked("m.items()"));
@@ -56,11 +56,11 @@ fn pairs_and_names_that_nobody_wants() {
     let counted = "{let __p=k;let k=v;let v=__p; k }";
     assert!(marked("enumerate(f(a, b))").ends_with(counted));
     assert!(marked("enumerate(a)").contains("__enumerate(a)"));
-    // What gives no pairs for certain keeps Rhai's meaning: the value and a count.
+    // Without certain pairs Rhai's meaning is kept: the value and a count.
     for plain in ["items()", "m.items", "m.items()[0]", "zip(a, b).map(f)", "[m.items()]", "m.keys()"] {
         assert!(marked(plain).ends_with("{ k }"), "{plain}: {}", marked(plain));
     }
-    // A function of the script's own gives pairs itself.
+    // A function of the script returns pairs itself.
     assert!(!seen("fn enumerate(x) { x } for (k, v) in enumerate(1) { k }").contains("__enumerate"));
     assert_eq!(seen("for x in m.items() { x }").matches("let").count(), 0);
     assert_eq!(seen("for _ in 0..3 { 1 }"), "for __any_ in 0..3 { 1 }");
@@ -114,7 +114,7 @@ fn indices() {
 #[test]
 fn powers() {
     assert_eq!(seen("-a ** b"), "-(a ** b)");
-    // `m[k] ?? 0` asks; the mark is where Rhai would tell that there is no such entry.
+    // `m[k] ?? 0` tests for an entry; the mark is where Rhai would report that it is missing.
     assert_eq!(seen("m[k] ?? 0"), "?1:18(m[k]) ?? 0");
     assert_eq!(seen("m.k ?? d[\"e\"] ?? 0"), "?1:19(m.k) ?? ?1:42(d[\"e\"]) ?? 0");
     assert_eq!(seen("[1] ?? a + b.c ?? -d.e"), "[1] ?? a + b.c ?? -d.e");
@@ -151,7 +151,7 @@ fn texts() {
 }
 
 #[test]
-fn what_a_call_gives_is_assigned_to() {
+fn results_of_calls_can_be_assignment_targets() {
     assert_eq!(seen("x.t()[0] += 1; y"), "{let __t=__target(x.t());__t[0] += 1}; y");
     assert_eq!(seen("len(x).a.b = x[1, 2]"), "{let __t=__target(len(x).a);__t.b = x[[',',1, 2]]}");
     assert_eq!(seen("x.t()[0, f(1)][1] = 2"), "{let __t=__target(x.t()[[',',0, __ac(f(1))]]);__t[1] = 2}");
@@ -189,7 +189,7 @@ fn own_functions() {
     let names = Names { suffix: "__in7", all: true, ..Names::NONE };
     let options = Options { names, marks: Marks::None, ..OPTIONS };
     let seen = |src: &str| pass::rewrite(src, &options).unwrap().text;
-    // By name and number of arguments; closures' commas are not the call's.
+    // By name and number of arguments; commas of closures do not belong to the call.
     assert_eq!(seen("fn f(a, b) { f(a) + f(a, |x, y| x) }"), "fn f__in7(a, b) { f(a) + f__in7(a, |x, y| x) }");
     assert_eq!(seen("fn f() { this } x.f(); x.f(1); m::f()"), "fn f__in7() { this } x.f__in7(); x.f(1); m::f__x()");
     assert_eq!(seen("fn f(x) { x } y.f(1)"), "fn f__in7(x) { x } y.f(1)");
@@ -200,7 +200,7 @@ fn own_functions() {
     assert_eq!(seen("fn f(x) { x } |f| f + f(1)"), "fn f__in7(x) { x } |f| f + f__in7(1)");
     assert_eq!(seen("if f {} fn f() {}"), "if __truth(f__in7) {} fn f__in7() {}");
     assert_eq!(seen("fn new() {} new()"), "fn __new__in7() {} __new__in7()");
-    // Of a script, only what shares its name with a native function.
+    // In a script, only functions with the name of a native one.
     let script = Names { suffix: "__in0", is_taken: &native, ..Names::NONE };
     let text =
         pass::rewrite("fn relu(x) { f(x) } fn f(x) { relu(x) }", &Options { names: script, ..OPTIONS }).unwrap().text;
@@ -226,7 +226,7 @@ fn marks() {
 }
 
 #[test]
-fn heads_and_line_ends() {
+fn first_lines_and_line_ends() {
     assert_eq!(seen("\u{feff}#!/usr/bin/tscript\nlet x = 1;"), "\nlet x = 1;");
     assert_eq!(seen("a;\r\nb; // c\rd\r\n"), "a;\r\nb; // c d\r\n");
 }
@@ -311,7 +311,7 @@ fn a_text_that_rhai_accepts_is_accepted_rewritten() {
         let Ok(out) = pass::rewrite(&src, &OPTIONS) else {
             continue;
         };
-        // Rhai takes a closure at the very end of the text without a body; nobody can mean that.
+        // Rhai accepts a closure without a body at the very end of the text; this is never intended.
         if engine.compile(&src).is_ok() && !src.trim_end().ends_with('|') {
             compiled += 1;
             let again = engine.compile(&out.text);
@@ -343,7 +343,7 @@ fn deep_nesting_is_an_error() {
     assert!(pass::rewrite(&chain, &OPTIONS).is_ok());
 }
 
-/// Hooks that write down what they see; the truth of an integer is that it is not 0.
+/// Hooks that record their calls; an integer is true if it is not 0.
 #[derive(Default)]
 struct Recorder {
     current: Mutex<Site>,
@@ -419,7 +419,7 @@ fn rewritten_text_runs() {
         ("switch 3 { 1 | 3 if 1 => \"a\", _ => \"b\" }", "a"),
         ("let a = [1, 2]; a[1]", "2"),
         ("`${if 1 { `${-1 ** 2}` } else { 0 }}`", "-1"),
-        // The mark is that of the call in the source, and gone after it.
+        // The mark is that of the call in the source, and is removed after it.
         ("\nlet m = #{f: || here()};\n\nm.f() * 100 + here()", "400"),
     ] {
         assert_eq!(run(src).0, expected, "{src}");
@@ -495,7 +495,7 @@ fn a_text_that_runs_again_has_the_same_lines() {
     assert!(base("b", &text).is_err());
 }
 
-/// What each focus means at the first `^`-marked byte: the text right after `^` in `src` is the position.
+/// The range of each focus at the first `^`: the text right after `^` in `src` is the position.
 fn span(marked: &str, focus: Focus, keyword: Option<&str>) -> String {
     let at = marked.find('^').unwrap();
     let src = marked.replace('^', "");

@@ -1,6 +1,6 @@
-//! Maps of maps in a file that holds one flat list of tensors: a checkpoint as PyTorch's users make it, with states,
-//! numbers and names beside each other. Inner names are joined by dots, which other readers of `.safetensors` see;
-//! the file's metadata says what was a map, a number or a text, so that `load` gives back what `save` got.
+//! Nested maps in a file that holds one flat list of tensors: a checkpoint as in PyTorch, with states, numbers and
+//! names. Nested names are joined by dots, which other readers of `.safetensors` see; the file's metadata records
+//! what was a map, a number or a text, so that `load` returns what `save` got.
 
 use crate::base::code;
 use crate::base::diag::{Diag, Focus, Result};
@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const MAPS: &str = "tscript.maps";
 const NUMBERS: &str = "tscript.numbers";
 const TEXT: &str = "tscript.text.";
-/// Bound: maps inside maps; recursion is as deep, also that which drops what was loaded.
+/// Bound: nesting of maps; recursion is as deep, including that of dropping what was loaded.
 const DEPTH: usize = 16;
 
 #[derive(Default)]
@@ -30,7 +30,7 @@ struct Flat {
     texts: Vec<(String, String)>,
 }
 
-/// What a map holds, flat.
+/// Flattens a map.
 pub fn to_named(host: &Host, map: &Map) -> Result<Named> {
     let mut flat = Flat::default();
     flat.gather(host, map, "", 0)?;
@@ -60,7 +60,7 @@ impl Flat {
             }
 
             self.plain(host, value, key, name, depth)?;
-            // `model.weight` beside a map `model` would come back inside of it.
+            // `model.weight` next to a map `model` would become a part of it.
             let start = format!("{key}.");
             if value.is_map() && map.keys().any(|other| other.starts_with(&start)) {
                 fail!(VALUE, "the map `{key}` and an entry whose name begins with `{start}` cannot be told apart");
@@ -98,7 +98,7 @@ impl Flat {
     }
 }
 
-/// A module or an optimizer where its tensors are wanted; `name` is its entry, nothing for the whole.
+/// A module or an optimizer in place of its tensors; `name` is its entry, empty for the whole.
 pub fn has_code(name: &str) -> Box<Diag> {
     let what = if name.is_empty() { "what is saved".to_string() } else { format!("the entry `{name}`") };
     Diag::error(code::ARGUMENT_TYPE, format!("{what} holds functions, which no file can"))
@@ -107,18 +107,18 @@ pub fn has_code(name: &str) -> Box<Diag> {
 }
 
 /// A value that no file holds.
-pub fn refused(wanted: &str, value: &Dynamic) -> Box<Diag> {
-    let text = format!("{wanted}, not {}", type_names::of_value(value));
+pub fn refused(expected: &str, value: &Dynamic) -> Box<Diag> {
+    let text = format!("{expected}, not {}", type_names::of_value(value));
     let diag = Diag::error(code::ARGUMENT_TYPE, text).label(Origin::NONE, Focus::Argument(1), "cannot be saved");
     diag.help("make a tensor of it first, for example `tensor(value)`")
 }
 
-/// The map that a file's flat list stands for; `tensor` makes what is no plain number.
+/// The nested map of a file's flat list; `tensor` converts entries that are not plain numbers.
 pub fn from_named(named: Named, mut tensor: impl FnMut(Array) -> Result<Dynamic>) -> Result<Dynamic> {
     let list = |key: &str| named.metadata.iter().find(|(known, _)| known == key).map_or("", |(_, text)| text);
     let maps: BTreeSet<&str> = list(MAPS).split('\n').filter(|name| !name.is_empty()).collect();
     let numbers: BTreeSet<&str> = list(NUMBERS).split('\n').collect();
-    // What lies in which map, the empty name being the outermost.
+    // The entries of each map; the empty name is the outermost one.
     let mut inside: BTreeMap<&str, Map> = maps.iter().map(|&name| (name, Map::new())).collect();
     inside.insert("", Map::new());
     let put = |inside: &mut BTreeMap<&str, Map>, name: &str, value: Dynamic| {
@@ -140,7 +140,7 @@ pub fn from_named(named: Named, mut tensor: impl FnMut(Array) -> Result<Dynamic>
         };
         put(&mut inside, name, value);
     }
-    // The innermost first, so that each is whole when it is put into the next.
+    // The innermost first, so that each is complete when it is put into the next.
     let mut order: Vec<(usize, &str)> = maps.iter().map(|&name| (depth(&maps, name), name)).collect();
     order.sort_unstable();
     if order.last().is_some_and(|(depth, _)| *depth > DEPTH) {
@@ -153,14 +153,14 @@ pub fn from_named(named: Named, mut tensor: impl FnMut(Array) -> Result<Dynamic>
     Ok(inside.remove("").unwrap_or_default().into())
 }
 
-/// The map that a name lies in, and its name there.
+/// The map that contains a name, and its name there.
 fn split<'a>(maps: &BTreeSet<&str>, name: &'a str) -> (&'a str, &'a str) {
     let dots = name.rmatch_indices('.').map(|(at, _)| (&name[..at], &name[at + 1..]));
     let mut dots = dots;
     dots.find(|(within, _)| maps.contains(within)).unwrap_or(("", name))
 }
 
-/// How many maps a map lies in; no further than is allowed.
+/// The nesting depth of a map, limited.
 fn depth(maps: &BTreeSet<&str>, name: &str) -> usize {
     let (mut name, mut count) = (name, 0);
     while !name.is_empty() && count <= DEPTH {

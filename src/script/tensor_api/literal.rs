@@ -1,7 +1,7 @@
 //! Tensors from values of the script: `tensor([[1, 2], [3, 4]])`, `x.new_tensor(...)`, and the constants.
 //!
-//! Integers make i64, floats the default float type, `bool` bool; mixed, the widest of them. Nested arrays
-//! give the dimensions, and tensors may stand in the place of arrays.
+//! Integers become i64, floats the default float dtype, `bool` bool; mixed, the widest of them. Nested arrays give
+//! the dimensions, and tensors may take the place of arrays.
 
 use crate::args;
 use crate::base::bytes::push_element;
@@ -81,7 +81,7 @@ fn options(host: &Host, [dtype, device, requires_grad, pin_memory]: [&Dynamic; 4
     })
 }
 
-/// What nested arrays hold, in order.
+/// The elements of nested arrays, in order.
 #[derive(Default)]
 struct Gathered {
     shape: Vec<usize>,
@@ -119,7 +119,7 @@ impl Values {
     }
 }
 
-/// Where in the nested arrays something is: `[1][0]`.
+/// Where in the nested arrays a value is: `[1][0]`.
 fn place(path: &[usize]) -> String {
     if path.is_empty() {
         return "here".into();
@@ -128,7 +128,7 @@ fn place(path: &[usize]) -> String {
 }
 
 impl Gathered {
-    /// Adds one value at `path`; `known` says that its shape is already fixed by what came before.
+    /// Adds one value at `path`; `known` says that its shape is already determined by earlier values.
     fn add(&mut self, host: &Host, value: &Dynamic, path: &mut Vec<usize>, known: bool) -> Result<()> {
         let depth = path.len();
         if let Some(array) = value.read_lock::<Array>() {
@@ -153,7 +153,7 @@ impl Gathered {
             return Err(Diag::error(
                 code::ARGUMENT_TYPE,
                 format!(
-                    "numbers, bools, tensors and arrays of them are wanted; {} is {}",
+                    "numbers, bools, tensors and arrays of them are expected; {} is {}",
                     place(path),
                     type_names::of_value(value)
                 ),
@@ -235,7 +235,7 @@ fn encode(values: impl Iterator<Item = Scalar>, size_bytes: usize, dtype: DType)
     Ok(bytes)
 }
 
-/// `tensor(value)` with a dtype and a device, where they are given.
+/// `tensor(value)` with a dtype and a device, if given.
 pub fn from_value(
     e: &mut Engine,
     host: &Host,

@@ -1,4 +1,4 @@
-//! Functions about tensors that are no rows: literals, files, modes, settings, pictures.
+//! Functions about tensors that are not rows: literals, files, modes, settings, pictures.
 
 pub mod checkpoint;
 pub mod literal;

@@ -4,7 +4,7 @@ use crate::base::code;
 use crate::base::diag::Diag;
 use crate::sched::options::MatmulPrecision;
 use crate::script::bind::convert;
-use crate::script::bind::native::{given, native_told};
+use crate::script::bind::native::{given, native_with_help};
 use crate::script::bind::properties;
 use crate::script::bind::rows::Natives;
 use crate::script::bind::rows::raw;
@@ -22,7 +22,7 @@ use std::any::TypeId;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Bound: time that a sleeping script takes to see that it was interrupted.
+/// Bound: time until a sleeping script notices an interruption.
 const NAP: Duration = Duration::from_millis(10);
 
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
@@ -32,7 +32,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     sleep(module, host);
 }
 
-/// `sleep(seconds)`, in place of Rhai's own, which nothing ends.
+/// `sleep(seconds)`, in place of Rhai's own, which cannot be interrupted.
 fn sleep(module: &mut Natives, host: &Arc<Host>) {
     fn nap(host: &Host, context: &NativeCallContext, seconds: f64) -> Native {
         if seconds.is_nan() || seconds <= 0.0 {
@@ -68,14 +68,20 @@ fn gradient_mode(module: &mut Natives, host: &Arc<Host>) {
         }
         _ => diag,
     };
-    native_told(module, host, "grad", told, |_, engine, [ys, xs, weights, retain, create, _, unused, materialize]| {
-        let ys: Vec<Tensor> = tensor_list(ys, "outputs")?.into_iter().flatten().collect();
-        let xs: Vec<Tensor> = tensor_list(xs, "inputs")?.into_iter().flatten().collect();
-        let weights = given(weights).map_or(Ok(Vec::new()), |value| tensor_list(value, "grad_outputs"))?;
-        let found = grad::grad(engine, &ys, &xs, &weights, properties::mode(retain, create, unused, materialize)?)?;
-        let list: Array = found.into_iter().map(|g| g.map_or(Dynamic::UNIT, Dynamic::from)).collect();
-        Ok(Dynamic::from(list))
-    });
+    native_with_help(
+        module,
+        host,
+        "grad",
+        told,
+        |_, engine, [ys, xs, weights, retain, create, _, unused, materialize]| {
+            let ys: Vec<Tensor> = tensor_list(ys, "outputs")?.into_iter().flatten().collect();
+            let xs: Vec<Tensor> = tensor_list(xs, "inputs")?.into_iter().flatten().collect();
+            let weights = given(weights).map_or(Ok(Vec::new()), |value| tensor_list(value, "grad_outputs"))?;
+            let found = grad::grad(engine, &ys, &xs, &weights, properties::mode(retain, create, unused, materialize)?)?;
+            let list: Array = found.into_iter().map(|g| g.map_or(Dynamic::UNIT, Dynamic::from)).collect();
+            Ok(Dynamic::from(list))
+        },
+    );
 }
 
 /// A tensor, or an array of tensors (with `()` where `optional`).
@@ -127,8 +133,8 @@ fn defaults(module: &mut Natives, host: &Arc<Host>) {
     raw(module, "set_float32_matmul_precision", 1, move |context, values| -> Native {
         let context = context.expect("registered with a context");
         shared.call(&context, |_| {
-            let wanted = values[0].clone().into_string().unwrap_or_default();
-            let found = MatmulPrecision::ALL.into_iter().find(|precision| precision.name() == wanted);
+            let expected = values[0].clone().into_string().unwrap_or_default();
+            let found = MatmulPrecision::ALL.into_iter().find(|precision| precision.name() == expected);
             let Some(precision) = found else {
                 crate::fail!(VALUE, "a precision is \"highest\", \"high\" or \"medium\"");
             };
@@ -167,7 +173,7 @@ fn values(module: &mut Natives, host: &Arc<Host>) {
         .place_in(&mut module.module, |cell: Cell, value: Dynamic| cell.set(value));
 }
 
-/// An integer, or what stands for one.
+/// An integer, or a tensor that stands for one.
 fn end_of(host: &Host, context: &NativeCallContext, of: &str, value: &Dynamic) -> Result<i64, Box<EvalAltResult>> {
     convert::int(host, value).map_err(|mut diag| {
         if !diag.is_late {
@@ -206,7 +212,7 @@ pub fn register_eval(engine: &mut Engine, host: &Arc<Host>) {
         let Some(text) = value.read_lock::<rhai::ImmutableString>().map(|text| text.to_string()) else {
             let diag = Diag::error(
                 code::ARGUMENT_TYPE,
-                format!("`eval` wants a string, not {}", type_names::of_value(&value)),
+                format!("`eval` expects a string, not {}", type_names::of_value(&value)),
             );
             return Err(crate::script::values::raise::raise(
                 diag.or_at(shared.origin_at(crate::script::values::raise::site_of(at)), ""),
@@ -225,9 +231,9 @@ pub fn register_eval(engine: &mut Engine, host: &Arc<Host>) {
         let ctx = crate::script::error::Context { sources: &sources, known: &known };
         let ast = crate::script::error::compile(context.engine(), context.scope(), &source, &ctx)
             .map_err(|mut errors| crate::script::values::raise::raise(errors.remove(0), at))?;
-        // Not: releasing the source. Closures made inside and late faults still point into it.
+        // Not: releasing the source. Closures created inside and late faults still refer to it.
         let engine = context.engine();
-        // Functions and modules of the place where `eval` stands are there for its text.
+        // The text sees functions and modules of the place of the `eval`.
         let mut global = context.global_runtime_state().clone();
         global.lib.push(ast.shared_lib().clone());
         // Deprecated means "may change" here; the version is pinned.

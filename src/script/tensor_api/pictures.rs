@@ -1,6 +1,6 @@
 //! `show(x)` and `plot(y)`: pictures and curves in the terminal, or in a file with `#{file: "x.png"}`.
 //!
-//! What the values are is worked out here; how they are drawn is in `raster`, `chart` and `terminal`.
+//! Converts the values here; `raster`, `chart` and `terminal` draw them.
 
 use crate::base::code;
 use crate::base::diag::{Diag, Focus, Result};
@@ -46,7 +46,7 @@ fn wrong(text: String) -> Box<Diag> {
     Diag::error(code::ARGUMENT_TYPE, text).label(Origin::NONE, Focus::Call, "here")
 }
 
-/// To the file that was asked for, or as text to wherever `print` goes.
+/// Writes to the requested file, or as text to the output of `print`.
 fn deliver(
     host: &Host,
     picture: &Raster,
@@ -72,8 +72,8 @@ fn deliver(
     Ok(Dynamic::UNIT)
 }
 
-/// A tensor as a picture: `[H, W]`, `[H, W, C]` or `[C, H, W]` with 1, 3 or 4 channels. Integers are 0 to 255;
-/// floats 0 to 1, or whatever their range is when they go beyond.
+/// A tensor as a picture: `[H, W]`, `[H, W, C]` or `[C, H, W]` with 1, 3 or 4 channels. Integers are 0 to 255; floats
+/// 0 to 1, or scaled by their range if they exceed it.
 fn picture(host: &Host, value: &Dynamic) -> Result<Raster> {
     let Some(tensor) = value.read_lock::<Tensor>().map(|tensor| tensor.clone()) else {
         return Err(wrong(format!("`show` draws a tensor, not {}", type_names::of_value(value))));
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_drawn_is_told() {
+    fn what_cannot_be_drawn_is_an_error() {
         for (text, code) in [
             ("show(1)", "E0204"),
             ("show(zeros([2, 2, 2, 2]))", "E0201"),

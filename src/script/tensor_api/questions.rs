@@ -1,5 +1,5 @@
-//! What can be asked of tensors and dtypes without computing: sizes, strides, kinds, promotion; and `as_tensor`,
-//! which computes only where it must. The names are PyTorch's; most stand for properties that tscript has, too.
+//! Queries of tensors and dtypes without computation: sizes, strides, kinds, promotion; and `as_tensor`, which
+//! computes only if needed. The names are PyTorch's; most correspond to properties that tscript has, too.
 
 use crate::base::code;
 use crate::base::device_id::DeviceId;
@@ -21,7 +21,7 @@ use crate::script::values::type_names;
 use crate::script::values::types::{DTypeValue, Tensor};
 use crate::tensor::engine::Engine;
 use crate::tensor::history;
-use crate::tensor::movement::{self, Wanted};
+use crate::tensor::movement::{self, Target};
 use rhai::{Array, Dynamic};
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ fn list(values: impl Iterator<Item = i64>) -> Dynamic {
     values.map(Dynamic::from_int).collect::<Array>().into()
 }
 
-/// The place of a dimension that a call names.
+/// The index of a dimension argument.
 fn place(value: &Dynamic, ndim: usize) -> Result<usize> {
     match value.as_int() {
         Ok(dim) if ndim == 0 => {
@@ -93,13 +93,13 @@ fn kinds(module: &mut Natives, host: &Arc<Host>) {
     raw(module, "is_tensor", 1, |_, values| Ok(Dynamic::from_bool(values[0].read_lock::<Tensor>().is_some())));
 }
 
-/// `x.data`: the elements outside the gradient graph; assigning another tensor has `x` show that one's memory.
+/// `x.data`: the elements outside the gradient graph; assigning another tensor makes `x` use that one's memory.
 fn detached(module: &mut Natives, host: &Arc<Host>) {
     let shared = host.clone();
     rhai::FuncRegistration::new_getter("data").place_in(
         &mut module.module,
         move |context: rhai::NativeCallContext, x: Tensor| -> Tensor {
-            // As in PyTorch, writes through it are none of the graph's business.
+            // As in PyTorch, the graph does not track writes through it.
             shared.engine(&context).tensor(Arc::new(x.view().counted_apart(0)))
         },
     );
@@ -110,7 +110,7 @@ fn detached(module: &mut Natives, host: &Arc<Host>) {
               x: &mut Tensor,
               value: Dynamic|
               -> std::result::Result<(), Box<rhai::EvalAltResult>> {
-            // What was changed through `data` is changed: see `index.rs`.
+            // A change through `data` has already been made: see `index.rs`.
             if shared.assignment(&context).is_none() {
                 return Ok(());
             }
@@ -130,7 +130,7 @@ fn detached(module: &mut Natives, host: &Arc<Host>) {
     property(module, host, "retains_grad", |_, x| Ok(Dynamic::from_bool(x.0.auto.lock().retain_grad)));
     // How often its memory was written, as far as the gradient graph sees.
     property(module, host, "_version", |_, x| int(x.view().version_since_made() as usize));
-    // The name of what made it, as printing shows it.
+    // The name of the operation that created it, as printing shows it.
     property(module, host, "grad_fn", |_, x| {
         Ok(crate::script::bind::properties::grad_fn(x).map_or(Dynamic::UNIT, |name| name.into()))
     });
@@ -169,7 +169,7 @@ fn promotion(module: &mut Natives, host: &Arc<Host>) {
                 (Some(tensor), _) => Operand::of(tensor),
                 (None, Some(number)) => Operand::Number(number),
                 (None, None) => {
-                    fail!(ARGUMENT_TYPE, "tensors or numbers are wanted, not {}", type_names::of_value(value))
+                    fail!(ARGUMENT_TYPE, "tensors or numbers are expected, not {}", type_names::of_value(value))
                 }
             });
         }
@@ -212,25 +212,25 @@ fn shape(value: &Dynamic) -> Result<layout::Shape> {
     }
 }
 
-/// `as_tensor(data, dtype, device)`: a tensor as it is where it may stay, anything else as by `tensor`.
+/// `as_tensor(data, dtype, device)`: a tensor unchanged if possible, anything else as by `tensor`.
 fn as_tensor(module: &mut Natives, host: &Arc<Host>) {
     for name in ["as_tensor", "asarray"] {
         native(module, host, name, move |host, engine, [data, dtype, device, copy]| {
             let where_to = || {
-                Ok(Wanted {
+                Ok(Target {
                     dtype: given(dtype).map(convert::dtype).transpose()?,
                     device: given(device).map(|device| convert::device(host, device)).transpose()?,
                     copy: flag("copy", copy)?,
-                    ..Wanted::default()
+                    ..Target::default()
                 })
             };
-            let kept = where_to().and_then(|where_to| kept(host, engine, data, where_to));
-            kept.map(Dynamic::from).map_err(named(name))
+            let unchanged_or_copy = where_to().and_then(|where_to| unchanged_or_copy(host, engine, data, where_to));
+            unchanged_or_copy.map(Dynamic::from).map_err(named(name))
         });
     }
 }
 
-fn kept(host: &Host, engine: &mut Engine, data: &Dynamic, where_to: Wanted) -> Result<Tensor> {
+fn unchanged_or_copy(host: &Host, engine: &mut Engine, data: &Dynamic, where_to: Target) -> Result<Tensor> {
     let tensor = match data.read_lock::<Tensor>() {
         Some(tensor) => tensor.clone(),
         None => literal::from_value(engine, host, data, where_to.dtype, where_to.device)?,

@@ -1,5 +1,5 @@
-//! Settings of a session that PyTorch keeps for a process: how tensors are printed, and where the random generator
-//! stands.
+//! Settings of a session that PyTorch keeps for a process: how tensors are printed, and the state of the random
+//! generator.
 
 use crate::base::diag::Result;
 use crate::base::dtype::{DType, Scalar};
@@ -28,13 +28,13 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     random(module, host);
 }
 
-/// What is `()` stays as it is; a profile is the ground for the others.
+/// `()` leaves a setting unchanged; a profile is the base for the others.
 fn printing(
     old: PrintOptions,
     [precision, threshold, edgeitems, linewidth, profile, sci_mode]: [&Dynamic; 6],
 ) -> Result<PrintOptions> {
     let default = PrintOptions::default();
-    let ground = match given(profile).map(Dynamic::to_string).as_deref() {
+    let base = match given(profile).map(Dynamic::to_string).as_deref() {
         None => old,
         Some("default") => default,
         Some("short") => PrintOptions { precision: 2, edgeitems: 2, ..default },
@@ -49,13 +49,13 @@ fn printing(
     };
     Ok(PrintOptions {
         // Bound: a float has no more digits than that.
-        precision: count("precision", precision, ground.precision)?.min(1100),
-        threshold: count("threshold", threshold, ground.threshold)?,
-        edgeitems: count("edgeitems", edgeitems, ground.edgeitems)?,
-        linewidth: count("linewidth", linewidth, ground.linewidth)?,
+        precision: count("precision", precision, base.precision)?.min(1100),
+        threshold: count("threshold", threshold, base.threshold)?,
+        edgeitems: count("edgeitems", edgeitems, base.edgeitems)?,
+        linewidth: count("linewidth", linewidth, base.linewidth)?,
         sci_mode: match sci_mode.as_bool() {
             Ok(on) => Some(on),
-            // As in PyTorch: numbers choose unless it is given.
+            // As in PyTorch: chosen by the numbers unless it is given.
             Err(_) if sci_mode.is_unit() => None,
             Err(_) => fail!(ARGUMENT_TYPE, "`sci_mode` is true, false or `()`, not {}", type_names::of_value(sci_mode)),
         },
@@ -79,7 +79,7 @@ pub fn initial_seed(host: &Host) -> Dynamic {
     Dynamic::from_int(host.rt.generator().seed as i64)
 }
 
-/// A seed that nobody knows: the clock's and the address space's.
+/// An unpredictable seed: from the clock and the address space.
 pub fn unknown_seed(host: &Host) -> Dynamic {
     use std::hash::{BuildHasher, Hasher, RandomState};
     let seed = RandomState::new().build_hasher().finish() >> 1;
@@ -87,7 +87,7 @@ pub fn unknown_seed(host: &Host) -> Dynamic {
     Dynamic::from_int(seed as i64)
 }
 
-/// The generator's seed and place, as a tensor of the CPU.
+/// The generator's seed and counter, as a tensor of the CPU.
 pub fn rng_state(host: &Host, engine: &mut Engine) -> Result<Dynamic> {
     let state = host.rt.generator();
     let words: Array = [state.seed, state.offset].map(|word| Dynamic::from_int(word as i64)).into_iter().collect();
@@ -95,7 +95,7 @@ pub fn rng_state(host: &Host, engine: &mut Engine) -> Result<Dynamic> {
     literal::from_value(engine, host, &words.into(), Some(DType::I64), cpu).map(Dynamic::from)
 }
 
-/// Takes what `rng_state` gave.
+/// Restores what `rng_state` returned.
 pub fn set_rng_state(host: &Host, value: &Dynamic) -> Result<Dynamic> {
     let state = value.read_lock::<Tensor>().map(|state| state.clone());
     let words = state.map(|state| observe::scalars(&host.rt, &state)).transpose()?.unwrap_or_default();
@@ -104,6 +104,6 @@ pub fn set_rng_state(host: &Host, value: &Dynamic) -> Result<Dynamic> {
             host.rt.set_generator(Generator { seed: seed as u64, offset: offset as u64 });
             Ok(Dynamic::UNIT)
         }
-        _ => fail!(VALUE, "`set_rng_state` wants what `get_rng_state` gave, not {}", type_names::of_value(value)),
+        _ => fail!(VALUE, "`set_rng_state` expects what `get_rng_state` gave, not {}", type_names::of_value(value)),
     }
 }

@@ -1,5 +1,5 @@
-//! `load` and `save`: tensors, maps of tensors and texts in files, by extension. Formats are in `files/`; which
-//! folders a script may touch is the host program's word.
+//! `load` and `save`: tensors, maps of tensors and texts in files, by extension. Formats are in `files/`; the host
+//! program decides which folders a script may access.
 
 use crate::base::code;
 use crate::base::device_id::DeviceId;
@@ -18,7 +18,7 @@ use crate::script::values::raise::Native;
 use crate::script::values::type_names;
 use crate::script::values::types::Tensor;
 use crate::tensor::engine::Engine;
-use crate::tensor::movement::{self, Wanted};
+use crate::tensor::movement::{self, Target};
 use crate::tensor::observe;
 use rhai::{Dynamic, ImmutableString, Map};
 use std::path::{Path, PathBuf};
@@ -29,12 +29,12 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     native(module, host, "load", |host, engine, [path, device, dtype, columns, map_location]| {
         let path = self::path(path)?;
         let device = given(device).or(given(map_location));
-        let wanted = Wanted {
+        let target = Target {
             device: device.map(|device| convert::device(host, device)).transpose()?,
             dtype: given(dtype).map(convert::dtype).transpose()?,
-            ..Wanted::default()
+            ..Target::default()
         };
-        load(host, engine, &path, wanted, flag("columns", columns)?).map_err(|diag| at_path(diag, &path))
+        load(host, engine, &path, target, flag("columns", columns)?).map_err(|diag| at_path(diag, &path))
     });
     let shared = host.clone();
     raw(module, "save", 2, move |context, values| -> Native {
@@ -51,17 +51,17 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     });
 }
 
-/// `_bytes(text)` as a `u8` tensor, and `_text(tensor)` back; what is no UTF-8 becomes the replacement character.
+/// `_bytes(text)` as a `u8` tensor, and `_text(tensor)` back; invalid UTF-8 becomes the replacement character.
 fn bytes(module: &mut Natives, host: &Arc<Host>) {
     let shared = host.clone();
     raw(module, "_bytes", 1, move |context, values| -> Native {
         let context = context.expect("registered with a context");
         shared.call(&context, |engine| {
             let Some(text) = values[0].read_lock::<ImmutableString>() else {
-                fail!(ARGUMENT_TYPE, "a string is wanted, not {}", type_names::of_value(values[0]));
+                fail!(ARGUMENT_TYPE, "a string is expected, not {}", type_names::of_value(values[0]));
             };
             let bytes = engine.upload(text.as_bytes(), &[text.len()], DType::U8, DeviceId::Cpu)?;
-            movement::to(engine, &bytes, Wanted::on(engine.default_device())).map(Dynamic::from)
+            movement::to(engine, &bytes, Target::on(engine.default_device())).map(Dynamic::from)
         })
     });
     let shared = host.clone();
@@ -69,7 +69,7 @@ fn bytes(module: &mut Natives, host: &Arc<Host>) {
         let context = context.expect("registered with a context");
         shared.call(&context, |_| {
             let Some(tensor) = values[0].read_lock::<Tensor>() else {
-                fail!(ARGUMENT_TYPE, "a tensor of bytes is wanted, not {}", type_names::of_value(values[0]));
+                fail!(ARGUMENT_TYPE, "a tensor of bytes is expected, not {}", type_names::of_value(values[0]));
             };
             if tensor.dtype().is_float() || tensor.dtype() == DType::Bool {
                 fail!(DTYPE, "bytes are integers, not {}", tensor.dtype());
@@ -94,7 +94,7 @@ fn path(value: &Dynamic) -> Result<PathBuf> {
     }
 }
 
-/// The path is what an error of a file points at.
+/// An error of a file points at the path.
 pub fn at_path(diag: Box<Diag>, path: &Path) -> Box<Diag> {
     if !diag.labels.is_empty() {
         return diag;
@@ -118,18 +118,18 @@ fn save_text(host: &Host, path: &Path, value: &Dynamic) -> Result<Dynamic> {
     files::write_text(path, &text).map(|()| Dynamic::UNIT)
 }
 
-/// What a file holds; of a `.csv` file, one tensor for each column where `columns` are asked for.
-fn load(host: &Host, engine: &mut Engine, path: &Path, wanted: Wanted, columns: bool) -> Result<Dynamic> {
+/// The content of a file; of a `.csv` file, one tensor for each column if `columns` is set.
+fn load(host: &Host, engine: &mut Engine, path: &Path, target: Target, columns: bool) -> Result<Dynamic> {
     permitted(host, path, false)?;
     if files::is_text(path) {
         return files::read_text(path).map(Dynamic::from);
     }
     let value = if columns { files::read_columns(path)? } else { files::read(path)? };
-    let device = wanted.device.unwrap_or_else(|| engine.default_device());
-    let wanted = Wanted { device: Some(device), ..wanted };
+    let device = target.device.unwrap_or_else(|| engine.default_device());
+    let target = Target { device: Some(device), ..target };
     let mut tensor = |array: Array| -> Result<Dynamic> {
         let host_tensor = engine.upload(array.bytes(), array.shape(), array.dtype(), DeviceId::Cpu)?;
-        movement::to(engine, &host_tensor, wanted).map(Dynamic::from)
+        movement::to(engine, &host_tensor, target).map(Dynamic::from)
     };
     match value {
         Value::One(array) => tensor(array),
@@ -137,7 +137,7 @@ fn load(host: &Host, engine: &mut Engine, path: &Path, wanted: Wanted, columns: 
     }
 }
 
-/// A tensor, or a map of tensors, as a file holds it; a checkpoint where the format has a place for one. Waits.
+/// A tensor, or a map of tensors, as a file holds it; a checkpoint if the format supports it. Waits.
 fn to_file(host: &Host, path: &Path, value: &Dynamic) -> Result<Value> {
     if let Some(tensor) = value.read_lock::<Tensor>() {
         return array(host, &tensor).map(Value::One);
@@ -156,8 +156,8 @@ fn to_file(host: &Host, path: &Path, value: &Dynamic) -> Result<Value> {
         match value.read_lock::<Tensor>() {
             Some(tensor) => arrays.push((name.to_string(), array(host, &tensor)?)),
             None => {
-                let wanted = format!("the entry `{name}` must be a tensor");
-                let diag = checkpoint::refused(&wanted, value);
+                let expected = format!("the entry `{name}` must be a tensor");
+                let diag = checkpoint::refused(&expected, value);
                 return Err(diag.note("numbers, strings and maps of tensors have a place in `.safetensors` files"));
             }
         }
@@ -170,12 +170,12 @@ pub fn array(host: &Host, tensor: &Tensor) -> Result<Array> {
     Array::new(tensor.dtype(), tensor.shape().to_vec(), bytes)
 }
 
-/// Whether the host program lets scripts touch this path. Links and `..` are resolved first.
+/// Whether the host program lets scripts access this path. Links and `..` are resolved first.
 pub fn permitted(host: &Host, path: &Path, writing: bool) -> Result<()> {
     let Some(roots) = &host.file_roots else { return Ok(()) };
     let real = if writing { None } else { path.canonicalize().ok() };
     let real = real.or_else(|| {
-        // A file that is not there yet is where its folder is.
+        // A file that does not exist yet is located by its folder.
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         Some(folder.canonicalize().ok()?.join(path.file_name()?))
     });

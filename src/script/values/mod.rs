@@ -1,6 +1,6 @@
-//! Values of the language that Rhai does not have, what scripts call their types, and errors as values.
+//! Values of the language that Rhai does not have, the scripts' names of types, and errors as values.
 
-pub mod forms;
+pub mod native_forms;
 pub mod panics;
 pub mod raise;
 pub mod type_names;

@@ -1,6 +1,6 @@
-//! A panic inside a native function, or an iterator of ours, is an error of its call: E0806, which `try` can catch. It is
-//! caught there and not further up, so that nothing of the interpreter is left half done: values whose method is called
-//! are locked meanwhile.
+//! A panic inside a native function, or one of our iterators, is an error of its call: E0806, which `try` can catch.
+//! It is caught there and not further up, so that the interpreter's state stays consistent: receivers of methods are
+//! locked during the call.
 
 use crate::base::code;
 use crate::base::diag::Diag;
@@ -12,20 +12,20 @@ use std::any::{Any, TypeId};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-/// E0806 for what a panic said.
+/// E0806 with a panic's message.
 #[cold]
 pub fn internal(payload: &(dyn Any + Send)) -> Box<Diag> {
     let text = format!("an operation failed inside: {}", panic_text(payload));
     Diag::error(code::INTERNAL, text).help("this is a mistake in tscript")
 }
 
-/// What a panic said.
+/// The message of a panic.
 pub fn panic_text(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| payload.downcast_ref::<&str>().copied()).unwrap_or("it did not say why")
 }
 
-/// Runs a native call, or what stands for one.
+/// Runs a native call, or an equivalent of one.
 pub fn caught(at: Position, work: impl FnOnce() -> Native) -> Native {
     catch_unwind(AssertUnwindSafe(|| quiet::during(work))).unwrap_or_else(|payload| Err(raise(internal(&*payload), at)))
 }
@@ -52,7 +52,7 @@ where
     }
 }
 
-/// How functions come into a module: with `Guarded` around them.
+/// Registers functions in a module, wrapped in `Guarded`.
 pub trait Place {
     fn place_in<A: 'static, const N: usize, const X: bool, R, const E: bool, F>(self, module: &mut Module, function: F)
     where
@@ -80,7 +80,7 @@ fn guarded(function: RhaiFunc) -> RhaiFunc {
     type Call = Arc<dyn Fn(Option<NativeCallContext>, &mut [&mut Dynamic]) -> Native + Send + Sync>;
     let around = |func: Call, has_context: bool| -> Call {
         if !has_context {
-            // Rhai gives the call its place where an error has none.
+            // Rhai adds the position of the call to an error without one.
             return Arc::new(move |context, values| caught(Position::NONE, || func(context, values)));
         }
         Arc::new(move |context, values| {
@@ -102,7 +102,7 @@ fn guarded(function: RhaiFunc) -> RhaiFunc {
 /// Items of a loop.
 pub type Items = Box<dyn Iterator<Item = Native>>;
 
-/// How a type is gone over. A panic ends the loop with its error.
+/// Registers the iterator of a type. A panic ends the loop with its error.
 pub fn place_iterator(module: &mut Module, of: TypeId, open: impl Fn(Dynamic) -> Items + Send + Sync + 'static) {
     module.set_iter_result(of, move |value| -> Items {
         match catch_unwind(AssertUnwindSafe(|| quiet::during(|| open(value)))) {

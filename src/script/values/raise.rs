@@ -1,16 +1,16 @@
-//! Diagnostics as Rhai errors, and the place where a native call stands.
+//! Diagnostics as Rhai errors, and the position of a native call.
 
 use crate::base::diag::Diag;
 use crate::base::span::Origin;
 use crate::base::span::Site;
 use rhai::{Dynamic, EvalAltResult, NativeCallContext, Position};
 
-/// Bound: characters of a message; nobody reads more.
+/// Bound: characters of a message; more is not read.
 const MESSAGE: usize = 1000;
 
-/// A diagnostic on its way through the interpreter.
+/// A diagnostic as an error of the interpreter.
 pub fn raise(mut diag: Box<Diag>, position: Position) -> Box<EvalAltResult> {
-    // What was given stands in many messages, and may be a text of megabytes.
+    // Arguments are quoted in many messages, and may be texts of megabytes.
     if let Some((end, _)) = diag.message.char_indices().nth(MESSAGE) {
         diag.message.truncate(end);
         diag.message.push('…');
@@ -18,7 +18,7 @@ pub fn raise(mut diag: Box<Diag>, position: Position) -> Box<EvalAltResult> {
     Box::new(EvalAltResult::ErrorRuntime(Dynamic::from(ErrorValue(diag)), position))
 }
 
-/// The place of a native call.
+/// The position of a native call.
 pub fn site(context: &NativeCallContext) -> Site {
     site_of(context.call_position())
 }
@@ -39,7 +39,7 @@ pub type Native = std::result::Result<Dynamic, Box<EvalAltResult>>;
 
 pub type Outcome<T> = Result<T, Box<EvalAltResult>>;
 
-/// A diagnostic with the place that an iterator stands for.
+/// A diagnostic with the position that an iterator stands for.
 pub fn at_iterator(diag: Box<Diag>, origin: Origin) -> Box<EvalAltResult> {
     let mut diag = diag.or_at(origin, "here");
     for label in &mut diag.labels {

@@ -1,5 +1,5 @@
-//! What scripts call the Rust types of their values. Rhai knows the names that an interpreter registered; errors are
-//! told where no interpreter is at hand, and of types that nobody registered with this one.
+//! The scripts' names of Rust types. Rhai knows the names that were registered with an interpreter; errors are
+//! reported where no interpreter is available, and of types that were not registered with this one.
 
 use crate::script::values::types::Tensor;
 use parking_lot::RwLock;
@@ -7,10 +7,10 @@ use rhai::Dynamic;
 use std::any::type_name;
 use std::collections::BTreeMap;
 
-/// Names by the types' paths in Rust. One table for the process: a type has one name.
+/// Names by the Rust paths of types. One table for the process: a type has one name.
 static NAMES: RwLock<BTreeMap<&'static str, &'static str>> = RwLock::new(BTreeMap::new());
 
-/// Notes what scripts call a type.
+/// Registers the scripts' name of a type.
 pub fn note<T: 'static>(name: &'static str) {
     let path = type_name::<T>();
     if NAMES.read().get(path) != Some(&name) {
@@ -18,11 +18,11 @@ pub fn note<T: 'static>(name: &'static str) {
     }
 }
 
-/// What scripts call a type of which Rhai knows no more than its path; the last part of the path where nobody named it.
+/// The scripts' name of a type of which Rhai knows only the path; the last part of the path if it was not registered.
 pub fn of(path: &str) -> &str {
     match NAMES.read().get(path) {
         Some(name) => name,
-        // What functions of Rhai itself give to loop over; `type_of` calls each of them a range.
+        // Iterators that functions of Rhai return; `type_of` calls each of them a range.
         None if path.contains("ops::range::") || path.contains("packages::iter_basic::") => "range",
         None => {
             let plain = path.split('<').next().unwrap_or(path);
@@ -37,7 +37,7 @@ pub fn with_article(word: &str) -> String {
     format!("{article} {word}")
 }
 
-/// What a value is called in messages.
+/// How messages name a value.
 pub fn of_value(value: &Dynamic) -> String {
     if let Some(tensor) = value.read_lock::<Tensor>() {
         return format!("a tensor of shape {:?}", tensor.shape().as_slice());

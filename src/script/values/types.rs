@@ -11,7 +11,7 @@ use std::sync::Arc;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DTypeValue(pub DType);
 
-/// A device as a value: `x.device`, or `device("cuda")`, which means the CUDA device that is current where it is used.
+/// A device as a value: `x.device`, or `device("cuda")`, which means the current CUDA device when it is used.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct DeviceValue(pub DeviceSpec);
 
@@ -42,18 +42,18 @@ impl Cell {
         self.0.lock().clone()
     }
 
-    /// Looks at the value, or changes it in place. Not for work that calls script code, which may want this cell.
+    /// Reads the value, or changes it in place. Not for work that calls script code, which may need this cell.
     pub fn with<R>(&self, work: impl FnOnce(&mut Dynamic) -> R) -> R {
         work(&mut self.0.lock())
     }
 
-    /// Whether two handles are of one cell.
+    /// Whether two handles belong to one cell.
     pub fn same(&self, other: &Cell) -> bool {
         std::sync::Arc::ptr_eq(&self.0, &other.0)
     }
 
     pub fn set(&self, value: Dynamic) {
-        // The old value is dropped outside the lock: it may hold this very cell.
+        // The old value is dropped outside the lock: it may contain this very cell.
         let old = std::mem::replace(&mut *self.0.lock(), value);
         drop(old);
     }

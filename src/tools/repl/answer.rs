@@ -1,5 +1,5 @@
-//! The value of an entry, and a line for each tensor in it: shape, dtype, device, whether it needs gradients, and
-//! whether work on it was still pending when the entry was over.
+//! The value of an entry, and a line for each tensor in it: shape, dtype, device, whether it requires gradients, and
+//! whether work on it was still pending when the entry ended.
 
 use crate::script::Dynamic;
 use crate::script::error::Error;
@@ -10,7 +10,7 @@ use crate::tools::say;
 
 /// Bound: tensors of one value that get a line.
 const LINES: usize = 8;
-/// Bound: elements of a map or array of tensors that are printed; a model is told in one line for each tensor.
+/// Bound: elements of a map or array of tensors that are printed; for a model there is only one line for each tensor.
 const ELEMENTS: usize = 1000;
 
 pub fn show(session: &Session, value: &Dynamic, color: Coloring) -> Result<(), Error> {

@@ -1,4 +1,4 @@
-//! The commands: what stands after a colon. One table; help, completion and suggestions read it.
+//! The commands after a colon, in one table that help, completion and suggestions read.
 
 mod help;
 mod measure;
@@ -11,7 +11,7 @@ use crate::base::suggest::nearest;
 /// A command of the REPL.
 pub struct Command {
     pub name: &'static str,
-    /// What stands after the name.
+    /// The argument after the name.
     pub takes: &'static str,
     pub summary: &'static str,
     run: fn(&mut Repl, &str) -> Go,
@@ -43,11 +43,11 @@ pub const COMMANDS: &[Command] = &[
     command("quit", "", "leaves; so does Ctrl-D", |_, _| Go::Leave),
 ];
 
-/// Runs what stands after the colon.
+/// Runs the text after the colon.
 pub fn run(repl: &mut Repl, text: &str) -> Go {
     let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let exact = COMMANDS.iter().find(|command| command.name == name);
-    // `:q`, `:h`: a beginning that is that of one command alone.
+    // `:q`, `:h`: an unambiguous prefix of a command.
     let begun: Vec<&Command> = COMMANDS.iter().filter(|command| command.name.starts_with(name)).collect();
     let alone = if let [one] = begun[..] { Some(one).filter(|_| !name.is_empty()) } else { None };
     let Some(command) = exact.or(alone) else {
@@ -62,7 +62,7 @@ pub fn run(repl: &mut Repl, text: &str) -> Go {
     let wants = !command.takes.is_empty() && !command.takes.starts_with('[');
     match (wants, command.takes.is_empty()) {
         (true, _) if rest.is_empty() => {
-            repl.refuse(&format!("`:{name}` wants something after it"), &format!("`:{name} {}`", command.takes));
+            repl.refuse(&format!("`:{name}` expects something after it"), &format!("`:{name} {}`", command.takes));
         }
         (_, true) if !rest.is_empty() => {
             repl.refuse(&format!("`:{name}` takes nothing after it"), command.summary);

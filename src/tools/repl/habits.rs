@@ -1,14 +1,14 @@
-//! What people type at a prompt because others take it: Python's, IPython's, psql's. Each has its counterpart here.
+//! Input from other prompts: Python's, IPython's, psql's. Each has an equivalent here.
 //!
-//! Knows texts only: whether a variable has such a name is for the caller to look at.
+//! Works on text only: the caller checks whether a variable has such a name.
 
-/// What such an entry asks for.
+/// The meaning of such an entry.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Habit<'a> {
     Leave,
     /// A command of this REPL does it: the text after its colon.
     Command(String),
-    /// There is none that does it at once: what to do.
+    /// There is no direct equivalent: what to do instead.
     Tell(&'a str, &'static str),
 }
 
@@ -59,7 +59,7 @@ pub fn habit(text: &str) -> Option<Habit<'_>> {
     None
 }
 
-/// `%timeit x` and its kin.
+/// `%timeit x` and others.
 fn of_ipython<'a>(text: &'a str, magic: &str) -> Habit<'a> {
     let (word, rest) = magic.split_once(char::is_whitespace).unwrap_or((magic, ""));
     let with = |command: &str| Habit::Command(format!("{command} {}", rest.trim()).trim_end().to_string());
@@ -127,7 +127,7 @@ mod tests {
             Some(Habit::Command(command)) => command,
             other => format!("{other:?}"),
         };
-        for (text, wanted) in [
+        for (text, expected) in [
             ("help", "help"),
             ("help()", "help"),
             ("help nn::linear", "help nn::linear"),
@@ -141,7 +141,7 @@ mod tests {
             ("dir(x)", "type x"),
             ("who", "vars"),
         ] {
-            assert_eq!(command(text), wanted, "{text}");
+            assert_eq!(command(text), expected, "{text}");
         }
         for text in ["exit", "quit", "quit()", "\\q", "exit;"] {
             assert_eq!(habit(text), Some(Habit::Leave), "{text}");
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn prompts_are_taken_off() {
-        for (text, wanted) in [
+        for (text, expected) in [
             (">>> 1 + 1", "1 + 1"),
             ("In [12]: x", "x"),
             ("cpu> let a = 1", "let a = 1"),
@@ -165,7 +165,7 @@ mod tests {
             ("a > b", "a > b"),
             ("1 + 1", "1 + 1"),
         ] {
-            assert_eq!(without_prompts(text), wanted);
+            assert_eq!(without_prompts(text), expected);
         }
     }
 }

@@ -1,12 +1,11 @@
-//! Where entries are remembered from run to run: a file in the user's data folder. Whatever goes wrong with it, the
-//! REPL works without.
+//! The history of entries: a file in the user's data folder. Errors of it do not stop the REPL.
 
 use std::path::PathBuf;
 
 /// Bound: entries kept.
 pub const ENTRIES: usize = 10_000;
 
-/// The file, its folder made if need be: `TSCRIPT_HISTORY` if it is set (empty for none), else `tscript/history`
+/// The file; its folder is created if needed: `TSCRIPT_HISTORY` if it is set (empty for none), else `tscript/history`
 /// in the user's data folder.
 pub fn path() -> Option<PathBuf> {
     let file = match std::env::var_os("TSCRIPT_HISTORY") {

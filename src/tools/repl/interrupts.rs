@@ -1,5 +1,5 @@
-//! Ctrl-C while an entry runs. The first stops it at its next step; what is inside one long operation cannot be
-//! stopped midway, so the second says so and the third ends the program.
+//! Ctrl-C while an entry runs. The first stops it at its next step; a long operation cannot be stopped midway, so the
+//! second says so and the third ends the program.
 
 use crate::script::session::handle::InterruptHandle;
 use crate::tools::{FAILED, complain};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 
 pub struct Interrupts {
-    /// Of the session at work; `:reset` changes it.
+    /// The `Stop` of the current session; `:reset` changes it.
     handle: Mutex<InterruptHandle>,
     /// Since the entry began.
     asked: AtomicU32,
@@ -17,7 +17,7 @@ impl Interrupts {
     pub fn install(handle: InterruptHandle) -> Arc<Interrupts> {
         let interrupts = Arc::new(Interrupts { handle: Mutex::new(handle), asked: AtomicU32::new(0) });
         let shared = interrupts.clone();
-        // An error means that there is no signal to be had; the system's own Ctrl-C works then.
+        // An error means that signals are not available; the system's own Ctrl-C works then.
         let _ = ctrlc::set_handler(move || shared.ask());
         interrupts
     }
@@ -39,7 +39,7 @@ impl Interrupts {
         self.asked.store(0, Ordering::Relaxed);
     }
 
-    /// An entry is over: was it asked to stop?
+    /// An entry has ended: whether it was interrupted.
     pub fn end(&self) -> bool {
         self.asked.swap(0, Ordering::Relaxed) > 0
     }

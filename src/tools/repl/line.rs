@@ -1,6 +1,6 @@
 //! Entry of text at a terminal, through rustyline: several lines, history, search, completion, colors, hints.
 //!
-//! What is asked of the session while a person types must be quick and run no script code.
+//! What the session computes while a person types must be fast and run no script code.
 
 use super::commands::COMMANDS;
 use super::{history, paint};
@@ -20,7 +20,7 @@ use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 use std::rc::Rc;
 
-/// What stands in an empty line of an entry that goes on.
+/// The prompt of continuation lines.
 const CONTINUES: &str = "...  the entry goes on; Ctrl-C drops it";
 
 /// What a Tab writes at the beginning of a line.
@@ -82,7 +82,7 @@ impl Lines {
         }
     }
 
-    /// At once, so that a crash loses nothing.
+    /// Saved at once, so that a crash loses nothing.
     fn remember(&mut self, text: &str) {
         let added = self.editor.add_history_entry(text.trim_end()).unwrap_or(false);
         if let Some(path) = self.history.as_ref().filter(|_| added) {
@@ -91,12 +91,12 @@ impl Lines {
     }
 }
 
-/// Answers what the line editor asks about the text being typed.
+/// Answers the line editor's requests about the text being typed.
 struct Typing {
     session: Rc<RefCell<Session>>,
     color: Coloring,
     files: FilenameCompleter,
-    /// The entry is over: no bracket is marked any more.
+    /// The entry has ended: no bracket is marked any more.
     over: Cell<bool>,
 }
 
@@ -114,7 +114,7 @@ impl Completer for Typing {
     type Candidate = Pair;
 
     fn complete(&self, line: &str, at: usize, _: &Context<'_>) -> rustyline::Result<(usize, Vec<Pair>)> {
-        // At the beginning of a line there is nothing to complete: a Tab indents, one that was pasted too.
+        // At the beginning of a line there is nothing to complete: a Tab indents, also a pasted one.
         if line[..at].rsplit('\n').next().is_some_and(|begun| begun.trim().is_empty()) {
             return Ok((at, vec![pair(INDENT.to_string())]));
         }
@@ -136,7 +136,7 @@ impl Typing {
         Ok((offer.start, offer.words.into_iter().map(pair).collect()))
     }
 
-    /// After a colon: commands, then what they take.
+    /// After a colon: commands, then their arguments.
     fn command(&self, line: &str, at: usize, rest: &str) -> rustyline::Result<(usize, Vec<Pair>)> {
         let Some((name, argument)) = rest.split_once(char::is_whitespace) else {
             let names = COMMANDS.iter().map(|command| command.name).filter(|name| name.starts_with(rest));
@@ -168,7 +168,7 @@ fn pair(word: String) -> Pair {
 /// Text after the cursor that is not typed.
 struct Shown {
     text: String,
-    /// What the arrow to the right takes over.
+    /// The part that the right arrow key accepts.
     taken: Option<String>,
 }
 
@@ -185,7 +185,8 @@ impl Hint for Shown {
 impl Hinter for Typing {
     type Hint = Shown;
 
-    /// Where an unfinished entry goes on, that it does; the signature of the call that the cursor is in; else the rest of the last entry that began like this.
+    /// In an unfinished entry, that it continues; the signature of the call at the cursor; otherwise the rest of the
+    /// last entry that began like this.
     fn hint(&self, line: &str, at: usize, context: &Context<'_>) -> Option<Shown> {
         if at < line.len() || line.trim().is_empty() {
             return None;

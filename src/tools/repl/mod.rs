@@ -1,6 +1,6 @@
-//! The REPL: reads an entry, runs it, shows its value and where that lies, and goes on, whatever happened.
+//! The REPL: reads an entry, runs it, shows its value and where that is, and continues after any error.
 //!
-//! Goes through `Session`. Knows nothing of how lines are edited (`line.rs`), nor of what commands do (`commands.rs`).
+//! Uses `Session`. Line editing is in `line.rs`, commands in `commands.rs`.
 
 mod answer;
 mod commands;
@@ -37,11 +37,11 @@ pub struct Repl {
     /// Of the standard output.
     color: Coloring,
     failed: bool,
-    /// What an entry left with, by `exit`.
-    left_with: Option<u8>,
+    /// The exit status of an entry that called `exit`.
+    exit_status: Option<u8>,
 }
 
-/// Whether the conversation goes on.
+/// Whether the conversation continues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Go {
     On,
@@ -67,12 +67,12 @@ pub fn repl(settings: Settings) -> u8 {
         entries: Vec::new(),
         color: Coloring::of_stdout(),
         failed: false,
-        left_with: None,
+        exit_status: None,
     };
     if std::io::stdin().is_terminal() { repl.converse() } else { repl.read_all() }
 }
 
-/// Whether an entry can be taken as it is, or goes on in the next line.
+/// Whether an entry is complete, or continues in the next line.
 fn is_finished(session: &Session, text: &str) -> bool {
     let text = habits::without_prompts(text);
     text.trim_start().starts_with(':') || habits::habit(&text).is_some() || session.is_finished(&text)
@@ -95,7 +95,7 @@ impl Repl {
             match read {
                 line::Read::Entry(text) => {
                     if self.take(&text) == Go::Leave {
-                        return self.left_with.unwrap_or(0);
+                        return self.exit_status.unwrap_or(0);
                     }
                 }
                 line::Read::Dropped => {}
@@ -108,7 +108,7 @@ impl Repl {
         }
     }
 
-    /// Entries from a file or another program: no prompts, and the exit status tells whether all went well.
+    /// Entries from a file or another program: no prompts, and the exit status says whether all succeeded.
     fn read_all(&mut self) -> u8 {
         let mut text = String::new();
         let input = std::io::stdin();
@@ -128,7 +128,7 @@ impl Repl {
             }
             let go = self.take(&std::mem::take(&mut text));
             if count == 0 || go == Go::Leave {
-                return self.left_with.unwrap_or(if self.failed { FAILED } else { 0 });
+                return self.exit_status.unwrap_or(if self.failed { FAILED } else { 0 });
             }
         }
     }
@@ -154,7 +154,7 @@ impl Repl {
             (Some(command), _) => commands::run(self, command),
             (None, Some(Habit::Leave)) => Go::Leave,
             (None, Some(Habit::Command(command))) => {
-                // So that one learns what it is called here.
+                // Shows the equivalent here.
                 say(&self.color.dim(&format!(":{command}")));
                 commands::run(self, &command)
             }
@@ -169,11 +169,11 @@ impl Repl {
             self.tell(&error);
         }
         let stopped = self.interrupts.end();
-        // Who stops a program that reads a pipe means the program.
+        // Interrupting a program that reads a pipe ends the program.
         if stopped && !std::io::stdin().is_terminal() { Go::Leave } else { go }
     }
 
-    /// What an entry means that is a habit from elsewhere; a variable of that name means itself.
+    /// The meaning of an entry that is a habit from elsewhere; a variable of that name takes precedence.
     fn habit<'t>(&self, text: &'t str) -> Option<Habit<'t>> {
         let found = habits::habit(text)?;
         let named = text.trim_end_matches(';').trim();
@@ -189,16 +189,16 @@ impl Repl {
         let work = || -> Result<(), Error> {
             let mut session = session.borrow_mut();
             let value = session.enter(number, text)?;
-            if session.left_with().is_some() { Ok(()) } else { answer::show(&session, &value, color) }
+            if session.exit_status().is_some() { Ok(()) } else { answer::show(&session, &value, color) }
         };
         match guarded(work) {
             Ok(()) => {
                 self.entries.push(text.to_string());
-                self.left_with = self.session.borrow().left_with();
+                self.exit_status = self.session.borrow().exit_status();
             }
             Err(failure) => self.fail(failure),
         }
-        if self.left_with.is_some() { Go::Leave } else { Go::On }
+        if self.exit_status.is_some() { Go::Leave } else { Go::On }
     }
 
     fn take_number(&mut self) -> u32 {

@@ -1,4 +1,4 @@
-//! Colors of the text being typed, and the bracket that belongs to the one at the cursor.
+//! Colors the text being typed, and the partner of the bracket at the cursor.
 
 use crate::script::source::classes::{Class, brackets, classes};
 use crate::tools::render::Coloring;

@@ -202,8 +202,8 @@ fn scripts_convolve_with_the_library_and_without_it() {
     for hidden in ["", "Dnn", "Dnn,BlasLt"] {
         for graphs in ["0", "1"] {
             let environment = [("TSCRIPT_TEST_HIDE", hidden), ("TSCRIPT_CUDA_GRAPHS", graphs)];
-            let (out, told, status) = run(&[], &environment, SCRIPT);
-            assert_eq!((out.as_str(), status), ("compared\n", 0), "without {hidden}: {told}");
+            let (out, reported, status) = run(&[], &environment, SCRIPT);
+            assert_eq!((out.as_str(), status), ("compared\n", 0), "without {hidden}: {reported}");
         }
     }
 }
@@ -235,10 +235,10 @@ print(told);
 let again = conv2d(x, model.layers[0].weight);
 for i in 0..5 { if !equal(conv2d(x, model.layers[0].weight), again) { print("other bits"); } }
 "#;
-    let (with, told, status) = run(&[], &[], script);
-    assert_eq!(status, 0, "{told}");
-    let (without, told, status) = run(&[], &[("TSCRIPT_CUDA_GRAPHS", "0")], script);
-    assert_eq!(status, 0, "{told}");
+    let (with, reported, status) = run(&[], &[], script);
+    assert_eq!(status, 0, "{reported}");
+    let (without, reported, status) = run(&[], &[("TSCRIPT_CUDA_GRAPHS", "0")], script);
+    assert_eq!(status, 0, "{reported}");
     assert_eq!(with, without);
     assert!(!with.contains("other") && with.lines().count() == 1, "{with}");
 }

@@ -64,7 +64,7 @@ fn kernels_take_their_parameters_in_both_ways() {
 }
 
 #[test]
-fn compiled_kernels_are_kept_and_repaired() {
+fn compiled_kernels_are_cached_and_repaired() {
     let Some((_alone, context)) = gpu() else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let fresh = || Kernels::new(context, Cubins::at(folder.path()));
@@ -124,9 +124,9 @@ fn many_kernels_are_prepared_at_once() {
     }
     let alone = start.elapsed();
     let wrong = Text { text: "no text", key: 1, ..text() };
-    let wanted: Vec<_> = texts.iter().map(|&text| (text, "add")).chain([(wrong, "add")]).collect();
+    let expected: Vec<_> = texts.iter().map(|&text| (text, "add")).chain([(wrong, "add")]).collect();
     let start = Instant::now();
-    kernels[1].prepare(&wanted);
+    kernels[1].prepare(&expected);
     eprintln!("16 kernels one by one in {:.0} ms, at once in {:.0} ms", ms(alone), ms(start.elapsed()));
     assert!(texts.iter().all(|text| kernels[1].known(text.key, "add").is_some()));
     assert_eq!((kernels[1].counts().compiled, kernels[1].known(1, "add").is_none()), (16, true));

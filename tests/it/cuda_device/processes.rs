@@ -19,8 +19,8 @@ fn is_child(test: &str) -> bool {
 }
 
 #[test]
-fn a_dead_context_is_told_apart() {
-    const NAME: &str = "cuda_device::processes::a_dead_context_is_told_apart";
+fn a_dead_context_is_recognized() {
+    const NAME: &str = "cuda_device::processes::a_dead_context_is_recognized";
     let Some((_alone, context)) = gpu() else { return };
     if !is_child(NAME) {
         eprintln!("{}", child(NAME, &[]));
@@ -48,9 +48,9 @@ fn a_second_start_compiles_nothing() {
         let folder = tempfile::tempdir().expect("a folder");
         let home = folder.path().to_str().expect("a path");
         for (start, said) in [("first", "compiled: 1,"), ("second", "compiled: 0,"), ("third", "compiled: 0,")] {
-            let told = child(NAME, &[("XDG_CACHE_HOME", home)]);
-            assert!(told.contains(said), "{told}");
-            eprintln!("{start} start: {told}");
+            let reported = child(NAME, &[("XDG_CACHE_HOME", home)]);
+            assert!(reported.contains(said), "{reported}");
+            eprintln!("{start} start: {reported}");
         }
         return;
     }

@@ -51,7 +51,7 @@ fn streams_run_beside_each_other_and_wait_for_events() {
 }
 
 #[test]
-fn timelines_tell_how_far_a_stream_is() {
+fn timelines_show_the_progress_of_a_stream() {
     let Some((_alone, context)) = gpu() else { return };
     let stream = Stream::new(context, 0).expect("a stream");
     let flag = Buffer::of(&stream, &[0u32]);

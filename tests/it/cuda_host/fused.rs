@@ -453,7 +453,7 @@ fn casts_positions_and_draws() {
 }
 
 #[test]
-fn division_by_zero_is_told_at_the_lowest_position() {
+fn division_by_zero_is_reported_at_the_lowest_position() {
     let instrs = vec![
         Instr::Load { slot: 0, out: 0 },
         Instr::Load { slot: 1, out: 1 },
@@ -472,7 +472,7 @@ fn division_by_zero_is_told_at_the_lowest_position() {
 }
 
 #[test]
-fn bad_values_are_told_at_the_lowest_position() {
+fn bad_values_are_reported_at_the_lowest_position() {
     let checked = [&elementwise::PROBABILITY, &elementwise::DEVIATION, &elementwise::FINITE];
     for function in checked {
         for (class, dtype) in [(Class::F32, DType::F32), (Class::F32, DType::BF16), (Class::F64, DType::F64)] {

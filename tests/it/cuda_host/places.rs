@@ -78,8 +78,8 @@ fn picks_from_rows() {
             let n = shape.get(dim as usize).copied().unwrap_or(1) as i64;
             // Which of equal elements is told is the host's choice in short rows only.
             for nth in [1, n / 2 + 1, n] {
-                let told = if n <= 256 { &pair[..] } else { &pair[..1] };
-                check(&sort::KTHVALUE, &[few()], told, &[Attr::Int(nth), Attr::Int(dim)], 0.0);
+                let reported = if n <= 256 { &pair[..] } else { &pair[..1] };
+                check(&sort::KTHVALUE, &[few()], reported, &[Attr::Int(nth), Attr::Int(dim)], 0.0);
             }
             if n <= 16 {
                 check(&sort::MODE, &[few()], &pair, &[Attr::Int(dim)], 0.0);

@@ -94,12 +94,14 @@ fn log_sums_of_infinities() {
     let attrs = [Attr::Int(1), Attr::Bool(false)];
     let call = Call { inputs: &inputs, outputs: &outputs, attrs: &attrs, threads, faults: &faults, seed: 0, offset: 0 };
     scan::LOGCUMSUMEXP.cuda.expect("a launch")(&call, &mut gpu).unwrap();
-    let close =
-        |got: f64, wanted: f64| got == wanted || (got.is_nan() && wanted.is_nan()) || (got - wanted).abs() < 1e-6;
+    let close = |got: f64, expected: f64| {
+        got == expected || (got.is_nan() && expected.is_nan()) || (got - expected).abs() < 1e-6
+    };
     let inf = f64::INFINITY;
     // logaddexp.accumulate of NumPy.
-    let wanted = [low, low, 1.0, 1.0, 2.3132617, 0.5, inf, inf, inf, inf, 1.0, 2.3132617, f64::NAN, f64::NAN, f64::NAN];
-    for (i, (got, wanted)) in y.values().into_iter().zip(wanted).enumerate() {
-        assert!(close(got, wanted), "element {i}: {got} instead of {wanted}");
+    let expected =
+        [low, low, 1.0, 1.0, 2.3132617, 0.5, inf, inf, inf, inf, 1.0, 2.3132617, f64::NAN, f64::NAN, f64::NAN];
+    for (i, (got, expected)) in y.values().into_iter().zip(expected).enumerate() {
+        assert!(close(got, expected), "element {i}: {got} instead of {expected}");
     }
 }

@@ -16,24 +16,24 @@ use program::{Kind, Program};
 use std::time::{Duration, Instant};
 
 /// A number from the environment.
-pub fn told(name: &str) -> Option<u64> {
+pub fn setting(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|word| word.parse().unwrap_or_else(|_| panic!("{name}={word} is no number")))
 }
 
 /// How long one of the searches may take.
 pub fn budget() -> Duration {
-    Duration::from_secs(told("TSCRIPT_FUZZ_SECONDS").unwrap_or(4))
+    Duration::from_secs(setting("TSCRIPT_FUZZ_SECONDS").unwrap_or(4))
 }
 
 /// Bound: differences that one search tells; each costs some hundred runs to shorten.
 const MOST: usize = 8;
 
 fn search(kind: Kind) {
-    if let Some(seed) = told("TSCRIPT_FUZZ_ONE") {
+    if let Some(seed) = setting("TSCRIPT_FUZZ_ONE") {
         return show(&Program::of(kind, seed));
     }
     let begun = Instant::now();
-    let first = told("TSCRIPT_FUZZ_SEED").unwrap_or(1);
+    let first = setting("TSCRIPT_FUZZ_SEED").unwrap_or(1);
     let mut problems = Vec::new();
     let mut seed = first;
     let mut runners = Runners::default();
@@ -98,11 +98,11 @@ fn a_difference_is_seen_and_shortened() {
     let statement =
         |text: &str| program::Statement { text: text.to_string(), caught: true, ..program::Statement::default() };
     // What a device is called is the one thing that modes may disagree on; here it is asked for on purpose.
-    let told = "if t0.is_cuda { t1.add_(1); }";
-    let statements = ["t0 *= 2;", told, "t2 = t2 + 1;"].map(statement).to_vec();
+    let fault = "if t0.is_cuda { t1.add_(1); }";
+    let statements = ["t0 *= 2;", fault, "t2 = t2 + 1;"].map(statement).to_vec();
     let program = Program { kind: Kind::Strict, optimizer: "sgd([p0, p1], #{lr: 0.1})".to_string(), statements };
     assert_eq!(differs(&program, Mode::Window), None);
     let why = differs(&program, Mode::Gpu).expect("t1 is another one");
     assert!(why.contains("t1"), "{why}");
-    assert_eq!(shortened(program, Mode::Gpu).statements, [statement(told)]);
+    assert_eq!(shortened(program, Mode::Gpu).statements, [statement(fault)]);
 }

@@ -139,14 +139,14 @@ fn undone(statement: &Statement) -> String {
 struct Runner {
     session: Session,
     /// What is printed and warned of.
-    told: Arc<Mutex<Vec<String>>>,
+    reported: Arc<Mutex<Vec<String>>>,
     runs: usize,
 }
 
 impl Runner {
     fn new(mode: Mode) -> Runner {
-        let told: Arc<Mutex<Vec<String>>> = Arc::default();
-        let (prints, warns) = (told.clone(), told.clone());
+        let reported: Arc<Mutex<Vec<String>>> = Arc::default();
+        let (prints, warns) = (reported.clone(), reported.clone());
         let builder = mode.builder().output(move |line| prints.lock().expect("no panic").push(line.to_string()));
         let builder = builder.on_warning(move |warning| {
             let line = warning.location().map_or(0, |at| at.line);
@@ -155,14 +155,14 @@ impl Runner {
         let mut session = builder.build().expect("a session starts");
         // Faults that nobody saw are raised at the end, as in the program.
         session.runs_one_script();
-        Runner { session, told, runs: 0 }
+        Runner { session, reported, runs: 0 }
     }
 
     /// All that a program shows: lines that it prints, warnings, and how it ends.
     fn run(&mut self, text: &str) -> Vec<String> {
         self.runs += 1;
         let result = catch_unwind(AssertUnwindSafe(|| self.session.run_str("random", text)));
-        let mut lines = std::mem::take(&mut *self.told.lock().expect("no panic"));
+        let mut lines = std::mem::take(&mut *self.reported.lock().expect("no panic"));
         match result {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
@@ -207,8 +207,8 @@ impl Runners {
 
     /// The first of the modes in which a program shows something else than in the base mode, and what.
     pub fn differ(&mut self, program: &Program, modes: &[Mode]) -> Option<(Mode, String)> {
-        let wanted = self.run(program, Mode::BASE);
-        modes.iter().find_map(|&mode| unlike(&wanted, &self.run(program, mode)).map(|why| (mode, why)))
+        let expected = self.run(program, Mode::BASE);
+        modes.iter().find_map(|&mode| unlike(&expected, &self.run(program, mode)).map(|why| (mode, why)))
     }
 }
 
@@ -227,13 +227,14 @@ pub fn differs(program: &Program, mode: Mode) -> Option<String> {
 }
 
 /// The first difference, or an internal error in any of the two.
-fn unlike(wanted: &[String], got: &[String]) -> Option<String> {
-    if let Some(line) = got.iter().chain(wanted).find(|line| line.contains("E0806") || *line == "panicked") {
+fn unlike(expected: &[String], got: &[String]) -> Option<String> {
+    if let Some(line) = got.iter().chain(expected).find(|line| line.contains("E0806") || *line == "panicked") {
         return Some(line.clone());
     }
-    let at = wanted.iter().zip(got).take_while(|(a, b)| alike(a, b)).count();
+    let at = expected.iter().zip(got).take_while(|(a, b)| alike(a, b)).count();
     let line = |lines: &[String]| lines.get(at).cloned().unwrap_or_else(|| "nothing".to_string());
-    (wanted.len() != got.len() || at < wanted.len()).then(|| format!("wanted: {}\nfound:  {}", line(wanted), line(got)))
+    (expected.len() != got.len() || at < expected.len())
+        .then(|| format!("wanted: {}\nfound:  {}", line(expected), line(got)))
 }
 
 /// Whether two lines are the same but for what sums lose to rounding: their order depends on what is computed with them.

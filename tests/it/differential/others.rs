@@ -2,7 +2,7 @@
 
 use super::modes::{self, Mode};
 use super::program::{Kind, Program};
-use super::{budget, told};
+use super::{budget, setting};
 use crate::scripts::{none, program as tscript};
 use std::io::Write;
 use std::path::Path;
@@ -30,7 +30,7 @@ fn random_programs_do_the_same_in_a_process() {
     let folder = tempfile::tempdir().expect("a folder");
     let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("it can be written");
     write("shown.rhai", modes::SHOW);
-    let (begun, first) = (Instant::now(), told("TSCRIPT_FUZZ_SEED").unwrap_or(1));
+    let (begun, first) = (Instant::now(), setting("TSCRIPT_FUZZ_SEED").unwrap_or(1));
     let mut problems = Vec::new();
     let mut seed = first;
     while begun.elapsed() < budget() {
@@ -40,14 +40,14 @@ fn random_programs_do_the_same_in_a_process() {
         write("random.rhai", &text);
         let shown = modes::run(&program, Mode::BASE);
         let status = shown.last().is_some_and(|line| line.starts_with("ends with")) as i32;
-        let told = |line: &&String| !line.starts_with("ends with") && !line.starts_with("warning");
-        let wanted: Vec<String> = shown.iter().filter(told).cloned().collect();
+        let reported = |line: &&String| !line.starts_with("ends with") && !line.starts_with("warning");
+        let expected: Vec<String> = shown.iter().filter(reported).cloned().collect();
         for file in [None, Some("random.rhai")] {
             let got = run(folder.path(), file, &text);
-            if got != (wanted.clone(), status) {
-                let at = got.0.iter().zip(&wanted).take_while(|(a, b)| a == b).count();
+            if got != (expected.clone(), status) {
+                let at = got.0.iter().zip(&expected).take_while(|(a, b)| a == b).count();
                 let of = |lines: &[String]| lines.get(at).cloned().unwrap_or_else(|| "nothing".to_string());
-                let (seen, meant) = (of(&got.0), of(&wanted));
+                let (seen, meant) = (of(&got.0), of(&expected));
                 problems.push(format!(
                     "{kind:?} seed {seed}, {file:?}: status {} for {status}\nwanted: {meant}\nfound:  {seen}",
                     got.1
@@ -63,7 +63,7 @@ fn random_programs_do_the_same_in_a_process() {
 /// What is still there when everything has run does not depend on when it ran.
 #[test]
 fn random_programs_hold_the_same_memory_in_every_mode() {
-    let (begun, first) = (Instant::now(), told("TSCRIPT_FUZZ_SEED").unwrap_or(1));
+    let (begun, first) = (Instant::now(), setting("TSCRIPT_FUZZ_SEED").unwrap_or(1));
     let mut problems = Vec::new();
     let mut seed = first;
     while begun.elapsed() < budget() && problems.len() < super::MOST {
@@ -72,12 +72,12 @@ fn random_programs_hold_the_same_memory_in_every_mode() {
             let lines = modes::run_text(&with_memory(&program.text(mode)), mode);
             lines.into_iter().find(|line| line.starts_with("held ")).unwrap_or_default()
         };
-        let wanted = held(Mode::GpuBlocking);
-        assert!(wanted.starts_with("held "), "seed {seed}: nothing was told");
+        let expected = held(Mode::GpuBlocking);
+        assert!(expected.starts_with("held "), "seed {seed}: nothing was told");
         for mode in [Mode::Gpu, Mode::Seed(seed)] {
             let found = held(mode);
-            if found != wanted {
-                problems.push(format!("seed {seed}, {mode:?}: {found}, blocking: {wanted}\n{}", program.text(mode)));
+            if found != expected {
+                problems.push(format!("seed {seed}, {mode:?}: {found}, blocking: {expected}\n{}", program.text(mode)));
             }
         }
         seed += 1;

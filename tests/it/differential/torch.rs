@@ -20,8 +20,8 @@ fn texts() -> Value {
         let statements: Vec<String> = program.statements.into_iter().map(|statement| statement.text).collect();
         json!({"optimizer": program.optimizer, "statements": statements})
     };
-    let first = super::told("TSCRIPT_FUZZ_SEED").unwrap_or(1);
-    (first..first + super::told("TSCRIPT_FUZZ_COUNT").unwrap_or(KEPT)).map(one).collect()
+    let first = super::setting("TSCRIPT_FUZZ_SEED").unwrap_or(1);
+    (first..first + super::setting("TSCRIPT_FUZZ_COUNT").unwrap_or(KEPT)).map(one).collect()
 }
 
 fn place(name: &str) -> std::path::PathBuf {
@@ -41,21 +41,21 @@ fn number(value: &Value) -> f64 {
 }
 
 /// Why a tensor is not the one that is wanted: `[shape, elements]`, or null for none.
-fn unlike(wanted: &Value, session: &mut Session, text: &str) -> Option<String> {
+fn unlike(expected: &Value, session: &mut Session, text: &str) -> Option<String> {
     let is_none = session.eval::<bool>(&format!("{text} == ()")).unwrap_or(false);
-    if wanted.is_null() || is_none {
-        return (wanted.is_null() != is_none).then(|| format!("{text}: wanted {wanted}, it is none: {is_none}"));
+    if expected.is_null() || is_none {
+        return (expected.is_null() != is_none).then(|| format!("{text}: wanted {expected}, it is none: {is_none}"));
     }
     let read = session.eval::<Tensor>(&format!("({text}).detach().double()"));
     let (shape, elements) = match read.and_then(|tensor| Ok((tensor.shape(), tensor.to_vec::<f64>()?))) {
         Ok(read) => read,
-        Err(error) => return Some(format!("{text}: wanted {wanted}, found {} {}", error.code(), error.message())),
+        Err(error) => return Some(format!("{text}: wanted {expected}, found {} {}", error.code(), error.message())),
     };
     let dtype = session.eval::<String>(&format!("`${{({text}).dtype}}`")).unwrap_or_default();
-    if wanted[2] != dtype.as_str() {
-        return Some(format!("{text}: wanted {wanted}, it is {dtype}"));
+    if expected[2] != dtype.as_str() {
+        return Some(format!("{text}: wanted {expected}, it is {dtype}"));
     }
-    let listed = |at: usize| wanted[at].as_array().expect("a list").iter();
+    let listed = |at: usize| expected[at].as_array().expect("a list").iter();
     // What is rounded in the middle of a sum or a function differs.
     let near_to = match dtype.as_str() {
         "f16" | "bf16" => 2e-2,
@@ -65,7 +65,7 @@ fn unlike(wanted: &Value, session: &mut Session, text: &str) -> Option<String> {
     let near = |a: f64, b: f64| a == b || a.is_nan() && b.is_nan() || (a - b).abs() <= near_to * (b.abs() + 1e-2);
     let same_shape = listed(0).map(|size| size.as_u64().expect("a size") as usize).eq(shape.iter().copied());
     let same = same_shape && listed(1).zip(&elements).all(|(a, &b)| near(number(a), b));
-    (!same).then(|| format!("{text}: wanted {wanted}, found {shape:?} {elements:?}"))
+    (!same).then(|| format!("{text}: wanted {expected}, found {shape:?} {elements:?}"))
 }
 
 /// A session that runs several programs; their variables hide those of the programs before.

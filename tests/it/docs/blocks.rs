@@ -100,9 +100,9 @@ fn talk(block: &Block, folder: &Path) -> String {
 }
 
 /// Whether a text is as expected, where a line `...` stands for any lines.
-fn fits(wanted: &str, got: &str) -> bool {
-    let parts: Vec<&str> = wanted.split("...\n").collect();
-    let [first, middle @ .., last] = &parts[..] else { return wanted == got };
+fn fits(expected: &str, got: &str) -> bool {
+    let parts: Vec<&str> = expected.split("...\n").collect();
+    let [first, middle @ .., last] = &parts[..] else { return expected == got };
     let Some(mut rest) = got.strip_prefix(first) else { return false };
     for part in middle {
         let Some(at) = rest.find(part) else { return false };
@@ -127,15 +127,15 @@ fn check(page: &Page, problems: &mut Vec<String>) -> String {
     let mut from = 0;
     for (at, block) in page.blocks.iter().enumerate() {
         let place = format!("{}:{}", page.name(), block.line);
-        let (range, wanted, got) = match block.language.as_str() {
+        let (range, expected, got) = match block.language.as_str() {
             "tscript" => {
                 let got = run(block, folder.path());
                 match page.next_to(at).filter(|next| next.language == "text") {
                     Some(next) => (next.range.clone(), next.text.clone(), got),
                     None => {
-                        let wanted = commented(&block.text);
-                        if squeezed(&wanted) != squeezed(&got) {
-                            problems.push(format!("{place} prints\n{got}and its comments say\n{wanted}"));
+                        let expected = commented(&block.text);
+                        if squeezed(&expected) != squeezed(&got) {
+                            problems.push(format!("{place} prints\n{got}and its comments say\n{expected}"));
                         }
                         continue;
                     }
@@ -146,10 +146,10 @@ fn check(page: &Page, problems: &mut Vec<String>) -> String {
             _ => continue,
         };
         let got = without_trailing_blanks(&got);
-        if fits(&wanted, &got) {
+        if fits(&expected, &got) {
             continue;
         }
-        problems.push(format!("{place}: expected\n{wanted}and it is\n{got}"));
+        problems.push(format!("{place}: expected\n{expected}and it is\n{got}"));
         text += &page.text[from..range.start];
         text += &got;
         from = range.end;

@@ -165,16 +165,19 @@ fn library(found: &mut Vec<Sheet>) {
     for (module, files) in STD {
         let functions = manual::functions(module);
         let mut text = format!("```tscript\nimport \"{module}\" as {module};\n```\n\n");
-        let mut told: Vec<&str> = Vec::new();
+        let mut reported: Vec<&str> = Vec::new();
         for (file, source) in *files {
             let about: Vec<&str> = source.lines().map_while(|line| line.strip_prefix("//!")).map(str::trim).collect();
             let defined = |function: &&Function| source.contains(&format!("\nfn {}(", function.name));
-            let inside: Vec<&Function> =
-                functions.iter().filter(defined).filter(|function| !told.contains(&function.name.as_str())).collect();
+            let inside: Vec<&Function> = functions
+                .iter()
+                .filter(defined)
+                .filter(|function| !reported.contains(&function.name.as_str()))
+                .collect();
             if inside.is_empty() {
                 continue;
             }
-            told.extend(inside.iter().map(|function| function.name.as_str()));
+            reported.extend(inside.iter().map(|function| function.name.as_str()));
             let mut words = about.join("\n").trim().to_string();
             let heading = heading(words.lines().next().unwrap_or(file));
             // A first line that is the heading is not told twice.
@@ -194,7 +197,7 @@ fn library(found: &mut Vec<Sheet>) {
                 text += &entry(&function.page());
             }
         }
-        assert_eq!(told.len(), functions.len(), "{module}: functions without a place");
+        assert_eq!(reported.len(), functions.len(), "{module}: functions without a place");
         found.push(sheet(module, &format!("The module {module}"), &text));
     }
 }

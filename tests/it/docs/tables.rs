@@ -48,15 +48,15 @@ fn every_row_of_a_table_runs() {
                 column = cells.iter().position(|cell| cell == "tscript");
                 continue;
             };
-            let wanted = cells.last().and_then(|note| note.split([':', ' ', ',']).next());
-            let wanted = wanted.filter(|word| word.len() == 5 && word.starts_with('E'));
+            let expected = cells.last().and_then(|note| note.split([':', ' ', ',']).next());
+            let expected = expected.filter(|word| word.len() == 5 && word.starts_with('E'));
             for code in cells.get(at).map(|cell| code(cell)).unwrap_or_default() {
                 count += 1;
                 let code = code.replace("/tmp/", &format!("{}/", folder.path().display()));
                 let got = outcome(folder.path(), &format!("{setup}\n{code}"));
-                let right = match (&got, wanted) {
+                let right = match (&got, expected) {
                     (Ok(()), None) => true,
-                    (Err(error), Some(wanted)) => error.contains(wanted),
+                    (Err(error), Some(expected)) => error.contains(expected),
                     _ => false,
                 };
                 if !right {

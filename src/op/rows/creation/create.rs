@@ -1,4 +1,4 @@
-//! Tensors from nothing: constants, ranges, grids, and new tensors after the fashion of another.
+//! Creation of tensors: constants, ranges, grids, and new tensors with the properties of another.
 
 use crate::args;
 use crate::base::diag::Result;
@@ -102,7 +102,7 @@ macro_rules! constants {
     };
 }
 
-/// No value: the result holds whatever was in memory.
+/// No value: the result is uninitialized memory.
 const fn is_unset(value: Option<Scalar>) -> bool {
     value.is_none()
 }
@@ -223,7 +223,7 @@ fn arange(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
     let tensor = if !dtype.is_float() {
         line(e, &position, Scalar::Int(start.to_i64()), Scalar::Int(step.to_i64()))?
     } else {
-        // In f64, whatever the result is: element i is start + i * step with one rounding.
+        // In f64 for every dtype: element i is start + i * step with one rounding.
         let position = e.cast(&position, DType::F64)?;
         line(e, &position, Scalar::Float(start.to_f64()), Scalar::Float(step.to_f64()))?
     };
@@ -417,7 +417,7 @@ fn triangle(e: &mut dyn Emit, a: &Args, lower: bool) -> Result<Vec<Tensor>> {
         let edge = row.saturating_add(offset);
         if lower { 0..edge.saturating_add(1).clamp(0, cols) } else { edge.clamp(0, cols)..cols }
     };
-    // Rows in which there is anything, and how much in all.
+    // The nonempty rows, and the number of elements in all.
     let (first, end) = if lower {
         (offset.saturating_neg().clamp(0, rows), rows)
     } else {
@@ -450,11 +450,11 @@ pub static MESHGRID: Op = Op {
     lower: Lower::Compose(|e, a| {
         let list = a.tensor_list(meshgrid::tensors);
         if list.is_empty() {
-            fail!(VALUE, "at least one tensor is wanted");
+            fail!(VALUE, "at least one tensor is expected");
         }
         for (at, tensor) in list.iter().enumerate() {
             if tensor.ndim() > 1 {
-                fail!(SHAPE, "tensor {at} has shape {:?}; vectors are wanted", tensor.shape().as_slice());
+                fail!(SHAPE, "tensor {at} has shape {:?}; vectors are expected", tensor.shape().as_slice());
             }
             if tensor.dtype() != list[0].dtype() {
                 fail!(

@@ -30,7 +30,7 @@ fn window(
     }
     let dtype = a.dtype(rest).unwrap_or(e.default_float());
     if !dtype.is_float() {
-        fail!(DTYPE, "a floating-point dtype is wanted, not {dtype}");
+        fail!(DTYPE, "a floating-point dtype is expected, not {dtype}");
     }
     let device = a.device(rest + 1).unwrap_or(e.default_device());
     let (zero, end) = (Scalar::Int(0), Scalar::Int(length));

@@ -11,8 +11,8 @@ use crate::signature;
 
 signature!(spread(input: Tensor, copies: Tensors));
 
-/// The tensor and its copies on other devices, as results of their own. Whoever asks sees to it that the copies hold
-/// the tensor's values; nothing is copied here.
+/// The tensor and its copies on other devices, as separate results. The caller guarantees that the copies hold the
+/// tensor's values; nothing is copied here.
 pub static SPREAD: Op = Op {
     name: "spread",
     params: spread::PARAMS,

@@ -25,8 +25,8 @@ use crate::signature;
 /// Index tensors of the dtypes that PyTorch takes here.
 pub fn check_index(index: &Tensor, narrow: bool) -> Result<()> {
     if index.dtype() != DType::I64 && !(narrow && index.dtype() == DType::I32) {
-        let wanted = if narrow { "i64 or i32" } else { "i64" };
-        fail!(DTYPE, "the index must hold {wanted}, not {}", index.dtype());
+        let expected = if narrow { "i64 or i32" } else { "i64" };
+        fail!(DTYPE, "the index must hold {expected}, not {}", index.dtype());
     }
     Ok(())
 }
@@ -55,11 +55,11 @@ fn check_along(x: &Tensor, dim: i64, index: &Tensor, src: Option<&Tensor>) -> Re
         return Ok(at);
     }
     check_index(index, true)?;
-    let (sizes, wanted) = (at_least_1d(&x.shape()), at_least_1d(&index.shape()));
-    if sizes.len() != wanted.len() {
+    let (sizes, expected) = (at_least_1d(&x.shape()), at_least_1d(&index.shape()));
+    if sizes.len() != expected.len() {
         fail!(SHAPE, "the index has {} dimensions, the tensor {}", index.ndim(), x.ndim());
     }
-    for (d, (&n, &have)) in wanted.iter().zip(&sizes).enumerate() {
+    for (d, (&n, &have)) in expected.iter().zip(&sizes).enumerate() {
         if d != at && n > have {
             fail!(
                 SHAPE,
@@ -71,7 +71,7 @@ fn check_along(x: &Tensor, dim: i64, index: &Tensor, src: Option<&Tensor>) -> Re
     }
     let Some(src) = src else { return Ok(at) };
     let given = at_least_1d(&src.shape());
-    if given.len() != wanted.len() || wanted.iter().zip(&given).any(|(n, have)| n > have) {
+    if given.len() != expected.len() || expected.iter().zip(&given).any(|(n, have)| n > have) {
         fail!(
             SHAPE,
             "the index has shape {:?}, which does not lie inside `src`'s {:?}",
@@ -378,11 +378,11 @@ pub static TAKE_ALONG_DIM: Op = Op {
             fail!(SHAPE, "the tensor has {} dimensions, `indices` {}", x.ndim(), index.ndim());
         }
         let dim = infer::dim(dim, x.ndim())?;
-        let (mut sizes, mut wanted) = (x.shape(), index.shape());
-        if let (Some(n), Some(m)) = (sizes.get_mut(dim), wanted.get_mut(dim)) {
+        let (mut sizes, mut expected) = (x.shape(), index.shape());
+        if let (Some(n), Some(m)) = (sizes.get_mut(dim), expected.get_mut(dim)) {
             (*n, *m) = (1, 1);
         }
-        let common = infer::broadcast_all([sizes.as_slice(), wanted.as_slice()])?;
+        let common = infer::broadcast_all([sizes.as_slice(), expected.as_slice()])?;
         let full = |own: &Shape| {
             let mut shape = common.clone();
             if let (Some(size), Some(&n)) = (shape.get_mut(dim), own.get(dim)) {

@@ -60,7 +60,7 @@ fn places(e: &mut dyn Emit, x: &Tensor, list: &[Option<Tensor>]) -> Result<Place
     let given: Vec<(usize, Tensor)> =
         by_dim.into_iter().enumerate().filter_map(|(dim, index)| Some((dim, index?))).collect();
     if given.is_empty() {
-        fail!(INDEX, "at least one index tensor is wanted");
+        fail!(INDEX, "at least one index tensor is expected");
     }
     if given.len() > MAX_INDICES {
         fail!(VALUE, "{} index tensors are more than the {MAX_INDICES} that one index takes", given.len());

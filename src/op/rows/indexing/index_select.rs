@@ -75,13 +75,13 @@ fn check_source(x: &Tensor, dim: usize, n: usize, source: &Tensor) -> Result<()>
     let fits =
         sizes.len() == given.len() && given[dim] == n && (0..sizes.len()).all(|d| d == dim || sizes[d] == given[d]);
     if !fits {
-        let mut wanted = sizes;
-        wanted[dim] = n;
+        let mut expected = sizes;
+        expected[dim] = n;
         fail!(
             SHAPE,
-            "`source` has shape {:?}, and {n} positions along dimension {dim} want {:?}",
+            "`source` has shape {:?}, and {n} positions along dimension {dim} need {:?}",
             source.shape().as_slice(),
-            wanted.as_slice()
+            expected.as_slice()
         );
     }
     Ok(())

@@ -226,7 +226,7 @@ fn multiply(e: &mut dyn Emit, a: &Tensor, b: &Tensor, dims: &[usize]) -> Result<
 fn einsum(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
     let list = a.tensor_list(einsum::operands);
     if list.is_empty() {
-        fail!(VALUE, "at least one operand is wanted");
+        fail!(VALUE, "at least one operand is expected");
     }
     let shapes: Vec<Shape> = list.iter().map(Tensor::shape).collect();
     let Equation { operands, result } = parse(a.text(einsum::equation), &shapes)?;

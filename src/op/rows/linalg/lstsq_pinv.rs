@@ -1,4 +1,4 @@
-//! What small singular values decide: ranks, pseudoinverses, least squares.
+//! Functions that depend on small singular values: ranks, pseudoinverses, least squares.
 
 use crate::args;
 use crate::base::attr::Attr;
@@ -249,8 +249,8 @@ static LEAST: Op = Op {
         let is_wide = is_wide(v.saved(least::A));
         derive(e, v, |t| {
             let p = t.input.call(&PSEUDO, args![(), rcond, false]);
-            let left = t.wanted(least::A, || pinv_grad(t.g.matmul(t.other.mt()), p, t.input, is_wide));
-            [left, t.wanted(least::B, || p.mt().matmul(t.g))]
+            let left = t.if_needed(least::A, || pinv_grad(t.g.matmul(t.other.mt()), p, t.input, is_wide));
+            [left, t.if_needed(least::B, || p.mt().matmul(t.g))]
         })
     }),
     call: CallForm::Internal,

@@ -165,7 +165,7 @@ fn lu_solve(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
     if pivots.shape() != sized(factors, &[n]) {
         fail!(
             SHAPE,
-            "`pivots` has shape {:?}, {:?} is wanted",
+            "`pivots` has shape {:?}, {:?} is expected",
             pivots.shape().as_slice(),
             sized(factors, &[n]).as_slice()
         );
@@ -241,7 +241,7 @@ pub static LU_UNPACK: Op = Op {
             if pivots.shape() != sized(both, &[k]) {
                 fail!(
                     SHAPE,
-                    "`LU_pivots` has shape {:?}, {:?} is wanted",
+                    "`LU_pivots` has shape {:?}, {:?} is expected",
                     pivots.shape().as_slice(),
                     sized(both, &[k]).as_slice()
                 );

@@ -87,8 +87,8 @@ fn matmul(e: &mut dyn Emit, args: &Args) -> Result<Vec<Tensor>> {
     let dtype = check_dtypes(&[("input", a), ("other", b)])?;
     let (view_a, view_b) = (a.view(), b.view());
     let product = plan(&view_a.layout, &view_b.layout)?;
-    let operand = |e: &mut dyn Emit, x: &Tensor, own: &Layout, wanted: Layout| {
-        if *own == wanted { x.clone() } else { e.alias(x, wanted) }
+    let operand = |e: &mut dyn Emit, x: &Tensor, own: &Layout, expected: Layout| {
+        if *own == expected { x.clone() } else { e.alias(x, expected) }
     };
     let left = operand(e, a, &view_a.layout, product.a);
     let right = operand(e, b, &view_b.layout, product.b);
@@ -165,13 +165,13 @@ pub fn product(e: &mut dyn Emit, a: &Tensor, b: &Tensor) -> Result<Tensor> {
 }
 
 /// Wanted numbers of dimensions, by name.
-pub fn ranks(wanted: &[(&str, &Tensor, usize)]) -> Result<()> {
-    for (name, tensor, ndim) in wanted {
+pub fn ranks(expected: &[(&str, &Tensor, usize)]) -> Result<()> {
+    for (name, tensor, ndim) in expected {
         if tensor.ndim() != *ndim {
             let what = ["a number", "a vector", "a matrix", "a batch of matrices"][*ndim];
             return Err(Diag::error(
                 code::SHAPE,
-                format!("`{name}` has shape {:?}; {what} ({ndim} dimensions) is wanted", tensor.shape().as_slice()),
+                format!("`{name}` has shape {:?}; {what} ({ndim} dimensions) is expected", tensor.shape().as_slice()),
             )
             .help("`matmul` takes operands of any rank"));
         }
@@ -381,7 +381,7 @@ pub static BILINEAR: Op = Op {
         let out = e.call(&SQUEEZE, args![&out, -1])?;
         Ok(vec![match a.opt_tensor(bilinear::bias) {
             Some(bias) if bias.shape().as_slice() != [u[0]] => {
-                fail!(SHAPE, "`bias` has shape {:?}, [{}] is wanted", bias.shape().as_slice(), u[0])
+                fail!(SHAPE, "`bias` has shape {:?}, [{}] is expected", bias.shape().as_slice(), u[0])
             }
             Some(bias) => e.add(&out, bias)?,
             None => out,

@@ -118,7 +118,7 @@ fn norm_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tensor>>> 
 fn floats_only(x: &Tensor, dtype: Option<DType>) -> Result<()> {
     for dtype in [Some(x.dtype()), dtype].into_iter().flatten() {
         if !dtype.is_float() {
-            return Err(Diag::error(code::DTYPE, format!("a floating-point tensor is wanted, not {dtype}"))
+            return Err(Diag::error(code::DTYPE, format!("a floating-point tensor is expected, not {dtype}"))
                 .help("convert first, for example with `.float()`"));
         }
     }
@@ -239,12 +239,12 @@ pub static MATRIX_NORM: Op = Op {
         let x =
             e.cast(a.tensor(matrix_norm::A), a.dtype(matrix_norm::dtype).unwrap_or(a.tensor(matrix_norm::A).dtype()))?;
         if x.ndim() < 2 {
-            fail!(SHAPE, "matrices are wanted (at least 2 dimensions), not shape {:?}", x.shape().as_slice());
+            fail!(SHAPE, "matrices are expected (at least 2 dimensions), not shape {:?}", x.shape().as_slice());
         }
         let dims = a.ints(matrix_norm::dim).unwrap_or_else(|| Ints::from_slice(&[-2, -1]));
         let dims = crate::op::rows::shape::rearrange::distinct(&dims, x.ndim())?;
         if dims.len() != 2 {
-            fail!(VALUE, "two dims are wanted, not {}", dims.len());
+            fail!(VALUE, "two dims are expected, not {}", dims.len());
         }
         Ok(vec![matrix_norm(e, &x, a.attr(matrix_norm::ord), &dims, a.flag(matrix_norm::keepdim))?])
     }),
@@ -267,7 +267,7 @@ pub static COND: Op = Op {
         let x = a.tensor(cond::A);
         floats_only(x, None)?;
         if x.ndim() < 2 {
-            fail!(SHAPE, "matrices are wanted (at least 2 dimensions), not shape {:?}", x.shape().as_slice());
+            fail!(SHAPE, "matrices are expected (at least 2 dimensions), not shape {:?}", x.shape().as_slice());
         }
         if x.numel() == 0 {
             // As in PyTorch, which takes 0 for the condition of nothing.
@@ -330,7 +330,7 @@ static EUCLID: Op = Op {
         derive(e, v, |t| {
             let ratio = (t.g / t.result).zero_where(t.result.equals(0));
             let each = ratio.unsqueeze(-1) * (t.input.unsqueeze(-2) - t.other.unsqueeze(-3));
-            [t.wanted(euclid::x1, || each.sum(-2)), t.wanted(euclid::x2, || -each.sum(-3))]
+            [t.if_needed(euclid::x1, || each.sum(-2)), t.if_needed(euclid::x2, || -each.sum(-3))]
         })
     }),
     call: CallForm::Internal,

@@ -1,4 +1,4 @@
-//! What is made of a matrix product or two: scaled sums (`addmm` and kin), outer and inner products, chains.
+//! Combinations of one or two matrix products: scaled sums (`addmm` and others), outer and inner products, chains.
 
 use crate::args;
 use crate::base::diag::Result;
@@ -222,7 +222,7 @@ pub static MULTI_DOT: Op = Op {
         let list = a.tensor_list(multi_dot::tensors);
         let last = list.len().saturating_sub(1);
         if last == 0 {
-            fail!(VALUE, "at least 2 tensors are wanted");
+            fail!(VALUE, "at least 2 tensors are expected");
         }
         let mut shape = Shape::new();
         let mut matrices = Vec::with_capacity(list.len());
@@ -237,7 +237,7 @@ pub static MULTI_DOT: Op = Op {
                     }
                     matrices.push(x.clone());
                 }
-                n => fail!(SHAPE, "tensor {at} has {n} dimensions; matrices are wanted, vectors only at the ends"),
+                n => fail!(SHAPE, "tensor {at} has {n} dimensions; matrices are expected, vectors only at the ends"),
             }
         }
         let out = chain(e, &matrices)?;

@@ -75,11 +75,11 @@ fn identity(e: &mut dyn Emit, like: &Tensor, m: usize, n: usize) -> Result<Tenso
     if m > n { e.call(&PAD_CONSTANT, args![&eye, &[0, 0, 0, (m - n) as i64][..], 0]) } else { Ok(eye) }
 }
 
-/// Applies reflections to columns: the first vector's last, or with `turned` first.
-fn applied(e: &mut dyn Emit, v: &Tensor, tau: &Tensor, k: usize, x: Tensor, turned: bool) -> Result<Tensor> {
+/// Applies reflections to columns: the first vector's last, or with `reversed` first.
+fn applied(e: &mut dyn Emit, v: &Tensor, tau: &Tensor, k: usize, x: Tensor, reversed: bool) -> Result<Tensor> {
     let mut x = if k == 0 { e.call(&STRAIGHT, args![&x, ()])? } else { x };
     for step in 0..k {
-        let i = if turned { step } else { k - 1 - step };
+        let i = if reversed { step } else { k - 1 - step };
         let column = e.call(&SLICE, args![v, -1, i, i + 1, 1])?;
         let row = adjoint(e, &column)?;
         let along = product(e, &row, &x)?;

@@ -114,7 +114,7 @@ static TRIANGULAR: Op = Op {
             (v.args.flag(triangular::upper), v.args.flag(triangular::left), v.args.flag(triangular::unitriangular));
         derive(e, v, |t| {
             let right = triangular_expr(t.input.mt(), t.g, !upper, left, unit);
-            let first = t.wanted(triangular::A, || {
+            let first = t.if_needed(triangular::A, || {
                 let xt = t.result.mt();
                 let whole = -if left { right.matmul(xt) } else { xt.matmul(right) };
                 if upper { whole.triu(unit as i64) } else { whole.tril(-(unit as i64)) }
@@ -230,7 +230,7 @@ static WITH_FACTOR: Op = Op {
         derive(e, v, |t| {
             let factor = t.arg(with_factor::L);
             let right = t.g.call(&WITH_FACTOR, args![factor.arg(), upper]);
-            let second = t.wanted(with_factor::L, || factor_grad(right.matmul(t.result.mt()), factor, upper));
+            let second = t.if_needed(with_factor::L, || factor_grad(right.matmul(t.result.mt()), factor, upper));
             [Some(right), second]
         })
     }),
@@ -318,7 +318,7 @@ static SOLVE_MATRICES: Op = Op {
 pub fn solve_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tensor>>> {
     derive(e, v, |t| {
         let right = t.input.mt().then_with(t.g, |e, at, g| solve(e, at, g));
-        [t.wanted(solve_matrices::A, || -right.matmul(t.result.mt())), Some(right)]
+        [t.if_needed(solve_matrices::A, || -right.matmul(t.result.mt())), Some(right)]
     })
 }
 

@@ -50,7 +50,7 @@ pub static RELU: Op = Op {
     saves: &[Save::RESULT],
     grad: Grad::Of(&[|t| t.g.zero_where(t.result.less_equal(0))]),
     inplace: true,
-    straight: true,
+    piecewise_linear: true,
     ..Op::BASE
 };
 
@@ -102,7 +102,7 @@ static HELD: Op = Op {
         t.g.zero_unless(inside)
     }]),
     call: CallForm::Internal,
-    straight: true,
+    piecewise_linear: true,
     ..Op::BASE
 };
 
@@ -124,7 +124,7 @@ pub static LEAKY_RELU: Op = Op {
         ex("leaky_relu(tensor([-1.0, 2.0]))", "tensor([-0.0100,  2.0000])"),
         ex("leaky_relu(tensor([1]))", "E0202"),
     ],
-    straight: true,
+    piecewise_linear: true,
     ..activation(
         "leaky_relu",
         &f::LEAKY_RELU,
@@ -345,7 +345,7 @@ signature!(softshrink_map(input: Tensor, lambd: Float = 0.5));
 
 static SOFTSHRINK_MAP: Op = Op {
     inplace: false,
-    straight: true,
+    piecewise_linear: true,
     call: CallForm::Internal,
     ..activation("softshrink", &f::SOFTSHRINK, softshrink_map::PARAMS, SHRINK)
 };
@@ -372,7 +372,7 @@ pub static HARDSHRINK: Op = Op {
     inplace: false,
     summary: "Elements within `lambd` of 0 become 0.",
     examples: &[ex("hardshrink(tensor([-2.0, 0.1]))", "tensor([-2.,  0.])"), ex("hardshrink(tensor([1]))", "E0202")],
-    straight: true,
+    piecewise_linear: true,
     ..activation("hardshrink", &f::HARDSHRINK, softshrink_map::PARAMS, SHRINK)
 };
 
@@ -386,7 +386,7 @@ static THRESHOLD_MAP: Op = Op {
     saves: &[Save::INPUT],
     grad: Grad::Of(&[|t| t.g.zero_where(t.input.less_equal(t.float(threshold_map::threshold)))]),
     call: CallForm::Internal,
-    straight: true,
+    piecewise_linear: true,
     ..Op::BASE
 };
 
@@ -429,7 +429,7 @@ pub static GLU: Op = Op {
     lower: Lower::Compose(|e, a| {
         let x = a.input();
         if !x.dtype().is_float() {
-            fail!(DTYPE, "a floating-point tensor is wanted, not {}", x.dtype());
+            fail!(DTYPE, "a floating-point tensor is expected, not {}", x.dtype());
         }
         if x.ndim() == 0 {
             fail!(SHAPE, "a tensor of no dimensions has no halves");
@@ -469,7 +469,7 @@ pub static PRELU: Op = Op {
         }
         let channels = shape.get(1).copied().unwrap_or(1);
         if n != 1 && (n != channels || shape.is_empty()) {
-            fail!(SHAPE, "`weight` has {n} slopes; 1 or {channels} (dimension 1 of `input`) are wanted");
+            fail!(SHAPE, "`weight` has {n} slopes; 1 or {channels} (dimension 1 of `input`) are expected");
         }
         let mut sizes = vec![1usize; shape.len()];
         if n != 1 {
@@ -510,7 +510,7 @@ pub static RRELU: Op = Op {
             return e.apply(&LEAKY_RELU, args![x, 0.5 * (low + high)]);
         }
         if !x.dtype().is_float() {
-            fail!(DTYPE, "a floating-point tensor is wanted, not {}", x.dtype());
+            fail!(DTYPE, "a floating-point tensor is expected, not {}", x.dtype());
         }
         let x = &e.call(&STRAIGHT, args![x, ()])?;
         let slope = distributions::between(e, &x.shape(), x.dtype(), x.device(), low, high)?;

@@ -1,5 +1,5 @@
-//! Scaled dot-product attention: one fused kernel, or a composition where dropout, a gradient of the mask or a
-//! gradient of a gradient asks for the matrix of scores.
+//! Scaled dot-product attention: one fused kernel, or a composition if dropout, a gradient of the mask or a
+//! second-order gradient needs the matrix of scores.
 
 use crate::args;
 use crate::base::attr::Attr;
@@ -183,17 +183,17 @@ fn attention(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
     let (q, mut k, mut v) = (a.tensor(sdpa::query).clone(), a.tensor(sdpa::key).clone(), a.tensor(sdpa::value).clone());
     if a.flag(sdpa::enable_gqa) {
         if q.ndim() < 3 || k.ndim() < 3 || v.ndim() < 3 {
-            fail!(SHAPE, "`enable_gqa` wants heads: at least 3 dimensions");
+            fail!(SHAPE, "`enable_gqa` needs heads: at least 3 dimensions");
         }
         let heads = |x: &Tensor| x.shape()[x.ndim() - 3];
-        let wanted = heads(&q);
+        let expected = heads(&q);
         for x in [&mut k, &mut v] {
             let own = heads(x);
-            if own == 0 || wanted % own != 0 {
-                fail!(SHAPE, "{wanted} heads of queries are no multiple of {own} heads of keys or values");
+            if own == 0 || expected % own != 0 {
+                fail!(SHAPE, "{expected} heads of queries are no multiple of {own} heads of keys or values");
             }
-            if own != wanted {
-                *x = shared_heads(e, x, wanted / own)?;
+            if own != expected {
+                *x = shared_heads(e, x, expected / own)?;
             }
         }
     }

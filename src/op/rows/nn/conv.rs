@@ -37,7 +37,14 @@ fn queue(call: KernelCall, a: &Args, lead: [usize; 2]) -> KernelCall {
 }
 
 /// Another inner row with the geometry of this one.
-fn turned(e: &mut dyn Emit, v: &Backward<'_>, op: &'static Op, x: &Tensor, w: &Tensor, like: usize) -> Result<Tensor> {
+fn other_convolution(
+    e: &mut dyn Emit,
+    v: &Backward<'_>,
+    op: &'static Op,
+    x: &Tensor,
+    w: &Tensor,
+    like: usize,
+) -> Result<Tensor> {
     let size: Ints = v.meta(like).shape[2..].iter().map(|&size| size as i64).collect();
     let mut args = args![x, w, (), size];
     args.0.extend((inner::stride..=inner::groups).map(|at| v.args.get(at).clone()));
@@ -62,11 +69,15 @@ pub static CONV: Op = Op {
     saves: &[Save::INPUT, Save::In(inner::weight)],
     grad: Grad::Rule(|e, v| {
         let x = if v.needs(inner::input) {
-            Some(turned(e, v, &CONV_INPUT, v.g(), v.saved(inner::weight), 0)?)
+            Some(other_convolution(e, v, &CONV_INPUT, v.g(), v.saved(inner::weight), 0)?)
         } else {
             None
         };
-        let w = if v.needs(inner::weight) { Some(turned(e, v, &CONV_WEIGHT, v.g(), v.input(), 1)?) } else { None };
+        let w = if v.needs(inner::weight) {
+            Some(other_convolution(e, v, &CONV_WEIGHT, v.g(), v.input(), 1)?)
+        } else {
+            None
+        };
         let b = if v.needs(inner::bias) { Some(over_channels(e, v.g())?) } else { None };
         Ok(vec![x, w, b])
     }),
@@ -85,8 +96,16 @@ pub static CONV_INPUT: Op = Op {
     }),
     saves: &[Save::INPUT, Save::In(inner::weight)],
     grad: Grad::Rule(|e, v| {
-        let x = if v.needs(inner::input) { Some(turned(e, v, &CONV, v.g(), v.saved(inner::weight), 0)?) } else { None };
-        let w = if v.needs(inner::weight) { Some(turned(e, v, &CONV_WEIGHT, v.input(), v.g(), 1)?) } else { None };
+        let x = if v.needs(inner::input) {
+            Some(other_convolution(e, v, &CONV, v.g(), v.saved(inner::weight), 0)?)
+        } else {
+            None
+        };
+        let w = if v.needs(inner::weight) {
+            Some(other_convolution(e, v, &CONV_WEIGHT, v.input(), v.g(), 1)?)
+        } else {
+            None
+        };
         let b = if v.needs(inner::bias) { Some(over_channels(e, v.g())?) } else { None };
         Ok(vec![x, w, b])
     }),
@@ -105,8 +124,16 @@ pub static CONV_WEIGHT: Op = Op {
     }),
     saves: &[Save::INPUT, Save::In(inner::weight)],
     grad: Grad::Rule(|e, v| {
-        let y = if v.needs(inner::input) { Some(turned(e, v, &CONV, v.saved(inner::weight), v.g(), 0)?) } else { None };
-        let x = if v.needs(inner::weight) { Some(turned(e, v, &CONV_INPUT, v.input(), v.g(), 1)?) } else { None };
+        let y = if v.needs(inner::input) {
+            Some(other_convolution(e, v, &CONV, v.saved(inner::weight), v.g(), 0)?)
+        } else {
+            None
+        };
+        let x = if v.needs(inner::weight) {
+            Some(other_convolution(e, v, &CONV_INPUT, v.input(), v.g(), 1)?)
+        } else {
+            None
+        };
         Ok(vec![y, x])
     }),
     call: CallForm::Internal,

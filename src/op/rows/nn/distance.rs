@@ -1,4 +1,4 @@
-//! What rests on lengths of vectors: normalization by a norm, triplets, response of neighboring channels.
+//! Functions of vector norms: normalization, triplet losses, local response normalization.
 
 use crate::args;
 use crate::base::attr::Ints;
@@ -60,7 +60,7 @@ pub static NORMALIZE: Op = Op {
 fn apart(e: &mut dyn Emit, x1: &Tensor, x2: &Tensor, p: f64, eps: f64) -> Result<Tensor> {
     let d = e.sub(x1, x2)?;
     if d.ndim() == 0 {
-        fail!(SHAPE, "vectors of at least 1 dimension are wanted");
+        fail!(SHAPE, "vectors of at least 1 dimension are expected");
     }
     let d = e.add(&d, float(eps))?;
     let last = Ints::from_slice(&[d.ndim() as i64 - 1]);

@@ -53,7 +53,7 @@ fn channels(x: &Tensor, batched: bool) -> Result<Shape> {
     let mut shape = x.shape();
     let kept = if batched { 2 } else { 1 };
     if shape.len() < kept {
-        fail!(SHAPE, "dimensions of samples and channels are wanted, not shape {:?}", shape.as_slice());
+        fail!(SHAPE, "dimensions of samples and channels are expected, not shape {:?}", shape.as_slice());
     }
     shape.iter_mut().skip(kept).for_each(|n| *n = 1);
     Ok(shape)
@@ -65,7 +65,7 @@ fn dropped(e: &mut dyn Emit, a: &Args, shape: &[usize]) -> Result<Vec<Tensor>> {
         return Ok(vec![x.clone()]);
     }
     if !x.dtype().is_float() {
-        fail!(DTYPE, "a floating-point tensor is wanted, not {}", x.dtype());
+        fail!(DTYPE, "a floating-point tensor is expected, not {}", x.dtype());
     }
     let mask = keep(e, x, shape, p)?;
     let scale = if p == 1.0 { 0.0 } else { 1.0 / (1.0 - p) };
@@ -130,7 +130,7 @@ fn alpha(e: &mut dyn Emit, a: &Args, shape: &[usize]) -> Result<Vec<Tensor>> {
         return Ok(vec![x.clone()]);
     }
     if !x.dtype().is_float() {
-        fail!(DTYPE, "a floating-point tensor is wanted, not {}", x.dtype());
+        fail!(DTYPE, "a floating-point tensor is expected, not {}", x.dtype());
     }
     if p == 1.0 {
         return Ok(vec![e.mul(x, Scalar::Int(0))?]);

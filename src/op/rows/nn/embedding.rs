@@ -1,4 +1,4 @@
-//! Rows of tables by number, and labels as vectors.
+//! Embeddings (rows of a table by index), and one-hot vectors.
 
 use crate::args;
 use crate::base::attr::{Attr, Ints};
@@ -18,7 +18,7 @@ use crate::signature;
 
 signature!(rows_of(weight: Tensor, input: Tensor, padding_idx: Int = None, scale_grad_by_freq: Bool = false));
 
-/// `weight` `[v, ..]` and numbers of any shape.
+/// `weight` `[v, ..]` and indices of any shape.
 static ROWS_OF: Op = Op {
     name: "embedding",
     params: rows_of::PARAMS,

@@ -71,7 +71,7 @@ fn bags(e: &mut dyn Emit, a: &Args) -> Result<(Tensor, Tensor, usize)> {
         (2, Some(_)) => {
             fail!(VALUE, "`offsets` go with an `input` of one dimension; this one has shape {:?}", shape.as_slice())
         }
-        (1, None) => fail!(MISSING_ARGUMENT, "an `input` of one dimension wants `offsets`"),
+        (1, None) => fail!(MISSING_ARGUMENT, "an `input` of one dimension needs `offsets`"),
         (1, Some(offsets)) => {
             if !offsets.dtype().is_int() {
                 return Err(Diag::error(code::DTYPE, format!("`offsets` must hold integers, not {}", offsets.dtype()))

@@ -44,7 +44,7 @@ fn output(a: &Args, image: &[usize], kernel: &[i64]) -> Result<Ints> {
             }
             (0..n).map(|i| (image[i] as f64 * ratio(i)) as i64).collect()
         }
-        _ => fail!(MISSING_ARGUMENT, "`output_size` or `output_ratio` is wanted"),
+        _ => fail!(MISSING_ARGUMENT, "`output_size` or `output_ratio` is expected"),
     };
     for i in 0..n {
         if sizes[i] + kernel[i] - 1 > image[i] as i64 {

@@ -50,14 +50,14 @@ Places run from -1 to 1: between the centers of the corner pixels with `align_co
             4 | 5 => size.len() - 2,
             other => fail!(VALUE, "`size` must name 4 or 5 dimensions, not {other}"),
         };
-        let wanted = [size[0] as usize, n, n + 1];
-        if theta.shape()[..] != wanted {
-            fail!(SHAPE, "`theta` must have shape {wanted:?} for this `size`; it has {:?}", theta.shape().as_slice());
+        let expected = [size[0] as usize, n, n + 1];
+        if theta.shape()[..] != expected {
+            fail!(SHAPE, "`theta` must have shape {expected:?} for this `size`; it has {:?}", theta.shape().as_slice());
         }
         let sizes: Shape = size[2..].iter().map(|&n| n as usize).collect();
         let base = places(e, theta, &sizes, a.flag(affine_grid::align_corners))?;
-        let turned = adjoint(e, theta)?;
-        let grid = product(e, &base, &turned)?;
+        let transposed = adjoint(e, theta)?;
+        let grid = product(e, &base, &transposed)?;
         let mut shape = Shape::from_slice(&[size[0] as usize]);
         shape.extend_from_slice(&sizes);
         shape.push(n);

@@ -69,7 +69,7 @@ fn target(a: &Args, from: &Ints) -> Result<(Ints, Attr)> {
     let factors: Option<Vec<f64>> = match a.attr(interpolate::scale_factor) {
         Attr::Floats(list) if list.len() == 1 => Some(vec![list[0]; n]),
         Attr::Floats(list) if list.len() == n => Some(list.to_vec()),
-        Attr::Floats(list) => fail!(VALUE, "`scale_factor` has {} numbers; one, or {n} are wanted", list.len()),
+        Attr::Floats(list) => fail!(VALUE, "`scale_factor` has {} numbers; one, or {n} are expected", list.len()),
         _ => None,
     };
     match (a.is_none(interpolate::size), factors) {
@@ -89,7 +89,7 @@ fn target(a: &Args, from: &Ints) -> Result<(Ints, Attr)> {
                 if a.flag(interpolate::recompute_scale_factor) { Attr::None } else { Attr::Floats(factors.into()) };
             Ok((size, scales))
         }
-        (true, None) => fail!(MISSING_ARGUMENT, "`size` or `scale_factor` is wanted"),
+        (true, None) => fail!(MISSING_ARGUMENT, "`size` or `scale_factor` is expected"),
         (false, Some(_)) => fail!(VALUE, "`size` and `scale_factor` exclude each other"),
     }
 }
@@ -125,7 +125,7 @@ fn interpolate(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
     }
     let dtype = x.dtype();
     if !dtype.is_float() && dtype != DType::U8 {
-        fail!(DTYPE, "a floating-point tensor is wanted, not {dtype}");
+        fail!(DTYPE, "a floating-point tensor is expected, not {dtype}");
     }
     let x = if dtype.is_float() { x.clone() } else { e.cast(x, DType::F32)? };
     let y = match smooth && !dtype.is_float() {
@@ -201,8 +201,8 @@ fn rearranged(
     let with = |more: &[usize]| -> Shape { shape[..lead].iter().chain(more).copied().collect() };
     let split = e.call(&RESHAPE, args![x, with(parts).as_slice()])?;
     let dims: Vec<usize> = (0..lead).chain(order.iter().map(|at| at + lead)).collect();
-    let turned = e.call(&PERMUTE, args![&split, dims.as_slice()])?;
-    e.call(&RESHAPE, args![&turned, with(last).as_slice()])
+    let permuted = e.call(&PERMUTE, args![&split, dims.as_slice()])?;
+    e.call(&RESHAPE, args![&permuted, with(last).as_slice()])
 }
 
 fn image(x: &Tensor) -> Result<(usize, [usize; 3])> {
@@ -317,7 +317,7 @@ pub static CHANNEL_SHUFFLE: Op = Op {
     name: "channel_shuffle",
     aliases: &["native_channel_shuffle"],
     params: channel_shuffle::PARAMS,
-    summary: "Deals channels out of groups in turn: [N, g C, ..] read as [N, g, C, ..], turned to [N, C, g, ..].",
+    summary: "Deals channels out of groups in turn: [N, g C, ..] read as [N, g, C, ..], permuted to [N, C, g, ..].",
     examples: &[
         ex("channel_shuffle(tensor([1, 2, 3, 4]).reshape([1, 4, 1]), 2).flatten()", "tensor([1, 3, 2, 4])"),
         ex("channel_shuffle(ones([1, 3, 1]), 2)", "E0201"),

@@ -22,7 +22,7 @@ use crate::op::rows::shape::view::RESHAPE;
 use crate::op::tensor::Tensor;
 use crate::signature;
 
-/// What several roundings of a 16-bit float are spared in.
+/// The dtype in which 16-bit floats are accumulated.
 pub fn widened(dtype: DType) -> DType {
     if matches!(dtype, DType::F16 | DType::BF16) { DType::F32 } else { dtype }
 }
@@ -149,7 +149,7 @@ static NLL: Op = Op {
         Ok(vec![Some(e.call(&NLL_GRAD, args)?)])
     }),
     call: CallForm::Internal,
-    straight: true,
+    piecewise_linear: true,
     ..Op::BASE
 };
 
@@ -184,12 +184,12 @@ static NLL_GRAD: Op = Op {
 fn labels(e: &mut dyn Emit, x: &Tensor, target: &Tensor) -> Result<Tensor> {
     class_labels(target)?;
     let (shape, dim) = (x.shape(), class_dim(x.ndim()));
-    let wanted: Shape = shape.iter().enumerate().filter(|(at, _)| *at != dim).map(|(_, &size)| size).collect();
-    if wanted != target.shape() {
+    let expected: Shape = shape.iter().enumerate().filter(|(at, _)| *at != dim).map(|(_, &size)| size).collect();
+    if expected != target.shape() {
         fail!(
             SHAPE,
             "`target` must have shape {:?} for an input of shape {:?}, not {:?}",
-            wanted.as_slice(),
+            expected.as_slice(),
             shape.as_slice(),
             target.shape().as_slice()
         );
@@ -324,8 +324,8 @@ fn with_batch(e: &mut dyn Emit, x: &Tensor, target: &Tensor, target_dims: usize)
         fail!(SHAPE, "`input` must be [N, C] or [C], not empty; it has shape {:?}", shape.as_slice());
     }
     let n = if ndim == 2 { shape[0] } else { 1 };
-    let wanted = Shape::from_slice(&[n, classes][..target_dims]);
-    let fits = target.numel() == wanted.iter().product::<usize>() && target.ndim() <= target_dims;
+    let expected = Shape::from_slice(&[n, classes][..target_dims]);
+    let fits = target.numel() == expected.iter().product::<usize>() && target.ndim() <= target_dims;
     if !fits {
         fail!(
             SHAPE,
@@ -335,7 +335,7 @@ fn with_batch(e: &mut dyn Emit, x: &Tensor, target: &Tensor, target_dims: usize)
         );
     }
     let x = e.call(&RESHAPE, args![x, [n, classes].as_slice()])?;
-    let target = e.call(&RESHAPE, args![target, wanted.as_slice()])?;
+    let target = e.call(&RESHAPE, args![target, expected.as_slice()])?;
     Ok((x, target, ndim == 2))
 }
 

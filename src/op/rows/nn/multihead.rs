@@ -241,8 +241,8 @@ fn attention(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
         });
     }
     let scaled = e.mul(&q, Scalar::Float((1.0 / head as f64).sqrt()))?;
-    let turned = adjoint(e, &ends[0])?;
-    let mut scores = product(e, &scaled, &turned)?;
+    let transposed = adjoint(e, &ends[0])?;
+    let mut scores = product(e, &scaled, &transposed)?;
     if let Some(mask) = mask {
         scores = e.add(&scores, &mask)?;
     }

@@ -82,13 +82,14 @@ pub static NATIVE_LAYER_NORM: Op = Op {
         ex("native_layer_norm(tensor([1, 3]), [2], (), (), 0.0)", "E0202"),
     ],
     lower: Lower::Compose(|e, a| {
-        let (x, wanted) = (a.input(), a.ints(native_layer_norm::normalized_shape).unwrap_or_default());
+        let (x, expected) = (a.input(), a.ints(native_layer_norm::normalized_shape).unwrap_or_default());
         float_only(x, "input")?;
         let shape = x.shape();
-        let lead = shape.len().checked_sub(wanted.len());
-        let fits = |lead: &usize| shape[*lead..].iter().zip(&wanted).all(|(&size, &wanted)| size as i64 == wanted);
-        let Some(lead) = lead.filter(fits).filter(|_| !wanted.is_empty()) else {
-            fail!(SHAPE, "`input` of shape {:?} does not end in {:?}", shape.as_slice(), wanted.as_slice())
+        let lead = shape.len().checked_sub(expected.len());
+        let fits =
+            |lead: &usize| shape[*lead..].iter().zip(&expected).all(|(&size, &expected)| size as i64 == expected);
+        let Some(lead) = lead.filter(fits).filter(|_| !expected.is_empty()) else {
+            fail!(SHAPE, "`input` of shape {:?} does not end in {:?}", shape.as_slice(), expected.as_slice())
         };
         check_affine(a, [native_layer_norm::weight, native_layer_norm::bias], &shape[lead..])?;
         let wide = e.cast(x, widened(x.dtype()))?;

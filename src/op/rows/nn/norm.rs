@@ -145,7 +145,7 @@ static GROUP: Op = Op {
         gradients(e, v, call.int(groups).flag(weight.is_some()))
     }),
     call: CallForm::Internal,
-    straight: true,
+    piecewise_linear: true,
     ..Op::BASE
 };
 
@@ -269,16 +269,16 @@ fn check_one(a: &Args, at: usize, name: &str, shape: &[usize]) -> Result<()> {
 
 /// Trailing dims that `normalized_shape` names.
 fn trailing(a: &Args) -> Result<Shape> {
-    let (x, wanted) = (a.input().shape(), a.ints(layer_norm::normalized_shape).unwrap_or_default());
-    if wanted.is_empty() {
+    let (x, expected) = (a.input().shape(), a.ints(layer_norm::normalized_shape).unwrap_or_default());
+    if expected.is_empty() {
         fail!(VALUE, "`normalized_shape` must name at least one dimension");
     }
-    let fits = x.len() >= wanted.len()
-        && x[x.len() - wanted.len()..].iter().zip(&wanted).all(|(&size, &wanted)| size as i64 == wanted);
+    let fits = x.len() >= expected.len()
+        && x[x.len() - expected.len()..].iter().zip(&expected).all(|(&size, &expected)| size as i64 == expected);
     if !fits {
-        fail!(SHAPE, "`input` of shape {:?} does not end in {:?}", x.as_slice(), wanted.as_slice());
+        fail!(SHAPE, "`input` of shape {:?} does not end in {:?}", x.as_slice(), expected.as_slice());
     }
-    Ok(x[x.len() - wanted.len()..].into())
+    Ok(x[x.len() - expected.len()..].into())
 }
 
 signature!(layer_norm(
@@ -369,7 +369,7 @@ pub static GROUP_NORM: Op = Op {
             fail!(SHAPE, "only the batch of `input` may be empty; it has shape {:?}", shape.as_slice());
         }
         if shape.iter().product::<usize>() as i64 == groups {
-            fail!(VALUE, "more than 1 value for each group is wanted; `input` has shape {:?}", shape.as_slice());
+            fail!(VALUE, "more than 1 value for each group is expected; `input` has shape {:?}", shape.as_slice());
         }
         let mut made = e.apply(
             &GROUP,
@@ -523,7 +523,7 @@ running statistics keeps none.",
         if n == 1 {
             fail!(
                 VALUE,
-                "training wants more than 1 value for each channel; `input` has shape {:?}",
+                "training needs more than 1 value for each channel; `input` has shape {:?}",
                 x.shape().as_slice()
             );
         }
@@ -597,7 +597,7 @@ pub static INSTANCE_NORM: Op = Op {
         }
         let (n, c, span) = (shape[0], shape[1], shape[2..].iter().product::<usize>());
         if span == 1 {
-            fail!(VALUE, "more than 1 element for each channel is wanted; `input` has shape {:?}", shape.as_slice());
+            fail!(VALUE, "more than 1 element for each channel is expected; `input` has shape {:?}", shape.as_slice());
         }
         let folded = e.call(&RESHAPE, args![x, [1, n * c, span].as_slice()])?;
         let weight = a.opt_tensor(instance_norm::weight).map(|w| each_sample(e, w, n)).transpose()?;

@@ -144,7 +144,7 @@ fn linear_cross_entropy(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
     let flat = e.call(&RESHAPE, args![weight, [rows, features].as_slice()])?;
     let bias = match a.get(linear_cross_entropy::linear_bias) {
         Arg::Tensor(bias) if bias.shape()[..] != *outer => {
-            fail!(SHAPE, "`linear_bias` has shape {:?}, {outer:?} is wanted", bias.shape().as_slice())
+            fail!(SHAPE, "`linear_bias` has shape {:?}, {outer:?} is expected", bias.shape().as_slice())
         }
         Arg::Tensor(bias) => Arg::Tensor(e.call(&RESHAPE, args![bias, [rows].as_slice()])?),
         _ => Arg::None,

@@ -1,4 +1,4 @@
-//! Pools: the largest, the mean or a power mean of windows, fixed or adaptive.
+//! Pooling: the maximum, the mean or a power mean of windows, fixed or adaptive.
 
 use crate::args;
 use crate::base::attr::{Attr, Ints};
@@ -77,7 +77,7 @@ static MAX_POOL: Op = Op {
         ])
     }),
     call: CallForm::Internal,
-    straight: true,
+    piecewise_linear: true,
     ..Op::BASE
 };
 
@@ -104,7 +104,7 @@ static ADAPTIVE_MAX: Op = Op {
         ])
     }),
     call: CallForm::Internal,
-    straight: true,
+    piecewise_linear: true,
     ..Op::BASE
 };
 
@@ -222,7 +222,7 @@ static AVG_POOL: Op = Op {
     lower: Lower::Kernel(|_, a| Ok(averaging(KernelCall::new("avg_pool", &pool::AVG_POOL), a))),
     grad: Grad::Rule(|e, v| other(e, v, &AVG_SPREAD)),
     call: CallForm::Internal,
-    straight: true,
+    piecewise_linear: true,
     ..Op::BASE
 };
 
@@ -248,7 +248,7 @@ static ADAPTIVE_AVG: Op = Op {
     lower: Lower::Kernel(|_, a| Ok(adaptive_call(KernelCall::new("adaptive_avg_pool", &pool::ADAPTIVE_AVG_POOL), a))),
     grad: Grad::Rule(|e, v| other(e, v, &ADAPTIVE_AVG_SPREAD)),
     call: CallForm::Internal,
-    straight: true,
+    piecewise_linear: true,
     ..Op::BASE
 };
 
@@ -407,7 +407,7 @@ fn max_unpool(e: &mut dyn Emit, a: &Args, n: usize) -> Result<Vec<Tensor>> {
         None => usual,
         // PyTorch takes the whole shape too.
         Some(given) if given.len() == n || given.len() == x.ndim() => given[given.len() - n..].into(),
-        Some(given) => fail!(VALUE, "`output_size` has {} numbers; {n} are wanted", given.len()),
+        Some(given) => fail!(VALUE, "`output_size` has {} numbers; {n} are expected", given.len()),
     };
     if size.iter().any(|&size| size < 1) {
         fail!(SHAPE, "the result would have sizes {:?}", size.as_slice());

@@ -1,5 +1,5 @@
-//! What convolutions and pools share: one integer or one for each spatial dim, missing batch dims, sizes of
-//! windows. Knows no operation.
+//! Shared by convolutions and pooling: one integer or one for each spatial dim, missing batch dims, sizes of windows.
+//! Independent of any operation.
 
 use crate::args;
 use crate::base::attr::Ints;
@@ -18,7 +18,7 @@ pub fn tuple(a: &Args, at: usize, n: usize, name: &str, least: i64) -> Result<In
     let values: Ints = match given.len() {
         1 => Ints::from_elem(given[0], n),
         len if len == n => given,
-        len => fail!(VALUE, "`{name}` has {len} numbers; one, or one for each of {n} dimensions, is wanted"),
+        len => fail!(VALUE, "`{name}` has {len} numbers; one, or one for each of {n} dimensions, is expected"),
     };
     if let Some(bad) = values.iter().find(|&&value| value < least) {
         fail!(VALUE, "`{name}` must be at least {least}, not {bad}");
@@ -44,7 +44,7 @@ pub fn sizes_or_own(a: &Args, at: usize, from: &[usize], name: &str) -> Result<S
     let given = a.ints(at).unwrap_or_default();
     let n = from.len();
     if given.len() != 1 && given.len() != n {
-        fail!(VALUE, "`{name}` has {} numbers; one, or one for each of {n} dimensions, is wanted", given.len());
+        fail!(VALUE, "`{name}` has {} numbers; one, or one for each of {n} dimensions, is expected", given.len());
     }
     (0..n)
         .map(|dim| match given[dim.min(given.len() - 1)] {
@@ -90,7 +90,7 @@ pub fn unbatched(e: &mut dyn Emit, y: Tensor, was_batched: bool) -> Result<Tenso
     e.call(&RESHAPE, args![&y, &shape[1..]])
 }
 
-/// How many windows fit; with `ceil`, one that hangs over the end counts when it starts inside.
+/// The number of windows; with `ceil`, one that extends over the end counts if it starts inside.
 pub fn window_count(size: i64, kernel: i64, stride: i64, padding: i64, dilation: i64, ceil: bool) -> i64 {
     let room = size + 2 * padding - dilation * (kernel - 1) - 1;
     let mut count = (room + if ceil { stride - 1 } else { 0 }).div_euclid(stride) + 1;
@@ -100,7 +100,7 @@ pub fn window_count(size: i64, kernel: i64, stride: i64, padding: i64, dilation:
     count
 }
 
-/// Runs a float kernel for integers by way of f64 (exact up to 2^53): gives the operand to use.
+/// Runs a float kernel for integers through f64 (exact up to 2^53): returns the operand to use.
 pub fn as_float(e: &mut dyn Emit, x: &Tensor) -> Result<Tensor> {
     match x.dtype() {
         DType::Bool => fail!(DTYPE, "`bool` is not supported"),

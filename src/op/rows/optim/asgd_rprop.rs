@@ -1,10 +1,10 @@
-//! Steps of ASGD and Rprop, as those of the other optimizers in `optimizers.rs`.
+//! Steps of ASGD and Rprop.
 
 use crate::op::row::{Lower, Op};
-use crate::op::rows::optim::optimizers::{P, count, descent, each, each_and_count, lists, step};
+use crate::op::rows::optim::step::{P, count, descent, each, each_and_count, lists, step};
 use crate::signature;
 
-/// Where the numbers of ASGD stand among its lists.
+/// Indices of ASGD's scalars among its lists.
 const ETA: usize = 3;
 const MU: usize = 4;
 

@@ -7,7 +7,7 @@ use crate::fail;
 use crate::kernel::program::ReduceKind;
 use crate::op::emit::Emit;
 use crate::op::row::{CallForm, Grad, Lower, Op, ReduceType};
-use crate::op::rows::optim::optimizers::each;
+use crate::op::rows::optim::step::each;
 use crate::op::rows::pointwise::arith::{DIV, POW};
 use crate::op::rows::pointwise::blend::CLAMP;
 use crate::op::rows::pointwise::power::MAXIMUM;
@@ -64,7 +64,7 @@ fn total_norm(e: &mut dyn Emit, grads: &[Tensor], p: f64) -> Result<Option<Tenso
 
 signature!(clip_norm(grads: Tensors, max_norm: Float, norm_type: Float = 2.0));
 
-/// Scales the gradients so that their common norm is at most `max_norm`; gives the norm before.
+/// Scales the gradients so that their common norm is at most `max_norm`; returns the norm before.
 static CLIP_NORM: Op = Op {
     name: "_clip_grad_norm",
     params: clip_norm::PARAMS,
@@ -94,7 +94,7 @@ static CLIP_NORM: Op = Op {
 
 signature!(clip_value(grads: Tensors, clip_value: Float));
 
-/// Holds every element of the gradients between -value and value.
+/// Clamps every element of the gradients to -value and value.
 static CLIP_VALUE: Op = Op {
     name: "_clip_grad_value",
     params: clip_value::PARAMS,

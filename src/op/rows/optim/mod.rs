@@ -1,6 +1,8 @@
 //! Steps of optimizers, and clipping of gradients.
 
-pub mod adaptive;
+pub mod adagrad_adadelta_rmsprop;
+pub mod adam_variants;
 pub mod asgd_rprop;
 pub mod clip_grad;
-pub mod optimizers;
+pub mod sgd_lion;
+pub mod step;

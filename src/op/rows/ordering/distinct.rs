@@ -23,7 +23,13 @@ use crate::signature;
 const NO_GRADIENT: &str = "which elements are distinct has no gradient";
 
 /// Values, and when asked for where each element went and how many went there.
-fn unique(e: &mut dyn Emit, x: &Tensor, dim: Option<i64>, consecutive: bool, wanted: [bool; 2]) -> Result<Vec<Tensor>> {
+fn unique(
+    e: &mut dyn Emit,
+    x: &Tensor,
+    dim: Option<i64>,
+    consecutive: bool,
+    expected: [bool; 2],
+) -> Result<Vec<Tensor>> {
     let dim = dim.map(|dim| infer::dim(dim, x.ndim())).transpose()?;
     // A tensor of no dimensions has no slices to compare.
     let dim = dim.filter(|_| x.ndim() > 0);
@@ -49,11 +55,11 @@ fn unique(e: &mut dyn Emit, x: &Tensor, dim: Option<i64>, consecutive: bool, wan
         e.call(&CLONE, args![&valid])
     };
     let mut out = vec![part(e, &results[0], dim.unwrap_or(0))?];
-    if wanted[0] {
+    if expected[0] {
         out.push(results.swap_remove(1));
         // `swap_remove` put the number in its place; the counts stay third.
     }
-    if wanted[1] {
+    if expected[1] {
         out.push(part(e, &results[2], 0)?);
     }
     Ok(out)
@@ -132,10 +138,10 @@ pub static BINCOUNT: Op = Op {
     lower: Lower::Steps(|e, a| {
         let (x, minlength) = (a.input(), a.int(bincount::minlength));
         if x.ndim() != 1 {
-            fail!(SHAPE, "one dimension is wanted, not {}", x.ndim());
+            fail!(SHAPE, "one dimension is expected, not {}", x.ndim());
         }
         if !x.dtype().is_int() {
-            fail!(DTYPE, "integers are wanted, not {}", x.dtype());
+            fail!(DTYPE, "integers are expected, not {}", x.dtype());
         }
         if minlength < 0 {
             fail!(VALUE, "`minlength` must not be negative, and is {minlength}");
@@ -182,7 +188,7 @@ pub static HISTC: Op = Op {
     lower: Lower::Kernel(|e, a| {
         let (x, bins, min, max) = (a.input(), a.int(histc::bins), a.float(histc::min), a.float(histc::max));
         if !x.dtype().is_float() {
-            fail!(DTYPE, "a floating-point tensor is wanted, not {}", x.dtype());
+            fail!(DTYPE, "a floating-point tensor is expected, not {}", x.dtype());
         }
         if bins < 1 {
             fail!(VALUE, "`bins` must be positive, and is {bins}");

@@ -61,14 +61,14 @@ fn given<'a>(x: &Tensor, edges: &'a Tensor) -> Result<&'a Tensor> {
     Ok(edges)
 }
 
-fn checked(x: &Tensor, weight: Option<&Tensor>, wanted: &[usize]) -> Result<()> {
+fn checked(x: &Tensor, weight: Option<&Tensor>, expected: &[usize]) -> Result<()> {
     if !matches!(x.dtype(), DType::F32 | DType::F64) {
         fail!(DTYPE, "`input` must be f32 or f64, not {}", x.dtype());
     }
     if let Some(weight) = weight {
         infer::same_dtype(&[("input", x), ("weight", weight)])?;
-        if weight.shape()[..] != *wanted {
-            fail!(SHAPE, "`weight` has shape {:?}, {wanted:?} is wanted", weight.shape().as_slice());
+        if weight.shape()[..] != *expected {
+            fail!(SHAPE, "`weight` has shape {:?}, {expected:?} is expected", weight.shape().as_slice());
         }
     }
     Ok(())
@@ -138,7 +138,7 @@ fn bounds(a: &Args, at: usize, count: usize) -> Result<Vec<Option<[f64; 2]>>> {
         Attr::Floats(list) if list.len() == 2 * count => {
             Ok(list.chunks(2).map(|pair| Some([pair[0], pair[1]])).collect())
         }
-        Attr::Floats(list) => fail!(VALUE, "`range` has {} numbers; {} are wanted", list.len(), 2 * count),
+        Attr::Floats(list) => fail!(VALUE, "`range` has {} numbers; {} are expected", list.len(), 2 * count),
         _ => Ok(vec![None; count]),
     }
 }

@@ -342,7 +342,7 @@ fn orders(e: &mut dyn Emit, a: &Args, x: &Tensor) -> Result<Tensor> {
 fn quantile(e: &mut dyn Emit, a: &Args, skip: bool) -> Result<Tensor> {
     let x = a.input();
     if !matches!(x.dtype(), DType::F32 | DType::F64) {
-        fail!(DTYPE, "f32 or f64 is wanted, not {}", x.dtype());
+        fail!(DTYPE, "f32 or f64 is expected, not {}", x.dtype());
     }
     if x.numel() == 0 {
         fail!(SHAPE, "a tensor without elements has no quantiles");

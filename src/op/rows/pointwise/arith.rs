@@ -14,7 +14,7 @@ use crate::op::rows::signatures::{binary, unary};
 use crate::op::tensor::Tensor;
 use crate::signature;
 
-/// The gradient of a step function: zero for every operand that wants one.
+/// The gradient of a step function: zero for every operand that needs one.
 pub const ZERO: GradRule = |e, v| {
     let mut grads = Vec::new();
     for slot in 0..v.needs.len() {
@@ -23,7 +23,7 @@ pub const ZERO: GradRule = |e, v| {
     Ok(grads)
 };
 
-/// One gradient for each of two operands, each made only where it is wanted.
+/// One gradient for each of two operands, computed only if it is needed.
 pub fn pair(
     e: &mut dyn Emit,
     v: &Backward<'_>,

@@ -1,4 +1,4 @@
-//! Holding values between bounds, mixing tensors, filling in place.
+//! Clamping, interpolation, filling in place.
 
 use crate::args;
 use crate::base::diag::Result;
@@ -42,10 +42,10 @@ static BETWEEN: Op = Op {
             let half = t.g * 0.5;
             let (on_min, on_max) = (x.equals(min).and(ordered), x.equals(max).and(ordered));
             [
-                t.wanted(between::input, || on_min.or(on_max).choose(half, t.g.zero_where(below.or(above)))),
-                t.wanted(between::min, || on_min.choose(half, t.g.zero_unless(below.and(apart)))),
+                t.if_needed(between::input, || on_min.or(on_max).choose(half, t.g.zero_where(below.or(above)))),
+                t.if_needed(between::min, || on_min.choose(half, t.g.zero_unless(below.and(apart)))),
                 // The upper bound wins where the two are crossed.
-                t.wanted(between::max, || on_max.choose(half, t.g.zero_unless(above.and(apart).or(crossed)))),
+                t.if_needed(between::max, || on_max.choose(half, t.g.zero_unless(above.and(apart).or(crossed)))),
             ]
         })
     }),
@@ -107,7 +107,7 @@ fn clamped(e: &mut dyn Emit, x: &Tensor, min: &Arg, max: &Arg) -> Result<Vec<Ten
     }
     let (min, max) = (&within(min, dtype), &within(max, dtype));
     match (min, max) {
-        (Arg::None, Arg::None) => fail!(MISSING_ARGUMENT, "at least one of `min` and `max` is wanted"),
+        (Arg::None, Arg::None) => fail!(MISSING_ARGUMENT, "at least one of `min` and `max` is expected"),
         (min, Arg::None) => e.apply(&AT_LEAST, args![x, min.clone()]),
         (Arg::None, max) => e.apply(&AT_MOST, args![x, max.clone()]),
         (min, max) => e.apply(&BETWEEN, args![x, min.clone(), max.clone()]),
@@ -171,7 +171,7 @@ static MIX: Op = Op {
         derive(e, v, |t| {
             let to_end = t.g * t.arg(mix::weight);
             let by_weight = || t.g * (t.arg(mix::end) - t.input);
-            [t.wanted(mix::input, || t.g - to_end), Some(to_end), t.wanted(mix::weight, by_weight)]
+            [t.if_needed(mix::input, || t.g - to_end), Some(to_end), t.if_needed(mix::weight, by_weight)]
         })
     }),
     call: CallForm::Internal,
@@ -215,8 +215,8 @@ static PRODUCT_ADDED: Op = Op {
     grad: Grad::Rule(|e, v| {
         derive(e, v, |t| {
             let scaled = t.g * t.arg(product_added::value);
-            let first = t.wanted(product_added::tensor1, || scaled * t.arg(product_added::tensor2));
-            let second = t.wanted(product_added::tensor2, || scaled * t.arg(product_added::tensor1));
+            let first = t.if_needed(product_added::tensor1, || scaled * t.arg(product_added::tensor2));
+            let second = t.if_needed(product_added::tensor2, || scaled * t.arg(product_added::tensor1));
             [Some(t.g), first, second]
         })
     }),
@@ -234,7 +234,7 @@ static QUOTIENT_ADDED: Op = Op {
         derive(e, v, |t| {
             let (x, y) = (t.arg(product_added::tensor1), t.arg(product_added::tensor2));
             let over = t.g * t.arg(product_added::value) / y;
-            [Some(t.g), Some(over), t.wanted(product_added::tensor2, || -(over * (x / y)))]
+            [Some(t.g), Some(over), t.if_needed(product_added::tensor2, || -(over * (x / y)))]
         })
     }),
     call: CallForm::Internal,
@@ -376,7 +376,7 @@ fn on_diagonal(e: &mut dyn Emit, a: &Args) -> Result<(Tensor, Scalar)> {
     let x = a.input();
     let shape = x.shape();
     if shape.len() < 2 {
-        fail!(SHAPE, "a diagonal wants 2 dimensions or more, not shape {:?}", shape.as_slice());
+        fail!(SHAPE, "a diagonal needs 2 dimensions or more, not shape {:?}", shape.as_slice());
     }
     if shape.len() > 2 && shape.iter().any(|&n| n != shape[0]) {
         fail!(SHAPE, "with more than 2 dimensions all must be of one size, not {:?}", shape.as_slice());

@@ -97,7 +97,7 @@ bits! {
         "tensor([true, false]) | tensor([false, false])" => "tensor([ true, false])", "tensor([1.0]) | 1"
     BITWISE_XOR "bitwise_xor" "^" binary::PARAMS, BIT_XOR Bits "The bits in which the two differ; exclusive or of `bool`."
         "tensor([5, 6]) ^ 3" => "tensor([6, 5])", "tensor([1.0]) ^ 1"
-    BITWISE_NOT "bitwise_not" "!" unary::PARAMS, BIT_NOT Bits "Every bit turned over; logical not of `bool`."
+    BITWISE_NOT "bitwise_not" "!" unary::PARAMS, BIT_NOT Bits "Every bit inverted; logical not of `bool`."
         "bitwise_not(tensor([0, 5]))" => "tensor([-1, -6])", "bitwise_not(tensor([1.0]))"
     BITWISE_LEFT_SHIFT "bitwise_left_shift" "<<" binary::PARAMS, SHL IntsOnly "Bits moved up."
         "tensor([1, 2]) << 3" => "tensor([ 8, 16])", "tensor([true]) << tensor([true])"

@@ -96,7 +96,7 @@ pub static IS_NONZERO: Op = Op {
     lower: Lower::Compose(|e, a| {
         let x = a.input();
         if x.numel() != 1 {
-            fail!(TRUTH, "one element is wanted, not {}", x.numel());
+            fail!(TRUTH, "one element is expected, not {}", x.numel());
         }
         let one = e.call(&RESHAPE, args![x, &[] as &[i64]])?;
         e.apply(&NE, args![&one, Scalar::Int(0)])

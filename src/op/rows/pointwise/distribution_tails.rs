@@ -1,5 +1,5 @@
-//! Special functions of distributions: the normal distribution's function and its kin, incomplete gammas,
-//! Hurwitz' zeta, the multivariate gamma; and `frexp`, which takes floats apart.
+//! Special functions of distributions: the normal distribution function and its inverse, incomplete gammas, Hurwitz'
+//! zeta, the multivariate gamma; and `frexp`.
 
 use crate::args;
 use crate::base::dtype::{DType, Scalar};
@@ -82,7 +82,7 @@ pub static ZETA: Op = Op {
     ..Op::BASE
 };
 
-/// The density of the gamma distribution of order `a`: the slope of `igamma` by its second operand.
+/// The density of the gamma distribution of order `a`: the derivative of `igamma` with respect to its second operand.
 fn gamma_density<'c>(a: Expr<'c>, x: Expr<'c>) -> Expr<'c> {
     ((a - 1) * x.log() - x - a.of(&LGAMMA)).exp()
 }

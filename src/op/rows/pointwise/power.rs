@@ -203,9 +203,9 @@ pub static ATAN2: Op = Op {
         derive(e, v, |t| {
             let (y, x) = (t.input, t.other);
             let norm = y * y + x * x;
-            // At the origin there is no slope; PyTorch's is 0.
+            // At the origin there is no derivative; PyTorch returns 0.
             let scaled = (t.g / norm).zero_where(norm.equals(0));
-            [t.wanted(two_tensors::input, || scaled * x), t.wanted(two_tensors::other, || -(scaled * y))]
+            [t.if_needed(two_tensors::input, || scaled * x), t.if_needed(two_tensors::other, || -(scaled * y))]
         })
     }),
     inplace: true,
@@ -330,8 +330,8 @@ pub fn extreme(e: &mut dyn Emit, v: &Backward<'_>, loses: &'static Op) -> Result
         let (x, y) = (t.input, t.other);
         let shared = x.equals(y).choose(t.g * 0.5, t.g);
         [
-            t.wanted(binary::input, || shared.zero_where(x.with(loses, y))),
-            t.wanted(binary::other, || shared.zero_where(y.with(loses, x))),
+            t.if_needed(binary::input, || shared.zero_where(x.with(loses, y))),
+            t.if_needed(binary::other, || shared.zero_where(y.with(loses, x))),
         ]
     })
 }
@@ -343,8 +343,8 @@ fn known_extreme(e: &mut dyn Emit, v: &Backward<'_>, wins: &'static Op) -> Resul
         let first = x.with(wins, y).or(y.of(&ISNAN));
         let (tie, half) = (x.equals(y), t.g * 0.5);
         [
-            t.wanted(two_tensors::input, || tie.choose(half, t.g.zero_unless(first))),
-            t.wanted(two_tensors::other, || tie.choose(half, t.g.zero_where(first))),
+            t.if_needed(two_tensors::input, || tie.choose(half, t.g.zero_unless(first))),
+            t.if_needed(two_tensors::other, || tie.choose(half, t.g.zero_where(first))),
         ]
     })
 }

@@ -10,7 +10,7 @@ use crate::op::rows::signatures::unary;
 use crate::signature;
 use std::f64::consts::PI;
 
-/// 2 / sqrt(pi), the slope of `erf` at 0.
+/// 2 / sqrt(pi), the derivative of `erf` at 0.
 const SLOPE: f64 = std::f64::consts::FRAC_2_SQRT_PI;
 
 /// As in `unary`: name, other names, function, summary, example, saves, gradient.
@@ -144,7 +144,7 @@ pub static POLYGAMMA: Op = Op {
         let (x, n) = match (a.get(polygamma::n), a.get(polygamma::input)) {
             (Arg::Tensor(x), _) => (x, a.scalar(polygamma::input)),
             (_, Arg::Tensor(x)) => (x, a.scalar(polygamma::n)),
-            _ => fail!(ARGUMENT_TYPE, "a tensor is wanted"),
+            _ => fail!(ARGUMENT_TYPE, "a tensor is expected"),
         };
         let Some(n) = n else { fail!(ARGUMENT_TYPE, "`n` must be an integer") };
         match n.to_i64() {

@@ -1,4 +1,4 @@
-//! Values that an operation wants, looked at while computing: a bad one is a late error. Parts of other rows.
+//! Checks of values that an operation needs, made while computing: a bad value is a late error. Parts of other rows.
 
 use crate::kernel::elementwise as f;
 use crate::op::row::{CallForm, Grad, Lower, Op, Promote};

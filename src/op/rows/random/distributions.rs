@@ -22,7 +22,7 @@ use crate::signature;
 
 fn float_type(dtype: DType) -> Result<()> {
     if !dtype.is_float() {
-        fail!(DTYPE, "a floating-point dtype is wanted, not {dtype}");
+        fail!(DTYPE, "a floating-point dtype is expected, not {dtype}");
     }
     Ok(())
 }
@@ -188,7 +188,7 @@ pub static RANDINT: Op = Op {
                 (Some(0), high[..].first().copied(), size)
             }
             _ => {
-                return Err(Diag::error(code::MISSING_ARGUMENT, "`high` and `size` are wanted")
+                return Err(Diag::error(code::MISSING_ARGUMENT, "`high` and `size` are expected")
                     .help("write `randint(0, 10, [2, 3])`, or `randint(10, [2, 3])`"));
             }
         };
@@ -267,7 +267,7 @@ pub static RANDPERM: Op = Op {
 
 signature!(moved(input: Tensor, mean: Operand, std: Operand));
 
-/// Normal values with the wanted means and deviations, whose gradients are 0 as in PyTorch.
+/// Normal values with given means and deviations, whose gradients are 0 as in PyTorch.
 static MOVED: Op = Op {
     name: "normal",
     params: moved::PARAMS,

@@ -89,7 +89,7 @@ pub static RENORM: Op = Op {
     lower: Lower::Compose(|e, a| {
         let (x, p, maxnorm) = (a.input(), a.float(renorm::p), a.float(renorm::maxnorm));
         if x.ndim() < 2 {
-            fail!(SHAPE, "at least 2 dimensions are wanted, not {}", x.ndim());
+            fail!(SHAPE, "at least 2 dimensions are expected, not {}", x.ndim());
         }
         if p <= 0.0 || maxnorm < 0.0 {
             fail!(VALUE, "`p` must be positive and `maxnorm` not negative, not {p} and {maxnorm}");

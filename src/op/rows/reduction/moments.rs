@@ -41,7 +41,7 @@ fn float_only(dtype: DType) -> Result<()> {
     if !dtype.is_float() {
         return Err(crate::base::diag::Diag::error(
             crate::base::code::DTYPE,
-            format!("a floating-point tensor is wanted, not {dtype}"),
+            format!("a floating-point tensor is expected, not {dtype}"),
         )
         .help("convert first, for example with `.float()`, or give `dtype` where it is taken"));
     }

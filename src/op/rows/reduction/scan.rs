@@ -156,7 +156,7 @@ pub static LOGCUMSUMEXP: Op = Op {
     lower: Lower::Compose(|e, a| {
         let x = a.input();
         if !x.dtype().is_float() {
-            fail!(DTYPE, "a floating-point tensor is wanted, not {}", x.dtype());
+            fail!(DTYPE, "a floating-point tensor is expected, not {}", x.dtype());
         }
         e.apply(&LOGCUMSUMEXP_ALONG, args![x, a.int(logcumsumexp::dim), (), false])
     }),
@@ -233,7 +233,7 @@ pub static DIFF: Op = Op {
 fn diff(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
     let x = a.input();
     if x.ndim() == 0 {
-        fail!(SHAPE, "a tensor of at least one dimension is wanted");
+        fail!(SHAPE, "a tensor of at least one dimension is expected");
     }
     let (n, dim) = (a.int(diff::n), infer::dim(a.int(diff::dim), x.ndim())?);
     if n < 0 {
@@ -269,7 +269,7 @@ fn diff(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
 fn trapezoids(e: &mut dyn Emit, a: &Args) -> Result<(Tensor, usize)> {
     let y = a.tensor(area::y);
     if y.ndim() == 0 {
-        fail!(SHAPE, "a tensor of at least one dimension is wanted");
+        fail!(SHAPE, "a tensor of at least one dimension is expected");
     }
     let y = if y.dtype() == DType::Bool { e.cast(y, DType::I64)? } else { y.clone() };
     let dim = infer::dim(a.int(area::dim), y.ndim())?;

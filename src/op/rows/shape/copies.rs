@@ -236,7 +236,7 @@ macro_rules! flips {
             examples: &[ex(concat!($name, "(ones([2, 3])).shape"), "[2, 3]"), ex($bad, "E0201")],
             lower: Lower::Compose(|e, a| {
                 if a.input().ndim() <= $dim {
-                    fail!(SHAPE, "at least {} dimensions are wanted, not {}", $dim + 1, a.input().ndim());
+                    fail!(SHAPE, "at least {} dimensions are expected, not {}", $dim + 1, a.input().ndim());
                 }
                 e.apply(&FLIP, args![a.input(), &[$dim as i64][..]])
             }),
@@ -327,10 +327,10 @@ pub static ROT90: Op = Op {
         let x = a.input();
         let dims = a.ints(rot90::dims).unwrap_or_else(|| Ints::from_slice(&[0, 1]));
         if dims.len() != 2 {
-            fail!(VALUE, "two dims are wanted, not {}", dims.len());
+            fail!(VALUE, "two dims are expected, not {}", dims.len());
         }
         if x.ndim() < 2 {
-            fail!(SHAPE, "at least 2 dimensions are wanted, not {}", x.ndim());
+            fail!(SHAPE, "at least 2 dimensions are expected, not {}", x.ndim());
         }
         let dims = distinct(&dims, x.ndim())?;
         let (first, second) = (dims[0] as i64, dims[1] as i64);
@@ -367,7 +367,7 @@ macro_rules! triangle {
             lower: Lower::Kernel(|_, a| {
                 let x = a.input();
                 if x.ndim() < 2 {
-                    fail!(SHAPE, "at least 2 dimensions are wanted, not {}", x.ndim());
+                    fail!(SHAPE, "at least 2 dimensions are expected, not {}", x.ndim());
                 }
                 Ok(KernelCall::new($name, &copy::$kernel)
                     .input(x)
@@ -438,7 +438,7 @@ pub static DIAG: Op = Op {
                 let part = e.call(&DIAGONAL, args![x, a.int(triangle::diagonal), 0, 1])?;
                 e.apply(&CLONE, args![&part])
             }
-            n => fail!(SHAPE, "a vector or a matrix is wanted, not {n} dimensions"),
+            n => fail!(SHAPE, "a vector or a matrix is expected, not {n} dimensions"),
         }
     }),
     grad: Grad::Composed,
@@ -467,7 +467,7 @@ pub static TRACE: Op = Op {
     examples: &[ex("trace(tensor([[1, 2], [3, 4]]))", "tensor(5)"), ex("trace(ones([2]))", "E0201")],
     lower: Lower::Compose(|e, a| {
         if a.input().ndim() != 2 {
-            fail!(SHAPE, "a matrix is wanted, not shape {:?}", a.input().shape().as_slice());
+            fail!(SHAPE, "a matrix is expected, not shape {:?}", a.input().shape().as_slice());
         }
         let part = e.call(&DIAGONAL, args![a.input(), 0, 0, 1])?;
         e.apply(&SUM, args![&part])

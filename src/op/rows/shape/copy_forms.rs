@@ -1,5 +1,5 @@
-//! PyTorch's `_copy` forms: what the view of the same name gives, in memory of its own. And its `unsafe_` forms,
-//! whose pieces share memory but pass for tensors of their own in the gradient graph.
+//! PyTorch's `_copy` forms: the view of the same name, copied to new memory. And its `unsafe_` forms, whose pieces
+//! share memory but count as independent tensors in the gradient graph.
 
 use crate::args;
 use crate::base::diag::Result;

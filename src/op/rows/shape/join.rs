@@ -248,7 +248,7 @@ pub static CARTESIAN_PROD: Op = Op {
     lower: Lower::Compose(|e, a| {
         let list = some(a)?;
         if let Some(at) = list.iter().position(|x| x.ndim() != 1) {
-            fail!(SHAPE, "tensor {at} has {} dimensions, vectors are wanted", list[at].ndim());
+            fail!(SHAPE, "tensor {at} has {} dimensions, vectors are expected", list[at].ndim());
         }
         infer::same_dtype(&list.iter().map(|x| ("tensors", x)).collect::<Vec<_>>())?;
         if list.len() == 1 {
@@ -321,7 +321,7 @@ pub static COMBINATIONS: Op = Op {
     lower: Lower::Compose(|e, a| {
         let (x, r) = (a.input(), a.int(combinations::r));
         if x.ndim() != 1 {
-            fail!(SHAPE, "a vector is wanted, not shape {:?}", x.shape().as_slice());
+            fail!(SHAPE, "a vector is expected, not shape {:?}", x.shape().as_slice());
         }
         if r < 0 {
             fail!(VALUE, "the number of elements must not be negative, is {r}");

@@ -138,7 +138,7 @@ pub static T: Op = Op {
         match x.ndim() {
             0 | 1 => e.apply(&EXPAND, args![x, x.shape().as_slice()]),
             2 => e.apply(&TRANSPOSE, args![x, 0, 1]),
-            n => Err(Diag::error(code::SHAPE, format!("a tensor of at most 2 dimensions is wanted, not {n}"))
+            n => Err(Diag::error(code::SHAPE, format!("a tensor of at most 2 dimensions is expected, not {n}"))
                 .help("`.mT` transposes the last two dimensions; `.permute(..)` gives any order")),
         }
     }),
@@ -171,7 +171,7 @@ pub static ADJOINT: Op = Op {
     lower: Lower::Compose(|e, a| {
         let x = a.input();
         if x.ndim() < 2 {
-            fail!(SHAPE, "matrices are wanted (at least 2 dimensions), not shape {:?}", x.shape().as_slice());
+            fail!(SHAPE, "matrices are expected (at least 2 dimensions), not shape {:?}", x.shape().as_slice());
         }
         Ok(vec![adjoint(e, x)?])
     }),
@@ -188,7 +188,7 @@ pub static MATRIX_H: Op = Op {
     lower: Lower::Compose(|e, a| {
         let x = a.input();
         if !matches!(x.ndim(), 0 | 2) {
-            fail!(SHAPE, "a matrix is wanted, not shape {:?}; `.mH` takes batches", x.shape().as_slice());
+            fail!(SHAPE, "a matrix is expected, not shape {:?}; `.mH` takes batches", x.shape().as_slice());
         }
         e.apply(&T, args![x])
     }),

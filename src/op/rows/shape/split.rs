@@ -12,7 +12,7 @@ use crate::op::rows::shape::view::{SELECT, SLICE};
 use crate::op::tensor::Tensor;
 use crate::signature;
 
-/// The dimension to take apart, and its size.
+/// The dimension to split, and its size.
 fn along(x: &Tensor, dim: i64) -> Result<(usize, i64)> {
     let shape = x.shape();
     if shape.is_empty() {
@@ -25,12 +25,12 @@ fn along(x: &Tensor, dim: i64) -> Result<(usize, i64)> {
 /// Bytes of a tensor without its elements, as the script has it.
 const HANDLE: usize = 512;
 
-/// Whether there is room for so many results.
+/// Whether there is memory for so many results.
 fn room(e: &dyn Emit, count: i64) -> Result<()> {
     e.host_room(usize::try_from(count).unwrap_or(0).saturating_mul(HANDLE))
 }
 
-/// So many pieces of these lengths, one after the other.
+/// Pieces of these lengths, in order.
 fn pieces(
     e: &mut dyn Emit,
     x: &Tensor,
@@ -160,7 +160,7 @@ fn cut(e: &mut dyn Emit, x: &Tensor, dim: usize, n: i64, how: &Attr) -> Result<V
             let ends = places.iter().copied().chain([i64::MAX]);
             starts.zip(ends).map(|(start, end)| e.call(&SLICE, args![x, dim, start, end, 1])).collect()
         }
-        _ => fail!(MISSING_ARGUMENT, "a number of pieces or the places to cut at are wanted"),
+        _ => fail!(MISSING_ARGUMENT, "a number of pieces or the places to cut at are expected"),
     }
 }
 
@@ -184,11 +184,11 @@ pub static TENSOR_SPLIT: Op = Op {
     ..Op::BASE
 };
 
-/// `hsplit` and its kin: along a fixed dimension, into exactly equal pieces.
+/// `hsplit` and similar: along a fixed dimension, into exactly equal pieces.
 fn fixed(e: &mut dyn Emit, a: &Args, least: usize, dim: usize) -> Result<Vec<Tensor>> {
     let (x, ndim) = (a.input(), a.input().ndim());
     if ndim < least {
-        fail!(SHAPE, "a tensor of at least {least} dimensions is wanted, not {ndim}");
+        fail!(SHAPE, "a tensor of at least {least} dimensions is expected, not {ndim}");
     }
     let n = x.shape()[dim] as i64;
     if let Attr::Int(count) = a.attr(fixed::indices_or_sections)

@@ -60,7 +60,7 @@ pub static RESHAPE: Op = Op {
     ..Op::BASE
 };
 
-/// Internal: a copy in another shape, which is nobody's view.
+/// Internal: a copy in another shape, which is not a view.
 static RESHAPED: Op = Op {
     name: "_unsafe_view",
     params: reshape::PARAMS,
@@ -130,13 +130,13 @@ pub static EXPAND: Op = Op {
         if ndim < from.len() {
             fail!(SHAPE, "{ndim} sizes are fewer than the tensor's {} dimensions", from.len());
         }
-        let mut wanted = sizes.clone();
+        let mut expected = sizes.clone();
         for dim in ndim - from.len()..ndim {
-            if wanted[dim] == -1 {
-                wanted[dim] = from[dim + from.len() - ndim] as i64;
+            if expected[dim] == -1 {
+                expected[dim] = from[dim + from.len() - ndim] as i64;
             }
         }
-        let shape = infer::shape(&wanted)?;
+        let shape = infer::shape(&expected)?;
         match crate::base::layout::broadcast(from, &shape) {
             Some(found) if found == shape => Ok(view.layout.broadcast_to(&shape)),
             _ => Err(Diag::error(code::SHAPE, format!("shape {from:?} cannot be expanded to {:?}", shape.as_slice()))),
@@ -343,7 +343,7 @@ pub static CONTIGUOUS: Op = Op {
     ..Op::BASE
 };
 
-/// Internal: a gradient of a `straight` row. It tells that row's operands that it does not change with them.
+/// Internal: a gradient of a `piecewise_linear` row. It declares that it does not depend on that row's operands.
 pub static STILL: Op = Op {
     name: "grad",
     params: unary::PARAMS,
@@ -359,16 +359,17 @@ pub static STILL: Op = Op {
     ..Op::BASE
 };
 
-signature!(straight(input: Tensor, other: Tensor = None));
+signature!(piecewise_linear(input: Tensor, other: Tensor = None));
 
-/// Internal: an operand of a `straight` composition, and another that its gradient reads without changing with it.
+/// Internal: an operand of a `piecewise_linear` composition, and another that its gradient reads without depending on
+/// it.
 pub static STRAIGHT: Op = Op {
     name: "view",
-    params: straight::PARAMS,
+    params: piecewise_linear::PARAMS,
     summary: "",
     lower: Lower::View(|a| Ok(a.input().view().layout.clone())),
     grad: Grad::Rule(|_, v| Ok(vec![Some(v.g().clone())])),
-    straight: true,
+    piecewise_linear: true,
     call: CallForm::Internal,
     ..Op::BASE
 };

@@ -1,4 +1,4 @@
-//! NVIDIA GPUs with what a session keeps of each: libraries, error slots, graphs, scratch memory of products.
+//! NVIDIA GPUs with their state in a session: libraries, error slots, graphs, scratch memory of matrix products.
 
 use super::slots::SlotPool;
 use crate::device::cache::RawMemory;
@@ -12,26 +12,27 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Bound: graphs of one device. Each takes some ten kilobytes of the driver for every kernel in it.
+/// Bound: graphs of one device. Each takes about ten kilobytes of driver memory for every kernel in it.
 const GRAPHS_MAX: usize = 256;
 
 /// One NVIDIA GPU.
 pub struct CudaDevice {
     pub context: &'static Context,
-    /// Outer none: not asked for yet. Inner none: the library is not there.
+    /// Outer `None`: not opened yet. Inner `None`: the library is not installed.
     pub blas: Mutex<Option<Option<Blas>>>,
     /// As `blas`.
     dnn: Mutex<Option<Option<Dnn>>>,
     pub slots: Mutex<SlotPool>,
-    /// Times for a trace; none before the first is wanted.
+    /// Measures times for a trace; `None` until the first is requested.
     pub stopwatch: Mutex<Option<Stopwatch>>,
-    /// What is being queued: held back, perhaps, for a graph.
+    /// Commands that are being queued, or collected for a graph.
     window: Mutex<(u32, Replay)>,
-    /// Streams that record graphs and do nothing else, by priority, which kernels of a graph take from them.
+    /// Streams that only record graphs, by priority: kernels of a graph inherit it from them.
     recorders: Mutex<Vec<Arc<Stream>>>,
-    /// One more than there are graphs.
+    /// One more than the number of graphs.
     graphs: Arc<()>,
-    /// By slot of the stream: scratch memory of matrix products, outside the statistics; 0 where there is none.
+    /// By slot of the stream: scratch memory of matrix products, not included in memory statistics; 0 where there is
+    /// none.
     workspaces: Mutex<HashMap<u32, u64>>,
     tf32: AtomicBool,
 }
@@ -52,39 +53,40 @@ impl CudaDevice {
         }
     }
 
-    /// Whether products and convolutions of f32 may round their factors for the tensor cores.
+    /// Whether products and convolutions of f32 may round their factors for tensor cores.
     pub fn tf32(&self) -> bool {
         self.tf32.load(Ordering::Relaxed)
     }
 
-    /// As `tf32`, for what is queued from now on.
+    /// As `tf32`, for work that is queued from now on.
     pub fn set_tf32(&self, may_round: bool) {
         self.tf32.store(may_round, Ordering::Relaxed);
     }
 
-    /// The commands of a window come, to be replayed where they are those of the last time.
+    /// A window begins; its commands are replayed if they equal those of the last time.
     pub fn begin_window(&self, slot: u32, mut replay: Replay, stream: &Arc<Stream>) {
         replay.begin(stream);
         *self.window.lock() = (slot, replay);
     }
 
-    /// Tells the window at hand what comes next.
-    pub fn tell<R>(&self, work: impl FnOnce(&mut Replay, &mut ByLibrary<'_>) -> R) -> R {
+    /// Passes the next command of the window to the replay.
+    pub fn with_replay<R>(&self, work: impl FnOnce(&mut Replay, &mut ByLibrary<'_>) -> R) -> R {
         let (slot, replay) = &mut *self.window.lock();
         work(replay, &mut ByLibrary { device: self, slot: *slot })
     }
 
-    /// The window was told whole.
+    /// All commands of the window were passed.
     pub fn end_window(&self) -> Replay {
         std::mem::take(&mut *self.window.lock()).1
     }
 
-    /// Queues what is held back: memory under it may go. What fails now fails again at the window's end.
+    /// Queues the collected commands, since their memory may be freed. An error here occurs again at the window's
+    /// end.
     pub fn let_go(&self) {
-        let _ = self.tell(|replay, products| replay.stop_replay(products));
+        let _ = self.with_replay(|replay, products| replay.stop_replay(products));
     }
 
-    /// What a further graph for a stream is made with; none where there are enough, or no stream can be had.
+    /// What a new graph for a stream is recorded with; `None` if there are enough graphs, or no stream is available.
     pub fn recorder(&self, stream: &Stream) -> Option<(Arc<Stream>, Arc<()>)> {
         if Arc::strong_count(&self.graphs) > GRAPHS_MAX {
             return None;
@@ -115,20 +117,20 @@ impl CudaDevice {
         blas.matmul(product, stream, workspace)
     }
 
-    /// Works with the vendor's library of convolutions; none where there is none, or it cannot be used.
+    /// Calls `work` with the vendor's convolution library; `None` if it is missing or unusable.
     fn with_dnn<R>(&self, work: impl FnOnce(&mut Dnn) -> Result<R, DriverError>) -> Result<Option<R>, DriverError> {
         let mut dnn = self.dnn.lock();
-        // Our own kernels do without a library that is broken.
+        // Our own kernels are used instead of a broken library.
         let open = || Dnn::open(self.context).ok().flatten();
         dnn.get_or_insert_with(open).as_mut().map(work).transpose()
     }
 
-    /// Bytes of scratch memory that the vendor's library wants for a convolution; none where it does not do it.
+    /// Bytes of scratch memory that the vendor's library needs for a convolution; `None` if it does not support it.
     pub fn convolution_scratch(&self, convolution: &Convolution, at: &Addresses) -> Result<Option<usize>, DriverError> {
         Ok(self.with_dnn(|dnn| dnn.scratch(convolution, at))?.flatten())
     }
 
-    /// Scratch memory for the products of one stream; 0 where there is none to be had.
+    /// Scratch memory for the products of one stream; 0 if none is available.
     pub fn workspace(&self, slot: u32, bytes: usize) -> u64 {
         let take = || DeviceMemory::new(self.context).reserve(bytes).unwrap_or(0);
         *self.workspaces.lock().entry(slot).or_insert_with(take)

@@ -1,4 +1,4 @@
-//! A stream of an NVIDIA GPU as kernels see it: launches, scratch memory, products, error slots.
+//! A stream of an NVIDIA GPU as kernels use it: launches, scratch memory, products, error slots.
 
 use super::device::CudaDevice;
 use super::vendor;
@@ -25,23 +25,23 @@ pub struct Lane<'a> {
     /// The device's allocator.
     pub memory: &'a Mutex<Memory>,
     pub slot: u32,
-    /// Of a step that may be held.
+    /// The gate of a step that may be held.
     pub gated: Option<&'a mut Gated>,
     /// Nodes of the window that own the step's error slots, and the window.
     pub owners: &'a [usize],
     pub nodes: &'a [Node],
-    /// Error slots that were given out, with their addresses and nodes.
+    /// Error slots that were allocated, with their addresses and nodes.
     pub taken: &'a mut Vec<(u32, u64, usize)>,
-    /// Blocks that go back when the step is queued: later work of the stream comes after.
+    /// Blocks that are freed when the step is queued: later work of the stream runs after it.
     pub scratch: Vec<u64>,
 }
 
-/// A gate that the device decides over, with the first kernel of its steps that is launched.
+/// A gate that the device evaluates, before the first kernel of its steps.
 pub struct Gated {
     pub gate: Arc<Gate>,
     /// Device address of the word that says whether the steps are held.
     pub held: u64,
-    /// They are where one of these words is not above its bound.
+    /// The steps are held if one of these words is not above its bound.
     pub conditions: Vec<(u64, u64)>,
     pub state: Decision,
 }
@@ -49,13 +49,14 @@ pub struct Gated {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Decision {
     Open,
-    /// The next launch decides.
+    /// The next launch evaluates it.
     Next,
     Made,
 }
 
 impl Gated {
-    /// For the next kernel: one block decides by one condition itself, others after a kernel that does.
+    /// For the next kernel: a kernel of one block evaluates a single condition itself, others run after a kernel that
+    /// does.
     fn decide(&mut self, blocks: u64, lane: &mut Lane<'_>) -> Result<Hold, GpuError> {
         let hold = Hold { held: self.held, ..Hold::default() };
         match (self.state, blocks, &*self.conditions) {
@@ -83,7 +84,7 @@ impl Drop for Lane<'_> {
 }
 
 /// Scratch memory is aligned to 256 bytes.
-const TURNED: Addresses = Addresses { x: 256, w: 256, y: 256 };
+const ALIGNMENT: Addresses = Addresses { x: 256, w: 256, y: 256 };
 
 fn device_error(error: impl std::error::Error + Send + Sync + 'static) -> GpuError {
     GpuError::Device(Box::new(error))
@@ -97,7 +98,7 @@ impl Gpu for Lane<'_> {
     fn launch(&mut self, launch: &Launch<'_>) -> Result<(), GpuError> {
         let shape = Shape { grid: launch.grid, block: launch.block, shared_bytes: launch.shared_bytes };
         let parameters: SmallVec<[&[u8]; 8]> = launch.args.iter().map(Param::bytes).collect();
-        self.device.tell(|replay, products| {
+        self.device.with_replay(|replay, products| {
             let function = match replay.expected(launch.source.key, launch.entry) {
                 Some(function) => function,
                 None => {
@@ -108,7 +109,7 @@ impl Gpu for Lane<'_> {
             let launch = replay::Launch { function, shape, parameters: &parameters };
             replay.kernel(&launch, products).map_err(device_error)
         })?;
-        // Only now: after a launch that failed the word is still that of an earlier step.
+        // Set only now: if the launch failed, the word still belongs to an earlier step.
         if let Some(gated) = self.gated.as_deref_mut().filter(|gated| gated.state == Decision::Next) {
             gated.state = Decision::Made;
         }
@@ -128,46 +129,46 @@ impl Gpu for Lane<'_> {
     }
 
     fn fill_zero(&mut self, at: *mut u8, bytes: usize) -> Result<(), GpuError> {
-        self.device.tell(|replay, products| replay.fill((at as u64, 0, bytes), products)).map_err(device_error)
+        self.device.with_replay(|replay, products| replay.fill((at as u64, 0, bytes), products)).map_err(device_error)
     }
 
     fn copy(&mut self, to: *mut u8, from: *const u8, bytes: usize) -> Result<(), GpuError> {
         let bytes = (to as u64, from as u64, bytes);
-        self.device.tell(|replay, products| replay.copy(bytes, products)).map_err(device_error)
+        self.device.with_replay(|replay, products| replay.copy(bytes, products)).map_err(device_error)
     }
 
     fn matmul(&mut self, product: &MatmulCall) -> Result<bool, GpuError> {
         let Some(product) = vendor::product(product, self.device.tf32()) else { return Ok(false) };
-        let told = self.device.tell(|replay, products| replay.product(&product, products));
-        let outcome = told.map_err(device_error)?;
+        let queued = self.device.with_replay(|replay, products| replay.product(&product, products));
+        let outcome = queued.map_err(device_error)?;
         Ok(outcome == Outcome::Queued)
     }
 
     fn convolve(&mut self, convolution: &ConvCall) -> Result<bool, GpuError> {
         let Some((convolution, at)) = vendor::convolution(convolution, self.device.tf32()) else { return Ok(false) };
-        let wanted = match self.device.tell(|replay, _| replay.expected_scratch(&convolution, &at)) {
+        let scratch = match self.device.with_replay(|replay, _| replay.expected_scratch(&convolution, &at)) {
             None => self.device.convolution_scratch(&convolution, &at).map_err(device_error)?,
             known => known,
         };
-        let Some(bytes) = wanted else { return Ok(false) };
-        // Without the memory, ways that want less are ours.
+        let Some(bytes) = scratch else { return Ok(false) };
+        // Without memory for it, our own kernels need less.
         let Ok(scratch) = self.scratch(bytes) else { return Ok(false) };
         let run = Run { convolution, at, workspace: Workspace { address: scratch as u64, bytes } };
-        let told = self.device.tell(|replay, products| replay.convolution(&run, products));
-        Ok(told.map_err(device_error)? == Outcome::Queued)
+        let queued = self.device.with_replay(|replay, products| replay.convolution(&run, products));
+        Ok(queued.map_err(device_error)? == Outcome::Queued)
     }
 
     fn convolves_transposed(&mut self, call: &ConvCall) -> Result<bool, GpuError> {
-        let turned = ConvCall { order: ConvOrder::ChannelsLast, ..*call };
-        let all = [call, &turned].map(|call| vendor::convolution(call, self.device.tf32()));
-        let [Some((plain, at)), Some((turned, _))] = all else { return Ok(false) };
-        // Where the library turns both images, its scratch memory has room for them.
+        let channels_last = ConvCall { order: ConvOrder::ChannelsLast, ..*call };
+        let all = [call, &channels_last].map(|call| vendor::convolution(call, self.device.tf32()));
+        let [Some((plain, at)), Some((channels_last, _))] = all else { return Ok(false) };
+        // The library transposes both images here: its scratch memory must hold them.
         let turns = plain.image_bytes() / 4 * 3;
         let Some(most) = self.device.convolution_scratch(&plain, &at).map_err(device_error)? else { return Ok(false) };
         if most < turns {
             return Ok(false);
         }
-        let least = self.device.convolution_scratch(&turned, &TURNED).map_err(device_error)?;
+        let least = self.device.convolution_scratch(&channels_last, &ALIGNMENT).map_err(device_error)?;
         Ok(least.is_some_and(|least| least + turns <= most))
     }
 

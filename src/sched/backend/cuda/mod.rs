@@ -1,11 +1,11 @@
-//! NVIDIA GPUs: each step is a launch on a stream of the driver's.
+//! NVIDIA GPUs: each step is a launch on a CUDA stream.
 
+mod cached;
 mod device;
-mod kept;
 mod lane;
-mod marks;
 mod slots;
 mod special;
+mod step_times;
 mod submission;
 mod touch;
 mod vendor;
@@ -25,26 +25,26 @@ use crate::kernel::abi::Fault;
 use crate::sched::memory::Memory;
 use crate::sched::options::{MatmulPrecision, Options};
 use crate::sched::window::plan::Prepared;
+use cached::Cached;
 use device::CudaDevice;
-use kept::Kept;
-use marks::Marks;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::Arc;
+use step_times::StepTimes;
 use submission::Launching;
 
-/// NVIDIA GPUs with what a session keeps of each.
+/// NVIDIA GPUs with their state in a session.
 struct Cuda {
     lanes: Arc<StreamTable>,
     devices: Vec<Arc<CudaDevice>>,
-    /// By slot of the stream: pinned buffers through which ordinary memory travels.
+    /// By slot of the stream: pinned staging buffers for copies from pageable memory.
     staging: Mutex<HashMap<u32, Staging>>,
-    /// Whether a launch is to go astray, for a test.
+    /// The launch that a test makes fail with an illegal address.
     breaks: bool,
 }
 
-/// The GPUs that the machine has, unless it is to have simulated ones.
+/// The GPUs of the machine, unless simulated ones were requested.
 pub(in crate::sched) fn open(options: &Options) -> Option<Gpus> {
     if options.simulate.is_some() {
         return None;
@@ -61,7 +61,7 @@ pub(in crate::sched) fn open(options: &Options) -> Option<Gpus> {
         gpu(DeviceMemory::new(device.context), at as u16, options, &queues, Some(let_go))
     };
     let list = devices.iter().enumerate().map(memory).collect();
-    // For tests of what is told of a dead device: `lost:3@cuda:0` sends the third launch astray.
+    // For tests of reports about a lost device: `lost:3@cuda:0` makes the third launch write to an illegal address.
     let wish = std::env::var("TSCRIPT_TEST_STRAY").ok().and_then(|text| PlannedFault::parse(&text).ok());
     Some(Gpus {
         backend: Box::new(Cuda { lanes, devices, staging: Mutex::default(), breaks: wish.is_some() }),
@@ -74,20 +74,20 @@ pub(in crate::sched) fn open(options: &Options) -> Option<Gpus> {
 }
 
 impl Cuda {
-    /// Runs `work` with the staging buffers of a stream.
+    /// Calls `work` with the staging buffers of a stream.
     fn with_staging<R>(&self, slot: u32, stream: &Stream, work: impl FnOnce(&mut Staging) -> R) -> R {
         work(self.staging.lock().entry(slot).or_insert_with(|| Staging::new(stream.context())))
     }
 
-    /// The device that a stream is of.
+    /// The device of a stream.
     fn device_of(&self, stream: &Stream) -> Option<&Arc<CudaDevice>> {
         self.devices.iter().find(|device| std::ptr::eq(device.context, stream.context()))
     }
 
-    /// A test's wish that the device dies under this launch (`open`): an address that is nobody's.
+    /// For tests: makes the device fail at this launch (see `open`) by a write to an illegal address.
     fn break_by_plan(&self, stream: &Stream, window: &Window<'_>) {
         if self.breaks && window.planned.lock().launch(window.name.device) != Fate::Runs {
-            // What comes of it is seen where all deaths are.
+            // The effect is noticed where all lost devices are.
             let _ = special::illegal_write(stream);
         }
     }
@@ -121,7 +121,7 @@ impl Backend for Cuda {
         }
     }
 
-    /// Makes the GPU's context.
+    /// Creates the GPU's context.
     fn open(&self, device: u16) {
         self.lanes.context(device).open();
     }
@@ -135,11 +135,12 @@ impl Backend for Cuda {
         if let Some(stream) = self.lanes.begin(slot, &after) {
             let begun = wish
                 .trace
-                .and_then(|(part, clock)| Some((part, Marks::begin(self.device_of(&stream)?, clock, &stream)?)));
-            // A device that answers no more is noticed where its results are asked for.
+                .and_then(|(part, clock)| Some((part, StepTimes::begin(self.device_of(&stream)?, clock, &stream)?)));
+            // A lost device is noticed where its results are read.
             let _ = self.with_staging(slot, &stream, |staging| self.queue(task, &stream, staging));
-            let marks = begun.and_then(|(part, marks)| marks.end_step(&stream, SmallVec::from_elem(part, 1)));
-            enqueued.timing = marks.map(Marks::timing);
+            let step_times =
+                begun.and_then(|(part, step_times)| step_times.end_step(&stream, SmallVec::from_elem(part, 1)));
+            enqueued.timing = step_times.map(StepTimes::timing);
             if wish.stamp
                 && let Ok(event) = Event::new(stream.context(), Timing::On)
             {
@@ -167,7 +168,7 @@ impl Backend for Cuda {
         self.with_staging(slot, &stream, |staging| from.fetch(&stream, staging)).map_err(|error| error.to_string())
     }
 
-    fn is_asked_seldom(&self) -> bool {
+    fn is_query_slow(&self) -> bool {
         true
     }
 
@@ -179,10 +180,10 @@ impl Backend for Cuda {
         self.devices.iter().for_each(|device| device.let_go());
     }
 
-    /// Graphs go; they are made again where that is worth it.
+    /// Graphs are freed; they are recorded again if that is worthwhile.
     fn forget(&self, prepared: &mut Prepared) {
         if !prepared.is_empty() {
-            prepared.get::<Kept>().replays.iter_mut().for_each(|(_, replay)| replay.forget());
+            prepared.get::<Cached>().replays.iter_mut().for_each(|(_, replay)| replay.forget());
         }
     }
 

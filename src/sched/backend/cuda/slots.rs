@@ -1,4 +1,5 @@
-//! Error slots of an NVIDIA GPU, in memory that host and device see, and the words by which the device decides over gates.
+//! Error slots of an NVIDIA GPU, in memory that host and device see, and the words by which the device evaluates
+//! gates.
 
 use crate::device::cache::RawMemory;
 use crate::device::cuda::memory::{DeviceMemory, Mapped};
@@ -12,7 +13,7 @@ pub struct SlotPool {
     context: &'static Context,
     blocks: Vec<Mapped>,
     free: Vec<u32>,
-    /// By slot of the stream: which of the blocks' words keeps the number of its first untold fault.
+    /// By slot of the stream: which word of the blocks holds the number of its first unreported fault.
     first_faults: HashMap<u32, (usize, usize)>,
     /// Blocks of such words.
     words: Vec<Mapped>,
@@ -23,7 +24,7 @@ pub struct SlotPool {
 /// Slots of one block.
 const BLOCK_SLOTS: usize = 4096;
 const SLOT_WORDS: usize = size_of::<FaultSlot>() / 8;
-/// Where a slot names the word that it lowers, and its node's number.
+/// Where a slot stores the address of the word that it lowers, and its node's number.
 const FIRST_WORD: usize = std::mem::offset_of!(FaultSlot, first) / 8;
 const NUMBER_WORD: usize = std::mem::offset_of!(FaultSlot, number) / 8;
 /// Words of one block, one for each stream.
@@ -68,7 +69,7 @@ impl SlotPool {
         (1..SLOT_WORDS).for_each(|word| block.write(at + word, 0));
     }
 
-    /// The address of the word with the number of a stream's first untold fault, which is made here.
+    /// The address of the word with the number of a stream's first unreported fault; allocated if needed.
     fn first_fault_of(&mut self, stream: u32) -> Result<u64, DriverError> {
         if let Some(known) = self.first_fault_address(stream) {
             return Ok(known);
@@ -83,26 +84,26 @@ impl SlotPool {
         Ok(self.first_fault_address(stream).expect("just made"))
     }
 
-    /// The same; none where no work of the stream can fail.
+    /// The same; none if no work of the stream can fail.
     pub fn first_fault_address(&self, stream: u32) -> Option<u64> {
         let &(block, word) = self.first_faults.get(&stream)?;
         Some(self.words[block].device_address() + word as u64 * 8)
     }
 
-    /// What is untold there is known: all work of the stream that could fail has ended.
+    /// The first unreported fault of the stream is known: all work of the stream that could fail has ended.
     pub fn set_first_fault(&self, stream: u32, number: Option<u64>) {
         if let Some(&(block, word)) = self.first_faults.get(&stream) {
             self.words[block].write(word, number.unwrap_or(u64::MAX));
         }
     }
 
-    /// A word of device memory that says whether a stream's next step is held; none where there is no memory.
+    /// A word of device memory that says whether a stream's next step is held; none if there is no memory.
     pub fn held_word(&mut self, stream: u32) -> Option<u64> {
         let take = || DeviceMemory::new(self.context).reserve(512).unwrap_or(0);
         Some(*self.held.entry(stream).or_insert_with(take)).filter(|&address| address != 0)
     }
 
-    /// What a slot holds after its launches have ended.
+    /// The content of a slot after its launches have ended.
     pub fn read(&self, slot: u32) -> Option<Fault> {
         let (block, at) = self.place(slot);
         let words: [u64; 4] = std::array::from_fn(|word| block.read(at + word));
@@ -117,7 +118,7 @@ impl SlotPool {
         .read()
     }
 
-    /// Nobody looks at a slot any more.
+    /// The slot is not read any more.
     pub fn free(&mut self, slot: u32) {
         let (block, at) = self.place(slot);
         if block.read(at) != u64::MAX {

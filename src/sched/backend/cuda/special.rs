@@ -1,4 +1,4 @@
-//! Kernels of the scheduler's own: one that takes time, one that writes to an illegal address.
+//! Kernels of the scheduler itself: one that takes time, one that writes to an illegal address.
 
 use super::lane::text;
 use super::touch;
@@ -16,7 +16,7 @@ pub fn sleep(stream: &Stream, ns: u64) -> Result<(), KernelError> {
     Ok(touch::launch(stream, function, &shape, &mut [(&raw mut ns).cast()])?)
 }
 
-/// A kernel that writes to an address that is nobody's: the device is dead after it.
+/// A kernel that writes to an unmapped address: the device is lost after it.
 pub fn illegal_write(stream: &Stream) -> Result<(), KernelError> {
     static SOURCE: LazyLock<Source> =
         LazyLock::new(|| Source::new(include_str!("../../../../kernels/device/illegal_write.cu")));

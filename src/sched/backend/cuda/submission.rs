@@ -1,10 +1,11 @@
-//! A window on its way to an NVIDIA GPU: each step is launched at once on the window's stream, or held back for a graph.
+//! A window that is being submitted to an NVIDIA GPU: each step is launched at once on the window's stream, or
+//! collected for a graph.
 
 use super::Cuda;
+use super::cached::Cached;
 use super::device::CudaDevice;
-use super::kept::Kept;
 use super::lane::{Decision, Gated, Lane};
-use super::marks::Marks;
+use super::step_times::StepTimes;
 use super::touch::OnStream;
 use crate::base::device_id::DeviceId;
 use crate::device::cuda::Stream;
@@ -13,7 +14,7 @@ use crate::kernel::cuda::GpuError;
 use crate::kernel::fused::cuda as fused;
 use crate::sched::backend::step::{Command, Decides, Failure, Report, StepCall, Submission, Submitted};
 use crate::sched::backend::{Window, through_host};
-use crate::sched::memory::ward::Ward;
+use crate::sched::memory::kernel_context::KernelContext;
 use crate::sched::order::cause::Cause;
 use crate::sched::order::gate::Gate;
 use crate::sched::profile::timeline;
@@ -25,13 +26,13 @@ pub(super) struct Launching<'a> {
     cuda: &'a Cuda,
     device: &'a Arc<CudaDevice>,
     window: Window<'a>,
-    /// None where none could be made.
+    /// None if none could be created.
     stream: Option<Arc<Stream>>,
-    /// Error slots that were given out, with their addresses and the nodes that own them.
+    /// Error slots that were allocated, with their addresses and the nodes that own them.
     slots: Vec<(u32, u64, usize)>,
-    /// The gate that the device has decided over last, or decides over next.
+    /// The gate that the device has evaluated last, or evaluates next.
     gated: Option<Gated>,
-    marks: Option<Marks>,
+    marks: Option<StepTimes>,
 }
 
 impl<'a> Launching<'a> {
@@ -39,14 +40,15 @@ impl<'a> Launching<'a> {
         let device = &cuda.devices[window.device as usize];
         let stream = cuda.lanes.begin(window.stream, &window.after);
         if let Some(stream) = &stream {
-            let replay = window.prepared.get::<Kept>().take_replay(window.stream);
+            let replay = window.prepared.get::<Cached>().take_replay(window.stream);
             device.begin_window(window.stream, replay, stream);
         }
-        let marks = stream.as_ref().and_then(|stream| Marks::begin(device, window.clock?, stream));
+        let marks = stream.as_ref().and_then(|stream| StepTimes::begin(device, window.clock?, stream));
         Launching { cuda, device, window, stream, slots: Vec::new(), gated: None, marks }
     }
 
-    /// Lets the device decide whether the steps of a gate are held, on the grounds that the host would find later.
+    /// Lets the device decide whether the steps of a gate are held, by the same conditions that the host would check
+    /// later.
     fn begin_gate(&mut self, gate: &Arc<Gate>, device_of: &dyn Fn(u32) -> DeviceId) {
         if self.gated.as_ref().is_some_and(|gated| Arc::ptr_eq(&gated.gate, gate)) {
             return;
@@ -59,7 +61,7 @@ impl<'a> Launching<'a> {
         };
         let mut conditions: Vec<(u64, u64)> = gate.streams().filter_map(word).collect();
         let slots = Cause::open_ones(gate.causes());
-        // An error slot that is used holds a position.
+        // An error slot that was written holds a position.
         let used = slots.iter().map(|cause| cause.device_slot()).filter(|&at| at != 0).map(|at| (at, u64::MAX - 1));
         conditions.extend(used);
         if conditions.is_empty() {
@@ -70,10 +72,10 @@ impl<'a> Launching<'a> {
         self.gated = Some(Gated { gate: gate.clone(), held, conditions, state: Decision::Open });
     }
 
-    /// Launches the step's own kernels, where there are any.
+    /// Launches the step's own kernels, if it has any.
     fn launch(&mut self, stream: &Stream, call: &StepCall<'_>, report: &mut Report) -> Result<(), GpuError> {
         let gated = self.gated.as_mut().filter(|_| !call.may_end);
-        let kept = self.window.prepared.get::<Kept>();
+        let cached = self.window.prepared.get::<Cached>();
         let mut lane = Lane {
             stream,
             device: self.device,
@@ -87,10 +89,10 @@ impl<'a> Launching<'a> {
         };
         match &call.command {
             Command::Fused { program, shape, views, table } => {
-                kept.fused(call.at).run(program, shape, views, table, &mut lane)
+                cached.fused(call.at).run(program, shape, views, table, &mut lane)
             }
             Command::Each { each, node, scalars, lines: true, .. } => {
-                let (on_gpu, table, views) = kept.each(call.at).fill(each, node);
+                let (on_gpu, table, views) = cached.each(call.at).fill(each, node);
                 on_gpu.run(&each.program, views, &table, scalars, &mut lane)
             }
             Command::Each { each, node, scalars, lines: false, members } => {
@@ -119,20 +121,20 @@ impl<'a> Launching<'a> {
         }
     }
 
-    /// Runs a step that has no kernels on copies in host memory, after all that was held back. Waits.
+    /// Runs a step without kernels on copies in host memory, after all collected commands. Waits.
     fn run_on_copies(&self, stream: &Stream, call: &StepCall<'_>, report: &mut Report) -> Result<(), GpuError> {
         let slots: Vec<Faults> = call.owners.iter().map(|_| Faults::default()).collect();
         let (stop, room) = (self.window.stop, self.window.room);
-        let ward = Ward::new(stop, room, stop.run(), call.may_end);
-        let aside = self.device.tell(|replay, products| replay.stop_replay(products));
-        let done = aside.and_then(|()| through_host::run(&OnStream(stream), &call.command, &slots, &ward));
+        let kernel_context = KernelContext::new(stop, room, stop.run(), call.may_end);
+        let aside = self.device.with_replay(|replay, products| replay.stop_replay(products));
+        let done = aside.and_then(|()| through_host::run(&OnStream(stream), &call.command, &slots, &kernel_context));
         report.take(&slots, call.owners);
         report.end = done.map_err(|error| GpuError::Device(Box::new(error)))?.err();
         Ok(())
     }
 
-    /// A launch that did not happen. Of a dead device it is told where work ends (`fault/last_words.rs`): the cause may be
-    /// queued before this.
+    /// Records a launch that failed. If the device is lost, that is reported where work ends
+    /// (`fault/loss_report.rs`): the cause may be earlier work.
     fn note_failure(stream: &Stream, error: GpuError, report: &mut Report) {
         if stream.context().death().is_none() {
             let is_out_of_memory = matches!(error, GpuError::OutOfMemory { .. });
@@ -140,16 +142,16 @@ impl<'a> Launching<'a> {
         }
     }
 
-    /// Starts the window's graph, where its steps were held back for one.
+    /// Launches the window's graph, if its steps were collected for one.
     fn end_graph(&mut self, stream: &Stream, report: &mut Report) {
-        // A trace wants the time of each step.
-        let wanted = self.window.graphs && self.window.clock.is_none();
-        let recorder = || if wanted { self.device.recorder(stream) } else { None };
-        if let Err(error) = self.device.tell(|replay, products| replay.end(products, &recorder)) {
+        // A trace needs the time of each step.
+        let use_graph = self.window.graphs && self.window.clock.is_none();
+        let recorder = || if use_graph { self.device.recorder(stream) } else { None };
+        if let Err(error) = self.device.with_replay(|replay, products| replay.end(products, &recorder)) {
             Launching::note_failure(stream, GpuError::Device(Box::new(error)), report);
         }
         let replay = self.device.end_window();
-        self.window.prepared.get::<Kept>().replays.push((self.window.stream, replay));
+        self.window.prepared.get::<Cached>().replays.push((self.window.stream, replay));
     }
 }
 
@@ -193,14 +195,14 @@ impl Submission for Launching<'_> {
         Submitted {
             sequence: self.cuda.lanes.end(self.window.stream),
             slots: std::mem::take(&mut self.slots),
-            timing: self.marks.take().map(Marks::timing),
+            timing: self.marks.take().map(StepTimes::timing),
             ..Submitted::default()
         }
     }
 }
 
 impl Launching<'_> {
-    /// Everything queued since the last mark is one step.
+    /// Everything queued since the last time stamp is one step.
     fn end_step(&mut self, nodes: &[Node], of: &[usize]) {
         if let (Some(marks), Some(stream)) = (self.marks.take(), &self.stream) {
             self.marks = marks.end_step(stream, of.iter().map(|&at| timeline::part(&nodes[at])).collect());

@@ -1,4 +1,4 @@
-//! Copies between the host and an NVIDIA GPU, and launches: with the invariant of `backend/touch.rs`.
+//! Copies between the host and an NVIDIA GPU, and launches: under the invariant of `backend/touch.rs`.
 
 use crate::device::cuda::staging::Staging;
 use crate::device::cuda::{DriverError, Function, Shape, Stream};
@@ -6,7 +6,7 @@ use crate::sched::backend::through_host::Remote;
 use crate::sched::backend::touch::Span;
 
 impl Span {
-    /// Queues a copy of memory of the host, which is read before this returns.
+    /// Queues a copy of host memory, which is read before this returns.
     pub fn stage_from_host(&self, stream: &Stream, from: &Span, staging: &mut Staging) -> Result<(), DriverError> {
         if self.1 == 0 {
             return Ok(());
@@ -16,14 +16,14 @@ impl Span {
         staging.upload(stream, self.address(), bytes)
     }
 
-    /// The bytes of device memory, once the stream has passed what it has so far.
+    /// The bytes of device memory, after all work that the stream has so far.
     pub fn fetch(&self, stream: &Stream, staging: &mut Staging) -> Result<Vec<u8>, DriverError> {
         let mut out = vec![0u8; self.1];
         staging.download(stream, &mut out, self.address())?;
         Ok(out)
     }
 
-    /// Queues a copy of bytes of the host, which are read before this returns: they are not pinned.
+    /// Queues a copy of host bytes, which are read before this returns: they are not pinned.
     pub fn write_on_device(&self, stream: &Stream, bytes: &[u8]) -> Result<(), DriverError> {
         assert_eq!(self.1, bytes.len(), "as many bytes as the span has");
         // SAFETY: the driver stages memory that is not pinned before the call returns.
@@ -42,7 +42,7 @@ impl Span {
         unsafe { stream.copy_to_host(to.0, self.address(), self.1) }
     }
 
-    /// The bytes of device memory, once the stream has passed what it has so far.
+    /// The bytes of device memory, after all work that the stream has so far.
     pub fn read_from_device(&self, stream: &Stream) -> Result<Vec<u8>, DriverError> {
         let mut out = vec![0u8; self.1];
         // SAFETY: the vector lives until the stream was waited for.
@@ -59,8 +59,8 @@ pub fn launch(
     shape: &Shape,
     parameters: &mut [*mut std::ffi::c_void],
 ) -> Result<(), DriverError> {
-    // SAFETY: whoever made the launch gave the parameters that its text declares; addresses among them are views
-    // of the invariant of `backend/touch.rs`.
+    // SAFETY: the caller passes the parameters that the kernel declares; addresses among them are views under the
+    // invariant of `backend/touch.rs`.
     unsafe { stream.launch(function, shape, parameters) }
 }
 

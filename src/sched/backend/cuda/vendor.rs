@@ -1,4 +1,4 @@
-//! What kernels ask of a vendor's libraries, in the terms of these libraries. Does not know whether they are there.
+//! Translates calls of kernels into those of a vendor's libraries. Does not know whether the libraries are installed.
 
 use crate::base::dtype::DType;
 use crate::device::cuda::blas::{Element, Factor, Precision, Product, Target};
@@ -15,7 +15,7 @@ fn element(dtype: DType) -> Option<Element> {
     }
 }
 
-/// A product as the library takes it; none when it does not.
+/// A product as the library takes it; none if it does not support it.
 pub fn product(call: &MatmulCall, tf32: bool) -> Option<Product> {
     let (element, result) = (element(call.dtype)?, element(call.result)?);
     let (m, n, k) = (call.m as u64, call.n as u64, call.k as u64);
@@ -48,10 +48,10 @@ pub fn product(call: &MatmulCall, tf32: bool) -> Option<Product> {
     })
 }
 
-/// A convolution as the library takes it, and where its operands are; none when it does not.
+/// A convolution as the library takes it, and the order of its operands; none if it does not support it.
 ///
-/// Not in f32 throughout: gradients of one tap, which take half as long as products, and gradients of inputs that take
-/// half as long forward (64 images of 56², 256 → 64 and 3×3, 64 → 64, on an H100).
+/// Not in f32 throughout: gradients of a 1x1 kernel, which take half the time as products, and gradients of inputs,
+/// which take half the time as forward convolutions (64 images of 56², 256 → 64 and 3×3, 64 → 64, on an H100).
 pub fn convolution(call: &ConvCall, tf32: bool) -> Option<(Convolution, Addresses)> {
     let (element, g) = (element(call.dtype)?, &call.geometry);
     let whole = element == Element::F64 || element == Element::F32 && !tf32;
@@ -59,7 +59,7 @@ pub fn convolution(call: &ConvCall, tf32: bool) -> Option<(Convolution, Addresse
     if whole && (g.is_product() || forward) {
         return None;
     }
-    // A leading dim of one element that nothing reaches beyond says nothing.
+    // A leading dim of size 1 without padding is dropped.
     let is_flat = [g.input[0], g.kernel[0], g.output[0]] == [1; 3] && g.padding[0] == 0;
     let skip = usize::from(is_flat);
     let image = |outer: [usize; 2], spatial: [usize; 3]| {
@@ -120,7 +120,7 @@ mod tests {
     };
 
     #[test]
-    fn a_convolution_has_two_dims_where_the_third_says_nothing() {
+    fn a_convolution_has_two_dims_where_the_third_has_size_one() {
         let (flat, at) = convolution(&CALL, false).expect("f32");
         assert_eq!((flat.dims, at.w), (2, 512));
         assert_eq!((flat.x.sizes, flat.x.strides), ([2, 12, 9, 8, 1], [864, 72, 8, 1, 1]));
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn one_tap_is_a_product_where_tensor_cores_do_not_help() {
+    fn a_1x1_kernel_is_a_product_without_tensor_cores() {
         let product =
             Geometry { groups: 1, kernel: [1; 3], stride: [1; 3], padding: [0; 3], output: [1, 9, 8], ..GEOMETRY };
         let one = ConvCall { geometry: product, ..CALL };

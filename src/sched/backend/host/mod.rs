@@ -1,5 +1,5 @@
-//! The host: steps run at once on the script's own thread, over the pool. The loop knows its type, so that a small
-//! window pays for no indirect call.
+//! The host: steps run at once on the script's own thread, using the thread pool. The loop is generic over it, so
+//! that a small window needs no indirect call.
 
 use super::step::{Command, Decides, Report, StepCall, Submission, Submitted};
 use super::touch;
@@ -7,7 +7,7 @@ use crate::device::stop::Stop;
 use crate::kernel::abi::{Call, Faults};
 use crate::kernel::guard::End;
 use crate::sched::memory::Room;
-use crate::sched::memory::ward::Ward;
+use crate::sched::memory::kernel_context::KernelContext;
 use crate::sched::runtime::threads;
 use crate::sched::window::node::Node;
 use std::sync::Arc;
@@ -32,8 +32,8 @@ impl Submission for Host<'_> {
 
     #[inline]
     fn step(&mut self, call: &StepCall<'_>, report: &mut Report) {
-        let ward = Ward::new(self.stop, self.room, self.stop.run(), call.may_end);
-        run_reporting(call, &ward, report);
+        let kernel_context = KernelContext::new(self.stop, self.room, self.stop.run(), call.may_end);
+        run_reporting(call, &kernel_context, report);
     }
 
     fn end(&mut self, _nodes: &[Node], _report: &mut Report) -> Submitted {
@@ -41,21 +41,21 @@ impl Submission for Host<'_> {
     }
 }
 
-/// Runs a step at once, where the host reaches the memory of all of its operands.
+/// Runs a step at once, if the host can access the memory of all its operands.
 #[inline]
-pub fn run_reporting(call: &StepCall<'_>, ward: &Ward<'_>, report: &mut Report) {
+pub fn run_reporting(call: &StepCall<'_>, kernel_context: &KernelContext<'_>, report: &mut Report) {
     match &call.command {
-        // No list for the one slot of a kernel.
+        // No list for the single slot of a kernel.
         Command::Kernel { .. } => {
             let slot = Faults::default();
-            report.end = run(&call.command, std::slice::from_ref(&slot), ward).err();
+            report.end = run(&call.command, std::slice::from_ref(&slot), kernel_context).err();
             if report.end.is_none() {
                 report.take(std::slice::from_ref(&slot), call.owners);
             }
         }
         _ => {
             let slots: Vec<Faults> = call.owners.iter().map(|_| Faults::default()).collect();
-            report.end = run(&call.command, &slots, ward).err();
+            report.end = run(&call.command, &slots, kernel_context).err();
             if report.end.is_none() {
                 report.take(&slots, call.owners);
             }
@@ -63,18 +63,21 @@ pub fn run_reporting(call: &StepCall<'_>, ward: &Ward<'_>, report: &mut Report) 
     }
 }
 
-/// The same with error slots of the caller's, one for each owner; the error says why it did not come to its end.
+/// The same with the caller's error slots, one for each owner; the error says why it did not finish.
 #[inline]
-pub fn run(command: &Command<'_>, slots: &[Faults], ward: &Ward<'_>) -> Result<(), End> {
+pub fn run(command: &Command<'_>, slots: &[Faults], kernel_context: &KernelContext<'_>) -> Result<(), End> {
     match command {
-        Command::Fused { program, shape, views, table } => touch::run_fused(program, shape, views, table, slots, ward),
+        Command::Fused { program, shape, views, table } => {
+            touch::run_fused(program, shape, views, table, slots, kernel_context)
+        }
         Command::Kernel { kernel, attrs, operands, seed, offset } => {
             let (inputs, outputs) = (&operands.inputs, &operands.outputs);
             let (seed, offset) = (*seed, *offset);
             let call = Call { inputs, outputs, attrs, threads: threads(), faults: &slots[0], seed, offset };
-            touch::run_kernel(kernel.host, &call, ward)
+            touch::run_kernel(kernel.host, &call, kernel_context)
         }
-        Command::Each { each, node, scalars, members, .. } => members
-            .try_for_each(each, node, |shape, views| touch::run_fused(&each.program, shape, views, scalars, &[], ward)),
+        Command::Each { each, node, scalars, members, .. } => members.try_for_each(each, node, |shape, views| {
+            touch::run_fused(&each.program, shape, views, scalars, &[], kernel_context)
+        }),
     }
 }

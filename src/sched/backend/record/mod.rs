@@ -1,7 +1,7 @@
-//! A kind of devices for tests: it carries every step out on copies in host memory, at once, and writes it down. Its
-//! memory lies at addresses that no processor takes, so that whoever reaches for it around the seam ends there and then.
+//! A kind of devices for tests: it runs every step at once on copies in host memory, and records it. Its memory has
+//! invalid addresses, so that any access that bypasses the interface crashes at once.
 //!
-//! What a further kind needs at least: this file and its line among `KINDS`.
+//! The minimum of a further kind: this file and its line in `KINDS`.
 
 mod queues;
 mod tests;
@@ -19,7 +19,7 @@ use crate::device::host_memory::HostMemory;
 use crate::device::planned_fault::FaultPlan;
 use crate::device::queues::Queues;
 use crate::kernel::abi::Faults;
-use crate::sched::memory::ward::Ward;
+use crate::sched::memory::kernel_context::KernelContext;
 use crate::sched::options::{Options, SIMULATED_BYTES};
 use crate::sched::order::gate::Gate;
 use crate::sched::window::node::Node;
@@ -30,15 +30,15 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// What was asked of the devices, a line each.
+/// The recorded calls, a line each.
 pub type Book = Arc<Mutex<Vec<String>>>;
 
 thread_local! {
-    /// Where sessions of this thread write; none for sessions with other devices.
+    /// Where sessions of this thread record; none for sessions with other devices.
     static BOOK: RefCell<Option<Book>> = const { RefCell::new(None) };
 }
 
-/// Sessions that this thread runs from now on have these devices and write here.
+/// Sessions that this thread starts from now on have these devices and record here.
 pub fn write_to(book: Option<Book>) {
     BOOK.set(book);
 }
@@ -46,7 +46,7 @@ pub fn write_to(book: Option<Book>) {
 const DEVICES: u16 = 2;
 
 /// Added to addresses of the devices' memory.
-const FAR: u64 = 1 << 60;
+const OFFSET: u64 = 1 << 60;
 
 struct Recorder {
     book: Book,
@@ -75,11 +75,11 @@ struct Far(HostMemory);
 
 impl RawMemory for Far {
     fn reserve(&mut self, bytes: usize) -> Option<u64> {
-        self.0.reserve(bytes).map(|address| address + FAR)
+        self.0.reserve(bytes).map(|address| address + OFFSET)
     }
 
     fn release(&mut self, address: u64, bytes: usize) {
-        self.0.release(address - FAR, bytes);
+        self.0.release(address - OFFSET, bytes);
     }
 
     fn total(&self) -> usize {
@@ -91,9 +91,9 @@ impl RawMemory for Far {
     }
 }
 
-/// Where bytes of a device really lie.
+/// The real address of device memory.
 fn near(span: &Span) -> Span {
-    let address = span.address().checked_sub(FAR).expect("memory of a device");
+    let address = span.address().checked_sub(OFFSET).expect("memory of a device");
     Span::new(address as *mut u8, span.len())
 }
 
@@ -201,8 +201,8 @@ impl Submission for Writing<'_> {
         self.recorder.book.lock().push(format!("{kind} {}", names.join(", ")));
         let slots: Vec<Faults> = call.owners.iter().map(|_| Faults::default()).collect();
         let stop = self.window.stop;
-        let ward = Ward::new(stop, self.window.room, stop.run(), call.may_end);
-        let Ok(done) = through_host::run(&Copied, &call.command, &slots, &ward);
+        let kernel_context = KernelContext::new(stop, self.window.room, stop.run(), call.may_end);
+        let Ok(done) = through_host::run(&Copied, &call.command, &slots, &kernel_context);
         report.end = done.err();
         report.take(&slots, call.owners);
     }

@@ -1,4 +1,4 @@
-//! Streams on which everything has ended when it is queued.
+//! Streams whose work has ended as soon as it is queued.
 
 use crate::device::queues::Queues;
 use crate::device::stop::Stop;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(super) struct Finished(Mutex<HashMap<u32, Arc<AtomicU64>>>);
 
 impl Finished {
-    /// The number of a work that has just ended.
+    /// The number of a task that has just ended.
     pub fn finish(&self, stream: u32) -> u64 {
         self.0.lock()[&stream].fetch_add(1, Ordering::AcqRel) + 1
     }

@@ -1,11 +1,11 @@
-//! The seam's proof: scripts that know nothing of this kind of devices print on it what they print on the host.
+//! Test of the interface: scripts that know nothing of this kind of devices print on it what they print on the host.
 
 use super::{Book, write_to};
 use crate::{Builder, Session};
 
 use std::sync::{Arc, Mutex};
 
-/// What a script prints, and what its devices were asked for.
+/// What a script prints, and the recorded calls of its devices.
 fn run(builder: Builder, text: &str) -> (String, Vec<String>) {
     let printed = Arc::new(Mutex::new(String::new()));
     let (sink, book) = (printed.clone(), Book::default());
@@ -39,11 +39,11 @@ fn golden_scripts_print_what_they_print_on_the_host() {
         }
         scripts += 1;
         let text = std::fs::read_to_string(&path).expect("a script");
-        let wanted = std::fs::read_to_string(path.with_extension("out")).expect("its output");
+        let expected = std::fs::read_to_string(path.with_extension("out")).expect("its output");
         for builder in [builder(), builder().window(1), builder().blocking(true)] {
             let (printed, written) = run(builder.device("cuda"), &text);
             let printed = printed.replace(",\n       device=cuda:0", "").replace(", device=cuda:0", "");
-            assert_eq!(printed.replace("cuda:0", "cpu"), wanted, "{}", path.display());
+            assert_eq!(printed.replace("cuda:0", "cpu"), expected, "{}", path.display());
             assert!(written.iter().all(|line| !line.is_empty()));
         }
     }
@@ -51,7 +51,7 @@ fn golden_scripts_print_what_they_print_on_the_host() {
 }
 
 #[test]
-fn steps_are_written_down() {
+fn steps_are_recorded() {
     let text = "
         let x = tensor([1.0, 2.0, 3.0], #{device: \"cuda\"});
         let y = (x * 2 + 1).relu();
@@ -77,13 +77,13 @@ fn steps_are_written_down() {
 }
 
 #[test]
-fn faults_are_told_late_and_poison_what_they_reach() {
+fn faults_are_reported_late_and_poison_what_they_reach() {
     let text = "
         let x = arange(6.0).to(\"cuda\");
         let bad = x.index_select(0, tensor([9]).to(\"cuda\")) * 2;
-        let told = \"\";
-        try { print(bad.sum()); } catch (error) { told = error.code; }
-        print(told);
+        let caught = \"\";
+        try { print(bad.sum()); } catch (error) { caught = error.code; }
+        print(caught);
         print(x.sum().item());
     ";
     let (printed, _) = run(builder(), text);

@@ -1,4 +1,4 @@
-//! GPUs that the machine does not have: queues over host memory (`device/simulated.rs`), with faults that a user plans.
+//! GPUs that the machine does not have: queues over host memory (`device/simulated.rs`), with injected faults.
 
 mod shares;
 mod submission;
@@ -45,7 +45,7 @@ impl Backend for Simulated {
             name: "Simulated GPU".to_string(),
             capability: (9, 0),
             multiprocessors: 1,
-            // No device has it: the last byte is the index.
+            // A UUID that no real device has: the last byte is the index.
             uuid: std::array::from_fn(|at| if at == 15 { device as u8 } else { 0 }),
             is_simulated: true,
         }

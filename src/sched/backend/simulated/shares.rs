@@ -10,7 +10,7 @@ pub(super) struct Shares {
     /// On the simulator's clock.
     pub began: Arc<AtomicU64>,
     pub ended: Arc<AtomicU64>,
-    /// By step: its time as the queue's thread measured it.
+    /// By step: its time as measured by the queue's thread.
     pub took: Vec<Arc<AtomicU64>>,
     clock: Clock,
 }
@@ -29,15 +29,15 @@ impl Shares {
         Timing { parts, spans: Box::new(spans) }
     }
 
-    /// The steps share the time that the submission took on its device as they shared the time that was measured. Begin
-    /// and end of each.
+    /// Begin and end of each step: the submission's time on its device is divided in the proportions of the measured
+    /// times.
     fn spans(&self) -> Vec<(u64, u64)> {
         let [began, ended] = [&self.began, &self.ended].map(|at| at.load(Ordering::Acquire));
         let span = ended.saturating_sub(began);
         let took: Vec<u64> = self.took.iter().map(|took| took.load(Ordering::Acquire)).collect();
         let measured: u64 = took.iter().sum();
         if measured == 0 {
-            // A copy is not measured and is the whole submission.
+            // A copy is not measured and takes the whole time.
             return took.iter().map(|_| (began, if ended == 0 { began } else { ended })).collect();
         }
         let at = |part: u64| began + (span as u128 * part as u128 / measured as u128) as u64;

@@ -1,4 +1,5 @@
-//! A window on its way to a simulated device: one job of its queue, which decides over each step when its turn comes.
+//! A window that is being submitted to a simulated device: one job of its queue, which evaluates gates when a step's
+//! turn comes.
 
 use crate::base::attr::Attrs;
 use crate::base::device_id::DeviceId;
@@ -15,7 +16,7 @@ use crate::sched::backend::Window;
 use crate::sched::backend::step::{Command, Decides, Ended, Report, StepCall, Submission, Submitted, Turn};
 use crate::sched::backend::touch;
 use crate::sched::memory::Room;
-use crate::sched::memory::ward::Ward;
+use crate::sched::memory::kernel_context::KernelContext;
 use crate::sched::order::gate::{FaultLog, Gate};
 use crate::sched::profile::timeline::{self, Part};
 use crate::sched::runtime::threads;
@@ -28,8 +29,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::shares::Shares;
 
-/// One step with everything that a thread of its own needs.
-// A window's steps are moved once, into its job: a box each would cost more than the space.
+/// One step with everything that another thread needs to run it.
+// A window's steps are moved once, into its job: boxing each would cost more than the space.
 #[allow(clippy::large_enum_variant)]
 enum Ready {
     Fused {
@@ -54,13 +55,13 @@ enum Ready {
         members: Vec<(Shape, Vec<RawView>)>,
         table: Box<[u64]>,
     },
-    /// A launch that goes wrong by plan.
+    /// A launch that fails by plan.
     Fails,
-    /// Whether the next step is left out.
+    /// Whether the next step is skipped.
     Guard(Arc<Gate>),
 }
 
-/// The steps of one window on their way to a queue.
+/// The steps of one window before they are queued.
 pub(super) struct Batch<'a> {
     simulator: &'a Simulator,
     window: Window<'a>,
@@ -68,7 +69,7 @@ pub(super) struct Batch<'a> {
     /// The nodes of each.
     step_nodes: Vec<SmallVec<[usize; 4]>>,
     owners: Vec<usize>,
-    /// The nodes of each step that is no guard, for a trace.
+    /// The nodes of each step that is not a guard, for a trace.
     parts: Vec<SmallVec<[Part; 1]>>,
 }
 
@@ -172,12 +173,12 @@ impl Submission for Batch<'_> {
     }
 }
 
-/// What the queue's thread has when the window's turn comes.
+/// What the queue's thread needs to run the window.
 struct Turns {
     device: DeviceId,
     stream: u32,
     slots: Arc<[Faults]>,
-    /// By error slot, and by step: the places of the nodes in the order of queueing.
+    /// By error slot, and by step: the queue numbers of the nodes.
     numbers: Vec<u64>,
     step_numbers: Vec<SmallVec<[u64; 4]>>,
     ends: Arc<Mutex<Vec<(usize, End)>>>,
@@ -200,7 +201,7 @@ impl Turns {
                 continue;
             }
             let (gate, took) = (gate.take(), took.next());
-            // Looked at before each step, since a window may hold minutes of work.
+            // Checked before each step, since a window may hold minutes of work.
             match Turn::of(gate.as_deref(), self.stop.drops(self.asked_by), Gate::is_held) {
                 Turn::Held => {}
                 Turn::LeftOut => self.end_with(at, &slots_of(&step), End::Interrupted),
@@ -217,8 +218,8 @@ impl Turns {
 
     fn run(&self, at: usize, step: Ready, may_end: bool) {
         let own = slots_of(&step);
-        let ward = Ward::new(&self.stop, &self.room, self.asked_by, may_end);
-        match run(step, &self.slots, &ward) {
+        let kernel_context = KernelContext::new(&self.stop, &self.room, self.asked_by, may_end);
+        match run(step, &self.slots, &kernel_context) {
             Ok(()) => {
                 let bad = own.filter(|&at| self.slots[at].is_set());
                 bad.for_each(|at| self.log.note(self.stream, self.device, self.numbers[at]));
@@ -239,7 +240,7 @@ impl Turns {
     }
 }
 
-/// Places of a step's error slots.
+/// Queue numbers of a step's error slots.
 fn slots_of(step: &Ready) -> Range<usize> {
     match step {
         Ready::Fails | Ready::Guard(_) | Ready::Each { .. } => 0..0,
@@ -248,16 +249,16 @@ fn slots_of(step: &Ready) -> Range<usize> {
     }
 }
 
-/// Runs a step; the error says why it did not come to its end.
-fn run(step: Ready, faults: &[Faults], ward: &Ward<'_>) -> Result<(), End> {
+/// Runs a step; the error says why it did not finish.
+fn run(step: Ready, faults: &[Faults], kernel_context: &KernelContext<'_>) -> Result<(), End> {
     match step {
         Ready::Fails | Ready::Guard(_) => Ok(()),
         Ready::Fused { program, shape, views, table, slots } => {
-            touch::run_fused(&program, &shape, &views, &table, &faults[slots], ward)
+            touch::run_fused(&program, &shape, &views, &table, &faults[slots], kernel_context)
         }
-        Ready::Each { program, members, table } => {
-            members.iter().try_for_each(|(shape, views)| touch::run_fused(&program, shape, views, &table, &[], ward))
-        }
+        Ready::Each { program, members, table } => members
+            .iter()
+            .try_for_each(|(shape, views)| touch::run_fused(&program, shape, views, &table, &[], kernel_context)),
         Ready::Kernel { kernel, attrs, inputs, outputs, seed, offset, slot } => {
             let call = Call {
                 inputs: &inputs,
@@ -268,7 +269,7 @@ fn run(step: Ready, faults: &[Faults], ward: &Ward<'_>) -> Result<(), End> {
                 seed,
                 offset,
             };
-            touch::run_kernel(kernel.host, &call, ward)
+            touch::run_kernel(kernel.host, &call, kernel_context)
         }
     }
 }

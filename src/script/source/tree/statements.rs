@@ -1,4 +1,4 @@
-//! Statements and what has blocks: `if`, loops, `switch`, `try`, functions.
+//! Statements and constructs with blocks: `if`, loops, `switch`, `try`, functions.
 
 use super::{Definition, Expr, NodeKind, Pairs, Reader, Run, Shape, is_assignment};
 use crate::script::source::counters::{gives_pairs, is_counter};
@@ -20,7 +20,7 @@ impl Reader<'_> {
         (self.head, self.pattern) = (head, pattern);
     }
 
-    /// `{ ... }`; leaves everything as it is where there is none.
+    /// `{ ... }`; does nothing if there is none.
     pub(super) fn block(&mut self) -> Option<Run> {
         if self.peek() != "{" {
             return None;
@@ -90,7 +90,7 @@ impl Reader<'_> {
                     && self.tokens[last].kind == Kind::Word
                     && matches!(self.text_at(last - 1), "." | "?.");
                 if is_property && self.peek() == ";" {
-                    self.tree.unread.push(last as u32);
+                    self.tree.unused_properties.push(last as u32);
                 }
                 let ends_in_call = self.text_at(self.at.saturating_sub(1)) == ")";
                 if ends_in_call && self.peek() == ";" && !matches!(self.text_at(self.at + 1), "" | "}" | ";") {
@@ -100,7 +100,7 @@ impl Reader<'_> {
         }
     }
 
-    /// `y.view([6])` of the target `y.view([6])[0]`: Rhai assigns to nothing that a call gives.
+    /// `y.view([6])` of the target `y.view([6])[0]`: Rhai cannot assign to the result of a call.
     pub(super) fn temporary(&self, target: Run) -> Option<Run> {
         let (first, last) = (target.first as usize, target.last as usize);
         let end = match self.text_at(last) {
@@ -141,7 +141,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Notes the names between the parenthesis here and its partner, and passes over both.
+    /// Notes the names between the parenthesis here and its partner, and skips both.
     fn declare_all(&mut self) {
         let end = self.tokens[self.at].partner as usize;
         while self.at < end {
@@ -151,13 +151,13 @@ impl Reader<'_> {
         self.at = end + 1;
     }
 
-    /// Notes the name or `_` here and passes over it.
+    /// Notes the name or `_` here and skips it.
     fn declare_one(&mut self) {
         self.declare();
         self.at += (self.is_name() || self.peek() == "_") as usize;
     }
 
-    /// The loop over pairs whose names begin at a token, if it is one: of what it goes over, the last call gives pairs.
+    /// The loop over pairs whose names begin at a token, if the last call of its iterable returns pairs.
     fn pairs(&self, names: usize, over: Run, body: Run) -> Option<Pairs> {
         let two = [0, 2, 4].map(|at| self.text_at(names + at)) == ["(", ",", ")"];
         let last = over.last as usize;
@@ -179,7 +179,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether no comma stands right between two brackets.
+    /// Whether there is no top-level comma between two brackets.
     fn has_one_argument(&self, open: usize, close: usize) -> bool {
         let mut at = open + 1;
         while at < close {
@@ -191,7 +191,7 @@ impl Reader<'_> {
         close > open + 1
     }
 
-    /// The head of an `if` or loop: a truth.
+    /// The condition of an `if` or loop.
     pub(super) fn condition(&mut self) {
         if let Some(expr) = self.head_expression() {
             self.truth(expr);

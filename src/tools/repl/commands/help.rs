@@ -1,4 +1,4 @@
-//! `:help`: the commands, or the page of a name; an example of it runs as an entry.
+//! `:help`: the commands, or the help page of a name; an example of it runs as an entry.
 
 use super::super::{Go, Repl};
 use super::COMMANDS;
@@ -52,7 +52,7 @@ fn about(repl: &mut Repl, name: &str) {
     } else if let Some(command) = COMMANDS.iter().find(|command| command.name == plain) {
         say(&format!(":{} {}\n\n  {}", command.name, command.takes, command.summary));
     } else if repl.session.borrow().variables(0).iter().any(|variable| variable.name == plain) {
-        // `?x` of a variable asks what it is.
+        // `?x` of a variable describes its value.
         super::state::kind(repl, plain);
     } else if let Some((_, method)) = plain.rsplit_once('.').filter(|(_, method)| !method.is_empty()) {
         about(repl, method);

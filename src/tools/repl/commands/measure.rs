@@ -6,7 +6,7 @@ use crate::script::inspect::measure::{Pass, Profile};
 use crate::tools::{run::guarded, say};
 use std::time::Duration;
 
-/// Bound: time that a command takes; a person waits for it.
+/// Bound: time of a command; a person waits for it.
 const BUDGET: Duration = Duration::from_secs(1);
 /// Bound: lines of a plan, and of a profile.
 const PASSES: usize = 40;

@@ -1,4 +1,4 @@
-//! Commands that look at the session: variables, types, memory, devices, streams.
+//! Commands that show the session's state: variables, types, memory, devices, streams.
 
 use super::super::{Go, Repl, answer};
 use crate::script::error::Error;
@@ -54,7 +54,7 @@ pub fn variables(repl: &mut Repl, _: &str) -> Go {
     Go::On
 }
 
-/// A tensor by what it is; what holds tensors by how many and how large; anything else by its value.
+/// A tensor by its properties; a container of tensors by their number and size; anything else by its value.
 fn row(variable: &Variable) -> [String; 5] {
     let name = if variable.constant { format!("{} (const)", variable.name) } else { variable.name.clone() };
     let tensors = &variable.tensors;

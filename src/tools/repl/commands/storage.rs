@@ -32,7 +32,7 @@ pub fn save(repl: &mut Repl, path: &str) -> Go {
     Go::On
 }
 
-/// An entry with the `;` that a script needs after it.
+/// An entry with a `;` at its end, as scripts need it.
 fn statement(entry: &str) -> String {
     let entry = entry.trim_end();
     let last = entry.lines().last().unwrap_or("");

@@ -1,11 +1,43 @@
-//! Steps of Adamax, Adadelta, NAdam and RAdam, as those of the other optimizers in `optimizers.rs`.
+//! Steps of Adam, AdamW, AMSGrad, Adamax, NAdam and RAdam.
 
 use crate::op::formula::{Formula, Value, power};
 use crate::op::row::{Lower, Op};
-use crate::op::rows::optim::optimizers::{
-    P, average, average_square, correction, descent, each_and_count, each_counted, lists, root, shrunk, step,
+use crate::op::rows::optim::step::{
+    P, average, average_square, correction, descent, each_counted, lists, root, shrunk, step,
 };
 use crate::signature;
+
+signature!(adam(
+    params: Tensors, grads: Tensors, exp_avg: Tensors = None, exp_avg_sq: Tensors = None,
+    max_exp_avg_sq: Tensors = None, step: Tensor, lr: Float, beta1: Float = 0.9, beta2: Float = 0.999,
+    eps: Float = 1e-8, weight_decay: Float = 0.0, amsgrad: Bool = false, decoupled: Bool = false,
+    maximize: Bool = false,
+));
+
+/// `decoupled` is AdamW's weight decay.
+static ADAM: Op = step(
+    "_adam_step",
+    adam::PARAMS,
+    "A step of Adam, AMSGrad or AdamW.",
+    Lower::Steps(|e, a| {
+        let lists = lists(a, 5, |at| at < 4 || a.flag(adam::amsgrad), adam::PARAMS)?;
+        let (lr, beta1, beta2, eps) =
+            (a.float(adam::lr), a.float(adam::beta1), a.float(adam::beta2), a.float(adam::eps));
+        let (decay, decoupled) = (a.float(adam::weight_decay), a.flag(adam::decoupled));
+        let numbers = |f: &Formula, step: Value<'_>| {
+            f.set(1, -lr / correction(beta1, step));
+            f.set(2, correction(beta2, step).sqrt());
+        };
+        each_counted(e, &lists, a.tensor(adam::step), 2, numbers, |f| {
+            let g = descent(f, a.flag(adam::maximize), if decoupled { 0.0 } else { decay });
+            let p = shrunk(f, if decoupled && decay != 0.0 { 1.0 - lr * decay } else { 1.0 });
+            let m = average(f, 2, g, beta1);
+            let v = average_square(f, 3, g, beta2);
+            let root = if a.flag(adam::amsgrad) { f.set(4, f.get(4).max(v)) } else { v }.sqrt();
+            f.set(P, p + m * m.number(5) / (root / root.number(6) + eps));
+        })
+    }),
+);
 
 signature!(adamax(
     params: Tensors, grads: Tensors, exp_avg: Tensors = None, exp_inf: Tensors = None, step: Tensor, lr: Float,
@@ -27,29 +59,6 @@ static ADAMAX: Op = step(
             let m = average(f, 2, g, beta1);
             let most = f.set(3, (f.get(3) * beta2).max(g.abs() + eps));
             f.set(P, f.get(P) + m * m.number(4) / most);
-        })
-    }),
-);
-
-signature!(adadelta(
-    params: Tensors, grads: Tensors, square_avg: Tensors = None, acc_delta: Tensors = None, lr: Float,
-    rho: Float = 0.9, eps: Float = 1e-6, weight_decay: Float = 0.0, maximize: Bool = false, step: Tensor,
-));
-
-/// Source: Zeiler, "ADADELTA: An Adaptive Learning Rate Method" (2012).
-static ADADELTA: Op = step(
-    "_adadelta_step",
-    adadelta::PARAMS,
-    "A step of Adadelta.",
-    Lower::Steps(|e, a| {
-        let lists = lists(a, 4, |_| true, adadelta::PARAMS)?;
-        let (lr, rho, eps) = (a.float(adadelta::lr), a.float(adadelta::rho), a.float(adadelta::eps));
-        each_and_count(e, &lists, a.tensor(adadelta::step), |f| {
-            let g = descent(f, a.flag(adadelta::maximize), a.float(adadelta::weight_decay));
-            let v = average_square(f, 2, g, rho);
-            let delta = (f.get(3) + eps).sqrt() / (v + eps).sqrt() * g;
-            average_square(f, 3, delta, rho);
-            f.set(P, f.get(P) + delta * -lr);
         })
     }),
 );
@@ -155,4 +164,4 @@ static RADAM: Op = step(
     }),
 );
 
-pub static ROWS: &[&Op] = &[&ADAMAX, &ADADELTA, &NADAM, &RADAM];
+pub static ROWS: &[&Op] = &[&ADAM, &ADAMAX, &NADAM, &RADAM];

@@ -1,9 +1,9 @@
-//! Copies to devices that begin before somebody asks for them: a loader offers the pinned memory of its batches, and
-//! what was asked for in one batch is under way for the next while the script works.
+//! Prefetches copies to devices: a loader offers the pinned memory of its batches, and the copies that the script
+//! requested for one batch are already in flight for the next one.
 //!
-//! The copies have a stream of their own on each device. Their memory is reserved and not allocated until `to` asks
-//! for the copy: then it becomes the result's, and the current stream comes after the copy. A source that was
-//! written since is copied anew. Knows no loader and no batch.
+//! The copies have their own stream on each device. Their memory is reserved, but not counted as allocated, until
+//! `to` requests the copy: then it becomes the result's memory, and the current stream waits for the copy. A source
+//! that was written meanwhile is copied again. Independent of loaders and batches.
 
 use super::transfer::Asked;
 use crate::base::device_id::DeviceId;
@@ -27,29 +27,29 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-/// Bound: batches whose work the host may have queued without its end. The copies' memory is used again only after
-/// that work, so that a script which never waits would otherwise reserve all there is.
+/// Bound: batches whose work may be queued without having ended. Memory of the copies is reused only after that work,
+/// so that a script which never waits would otherwise reserve all memory.
 const BATCHES_AHEAD: usize = 4;
 
-/// Where tensors like this one were last asked for: 1 + the device's index, 0 before anybody asked.
+/// Where tensors like this one were last copied to: 1 + the device's index, 0 before the first copy.
 #[derive(Default)]
-pub struct Wanted(AtomicU32);
+pub struct LastTarget(AtomicU32);
 
-impl Wanted {
+impl LastTarget {
     fn device(&self) -> Option<DeviceId> {
         self.0.load(Ordering::Relaxed).checked_sub(1).map(|index| DeviceId::Cuda(index as u16))
     }
 }
 
-/// Host memory that may be asked for on a device, and the copy that is under way.
+/// Host memory that may be copied to a device, and the copy that is in flight.
 struct Offer {
-    wanted: Arc<Wanted>,
-    begun: Option<Begun>,
+    last_target: Arc<LastTarget>,
+    begun: Option<CopyInFlight>,
 }
 
-/// A copy under way.
-struct Begun {
-    /// Where it goes; its memory is not counted as allocated.
+/// A copy in flight.
+struct CopyInFlight {
+    /// Its target, not counted as allocated.
     target: Held,
     /// The source's version when it was queued.
     version: u32,
@@ -59,35 +59,35 @@ struct Begun {
 /// All offers of a session, by the source's buffer.
 #[derive(Default)]
 pub struct Offers {
-    /// Whether there ever was one: until then nobody looks.
+    /// Whether there ever was one: until then the lookup is skipped.
     any: AtomicBool,
     offers: Mutex<HashMap<u64, Offer>>,
     streams: Mutex<HashMap<DeviceId, Arc<StreamHandle>>>,
     readers: Mutex<Vec<Arc<Reader>>>,
 }
 
-/// How far a loop over batches has come on the devices that it feeds.
+/// Progress of a loop over batches on the devices that it feeds.
 #[derive(Default)]
-pub struct Pace(VecDeque<Vec<Point>>);
+pub struct BatchPace(VecDeque<Vec<Point>>);
 
-/// A thread that reads host memory of tensors outside of every window.
+/// A thread that reads host memory of tensors outside of windows.
 pub struct Reader {
     /// What it reads.
     buffers: Vec<Held>,
     stopped: AtomicBool,
-    /// Held while it reads.
+    /// Locked while it reads.
     busy: Mutex<()>,
 }
 
 impl Reader {
-    /// Runs `work`, which reads the memory, unless somebody is about to write there: then never again.
+    /// Calls `work`, which reads the memory, unless a writer has stopped the reader: then never again.
     pub fn read<R>(&self, work: impl FnOnce() -> R) -> Option<R> {
         let _busy = self.busy.lock();
         (!self.stopped.load(Ordering::Acquire)).then(work)
     }
 }
 
-/// Rows to be copied from host memory to host memory.
+/// Rows to copy from host memory to host memory.
 pub struct RowCopy {
     from: Span,
     row_bytes: usize,
@@ -95,22 +95,21 @@ pub struct RowCopy {
 }
 
 impl RowCopy {
-    /// Copies these rows. To be called under the reader's [`Reader::read`].
+    /// Copies these rows. Must be called under [`Reader::read`].
     pub fn run(&self, rows: &[usize]) {
         self.from.gather_rows(self.row_bytes, rows, &self.to);
     }
 }
 
 impl Runtime {
-    /// The first dim's rows of dense host tensors are about to be read by a thread. None where their values are not
-    /// to be had.
+    /// A thread will read rows of dense host tensors. None if their values are not available.
     pub fn begin_reading(&self, views: &[Arc<View>]) -> Option<Arc<Reader>> {
         for view in views {
             self.settle(view).ok()?;
         }
         let buffers: Vec<Held> = views.iter().map(|view| Held::new(view.clone())).collect();
         let reader = Reader { buffers, stopped: AtomicBool::new(false), busy: Mutex::new(()) };
-        // Whoever writes host memory looks at this first, and finds the reader.
+        // Whoever writes host memory checks this first, and finds the reader.
         reader.buffers.iter().for_each(|held| _ = held.view().buffer.in_flight.fetch_add(1, Ordering::AcqRel));
         let reader = Arc::new(reader);
         self.offers.readers.lock().push(reader.clone());
@@ -128,14 +127,14 @@ impl Runtime {
         }
     }
 
-    /// Before a buffer of the host is written: threads that read it stop.
+    /// Before a host buffer is written: stops the threads that read it.
     pub(in crate::sched) fn stop_readers(&self, buffer: &Arc<Buffer>) {
         let reads = |reader: &&Arc<Reader>| reader.buffers.iter().any(|held| Arc::ptr_eq(&held.view().buffer, buffer));
         let found: Vec<Arc<Reader>> = self.offers.readers.lock().iter().filter(reads).cloned().collect();
         found.iter().for_each(|reader| self.end_reading(reader));
     }
 
-    /// New pinned memory for `rows` rows of a dense tensor of the host, and what fills it.
+    /// New pinned memory for `rows` rows of a dense host tensor, and the copy that fills it.
     pub fn rows_to_pinned(&self, from: &Arc<View>, rows: usize, origin: Origin) -> Result<(Arc<View>, RowCopy)> {
         let mut layout = Layout::contiguous(from.shape());
         layout.shape[0] = rows;
@@ -150,20 +149,20 @@ impl Runtime {
         Ok((to, copy))
     }
 
-    /// Offers pinned memory: a copy of all of it to a device goes over a stream of its own.
-    pub fn offer(&self, view: &Arc<View>, wanted: &Arc<Wanted>) {
-        if view.buffer.pinned && view.covers() && view.layout.numel() > 0 {
+    /// Offers pinned memory: a copy of all of it to a device uses a separate stream.
+    pub fn offer(&self, view: &Arc<View>, last_target: &Arc<LastTarget>) {
+        if view.buffer.pinned && view.covers_buffer() && view.layout.numel() > 0 {
             self.offers.any.store(true, Ordering::Relaxed);
-            let offer = Offer { wanted: wanted.clone(), begun: None };
+            let offer = Offer { last_target: last_target.clone(), begun: None };
             self.offers.offers.lock().insert(view.buffer.id, offer);
         }
     }
 
-    /// Begins the copy of what was offered to where its like was asked for last.
+    /// Starts the copy of an offer to the device where its predecessor was last copied.
     pub fn copy_ahead(&self, view: &Arc<View>, origin: Origin) {
-        let wanted = self.offers.offers.lock().get(&view.buffer.id).and_then(|offer| offer.wanted.device());
-        // What goes wrong here goes wrong again, and is told, where the copy is asked for.
-        let Some(device) = wanted.filter(|&device| self.check_device(device).is_ok()) else { return };
+        let last_target = self.offers.offers.lock().get(&view.buffer.id).and_then(|offer| offer.last_target.device());
+        // An error here occurs again, and is reported, when the copy is requested.
+        let Some(device) = last_target.filter(|&device| self.check_device(device).is_ok()) else { return };
         let asked = Asked { name: "to", origin, non_blocking: true };
         if let Ok(Some(begun)) = self.begin_copy(view, device, asked)
             && let Some(offer) = self.offers.offers.lock().get_mut(&view.buffer.id)
@@ -172,23 +171,24 @@ impl Runtime {
         }
     }
 
-    /// Nobody will ask for a copy of this any more.
+    /// The copy of this will not be requested any more.
     pub fn withdraw(&self, view: &Arc<View>) {
         let gone = self.offers.offers.lock().remove(&view.buffer.id);
         drop(gone);
     }
 
-    /// Memory is short: copies that nobody has asked for go. Whether there were any.
+    /// Memory is short: frees copies that were not requested. Returns whether there were any.
     pub(in crate::sched) fn drop_copies_ahead(&self) -> bool {
         if !self.offers.any.load(Ordering::Relaxed) {
             return false;
         }
-        let gone: Vec<Begun> = self.offers.offers.lock().values_mut().filter_map(|offer| offer.begun.take()).collect();
+        let gone: Vec<CopyInFlight> =
+            self.offers.offers.lock().values_mut().filter_map(|offer| offer.begun.take()).collect();
         !gone.is_empty()
     }
 
-    /// A batch of a loop begins: waits for the work on the one that was `BATCHES_AHEAD` before it.
-    pub fn keep_pace(&self, pace: &mut Pace) -> Result<()> {
+    /// A batch of a loop begins: waits for the work on the batch that was `BATCHES_AHEAD` before it.
+    pub fn limit_batches_in_flight(&self, pace: &mut BatchPace) -> Result<()> {
         let mut state = self.state.lock();
         let devices: Vec<DeviceId> = self.offers.streams.lock().keys().copied().collect();
         let now = devices.into_iter().map(|device| {
@@ -213,7 +213,7 @@ impl Runtime {
         Ok(self.offers.streams.lock().entry(device).or_insert(made).clone())
     }
 
-    fn begin_copy(&self, from: &Arc<View>, device: DeviceId, asked: Asked) -> Result<Option<Begun>> {
+    fn begin_copy(&self, from: &Arc<View>, device: DeviceId, asked: Asked) -> Result<Option<CopyInFlight>> {
         let stream = self.copy_stream(device)?;
         self.flush_buffer(&mut self.state.lock(), &from.buffer);
         let buffer = self.buffer(device, from.buffer.size_bytes, false);
@@ -226,24 +226,28 @@ impl Runtime {
         let version = from.buffer.version.load(Ordering::Acquire);
         self.transfer_on(Some(stream.slot), from, target.view(), asked)?;
         let moment = self.moment(&mut self.state.lock(), stream.slot, false);
-        Ok(Some(Begun { target, version, moment }))
+        Ok(Some(CopyInFlight { target, version, moment }))
     }
 
-    /// The copy of what was offered, under way or begun now, becomes this new tensor's memory; false where nothing was
+    /// The copy of the offer, in flight or started now, becomes this new tensor's memory; false if nothing was
     /// offered or there is no memory for it.
     pub fn take_offered(&self, from: &Arc<View>, to: &Arc<View>, asked: Asked) -> Result<bool> {
         let DeviceId::Cuda(index) = to.buffer.device else { return Ok(false) };
-        if !self.offers.any.load(Ordering::Relaxed) || !from.covers() || !to.covers() || self.options.blocking {
+        if !self.offers.any.load(Ordering::Relaxed)
+            || !from.covers_buffer()
+            || !to.covers_buffer()
+            || self.options.blocking
+        {
             return Ok(false);
         }
         let begun = {
             let mut offers = self.offers.offers.lock();
             let Some(offer) = offers.get_mut(&from.buffer.id) else { return Ok(false) };
-            offer.wanted.0.store(index as u32 + 1, Ordering::Relaxed);
+            offer.last_target.0.store(index as u32 + 1, Ordering::Relaxed);
             offer.begun.take()
         };
         self.check_device(to.buffer.device)?;
-        let is_it = |begun: &Begun| {
+        let is_it = |begun: &CopyInFlight| {
             let version = from.buffer.version.load(Ordering::Acquire);
             begun.version == version && begun.target.view().buffer.device == to.buffer.device
         };
@@ -256,7 +260,7 @@ impl Runtime {
         Ok(true)
     }
 
-    fn adopt(&self, from: &Arc<View>, to: &Arc<View>, begun: Begun, asked: Asked) -> Result<()> {
+    fn adopt(&self, from: &Arc<View>, to: &Arc<View>, begun: CopyInFlight, asked: Asked) -> Result<()> {
         let began = self.time_now();
         let mut state = self.state.lock();
         let state = &mut *state;
@@ -277,7 +281,7 @@ impl Runtime {
         Ok(())
     }
 
-    /// The memory of one buffer becomes another's, and counts as allocated.
+    /// The memory of one buffer becomes another's, and is counted as allocated.
     fn take_over(&self, from: &Buffer, to: &Buffer) -> Result<()> {
         if to.has_memory() {
             to.home.release(to);
@@ -296,7 +300,7 @@ impl Runtime {
         Ok(())
     }
 
-    /// Memory that is reserved and not counted as allocated; false when there is none.
+    /// Memory that is reserved and not counted as allocated; false if there is none.
     fn give_reserved(&self, buffer: &Buffer, slot: u32) -> bool {
         let owner = buffer.writer.load(Ordering::Relaxed);
         let Some(taken) = self.with_home(buffer, |memory| memory.take_reserved(buffer.size_bytes, slot, owner)) else {

@@ -1,8 +1,8 @@
-//! Rows carried out without memory: what shape and dtype their results have, or the error that the call would be.
-//! For whoever reads scripts instead of running them.
+//! Runs rows without memory: the shape and dtype of their results, or the error of the call. For `tscript check`,
+//! which reads scripts without running them.
 //!
-//! Knows no values: a row that asks for the elements of a tensor ends with `Unknown`. Nor does it know devices,
-//! gradients, or whether there is memory enough.
+//! Has no values: a row that reads elements of a tensor ends with `Unknown`. Ignores devices, gradients and the
+//! amount of memory.
 
 use super::args::Args;
 use super::emit::{Emit, KernelCall, OutSpec};
@@ -32,7 +32,7 @@ pub enum Outcome {
 /// A tensor of which only shape and dtype are known.
 pub fn tensor(shape: &[usize], dtype: DType) -> Result<Tensor> {
     let size_bytes = infer::size_bytes(shape, dtype)?;
-    Ok(Tensor::new(Arc::new(View::new(nothing(size_bytes), Layout::contiguous(shape), dtype)), Origin::NONE))
+    Ok(Tensor::new(Arc::new(View::new(no_memory(size_bytes), Layout::contiguous(shape), dtype)), Origin::NONE))
 }
 
 /// What `op` would give for these arguments.
@@ -63,7 +63,7 @@ impl Home for Nowhere {
     fn release(&self, _: &Buffer) {}
 }
 
-fn nothing(size_bytes: usize) -> Arc<Buffer> {
+fn no_memory(size_bytes: usize) -> Arc<Buffer> {
     Arc::new(Buffer::new(0, Arc::new(Nowhere), DeviceId::Cpu, size_bytes, false))
 }
 
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_tell_shapes_and_errors_without_memory() {
+    fn rows_have_shapes_and_errors_without_memory() {
         let (a, b) = (ones(&[2, 3]), ones(&[3, 4]));
         assert_eq!(shape(results(&matmul::MATMUL, args![&a, &b])), Ok(vec![2, 4]));
         assert_eq!(shape(results(&matmul::MATMUL, args![&a, &a])), Err(code::SHAPE.0));

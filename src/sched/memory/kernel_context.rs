@@ -1,4 +1,4 @@
-//! What kernels are told while they run: when to end, and how much scratch memory there is.
+//! The context of running kernels: when to end, and how much scratch memory there is.
 
 use super::Room;
 use crate::device::stop::Stop;
@@ -7,25 +7,24 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// The guard of one step's kernels.
-pub struct Ward<'a> {
+/// The context of one step's kernels.
+pub struct KernelContext<'a> {
     stop: &'a Stop,
     room: &'a Arc<Room>,
     /// The run that queued the step.
     run: u64,
-    /// Whether it may be cut short. An optimizer's step is not, once it has begun: it takes as long as a pass over the
-    /// model, which would be half new.
+    /// Whether it may be aborted. An optimizer's step may not, once it has started: it takes as long as a pass over
+    /// the model, which would be half updated.
     may_end: bool,
     taken: AtomicUsize,
 }
 
-impl<'a> Ward<'a> {
-    pub fn new(stop: &'a Stop, room: &'a Arc<Room>, run: u64, may_end: bool) -> Ward<'a> {
-        Ward { stop, room, run, may_end, taken: AtomicUsize::new(0) }
+impl<'a> KernelContext<'a> {
+    pub fn new(stop: &'a Stop, room: &'a Arc<Room>, run: u64, may_end: bool) -> KernelContext<'a> {
+        KernelContext { stop, room, run, may_end, taken: AtomicUsize::new(0) }
     }
 
-    /// What the kernel has of scratch memory, and so many bytes more, for as long as somebody keeps it; none where there is
-    /// no room.
+    /// The kernel's scratch memory plus so many bytes, for as long as the lease is held; none if there is not enough.
     pub fn lease(&self, bytes: usize) -> Option<Lease> {
         if !self.room.admit(bytes) {
             return None;
@@ -47,7 +46,7 @@ impl Drop for Lease {
     }
 }
 
-impl Guard for Ward<'_> {
+impl Guard for KernelContext<'_> {
     fn must_stop(&self) -> bool {
         self.may_end && self.stop.drops(self.run)
     }
@@ -74,7 +73,7 @@ impl Guard for Ward<'_> {
     }
 }
 
-impl Drop for Ward<'_> {
+impl Drop for KernelContext<'_> {
     fn drop(&mut self) {
         // Lists count until the kernel ends.
         self.room.give_back(*self.taken.get_mut());
@@ -123,7 +122,7 @@ mod tests {
         runtime
     }
 
-    /// What reading the result of a kernel raises.
+    /// The error of reading the result of a kernel.
     fn outcome(rt: &Runtime, host: HostFn, device: DeviceId) -> crate::base::diag::Result<()> {
         let layout = Layout::contiguous(&[4]);
         let view = Arc::new(View::new(rt.buffer(device, 16, false), layout, DType::F32));
@@ -146,16 +145,16 @@ mod tests {
         let rt = runtime(None);
         for device in DEVICES {
             for host in [panics as HostFn, panics_on_a_thread] {
-                let told = outcome(&rt, host, device).expect_err("a panic");
-                assert_eq!(told.code, code::INTERNAL, "{device}");
-                assert!(told.message.contains("on purpose"), "{}", told.message);
-                assert!(rt.synchronize().is_ok(), "told once");
+                let error = outcome(&rt, host, device).expect_err("a panic");
+                assert_eq!(error.code, code::INTERNAL, "{device}");
+                assert!(error.message.contains("on purpose"), "{}", error.message);
+                assert!(rt.synchronize().is_ok(), "reported once");
             }
         }
     }
 
     #[test]
-    fn scratch_counts_among_the_memory_that_there_is() {
+    fn scratch_memory_counts_for_the_limit() {
         let rt = runtime(None);
         for device in DEVICES {
             assert_eq!(outcome(&rt, wants_much, device).expect_err("64 MiB").code, code::LIMIT_MEMORY, "{device}");
@@ -164,15 +163,15 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_is_cut_at_the_limit_of_time() {
+    fn a_kernel_is_aborted_at_the_time_limit() {
         for device in DEVICES {
             let rt = runtime(Some(Duration::from_millis(100)));
             let begun = Instant::now();
             assert_eq!(outcome(&rt, never_ends, device).expect_err("too long").code, code::LIMIT_TIME, "{device}");
-            rt.leave_out();
+            rt.drop_recorded();
             rt.options.stop.end();
             rt.options.stop.begin(None);
-            // The queue is free for what comes next.
+            // The queue can be used again.
             assert!(rt.synchronize().is_ok());
             drop(rt);
             assert!(begun.elapsed() < Duration::from_secs(5), "{device} took {:?}", begun.elapsed());

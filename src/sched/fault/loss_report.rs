@@ -1,7 +1,7 @@
-//! What is told of a device that died under its work: a kernel that went astray, hardware that failed.
+//! Diagnostics of a lost device: a kernel that used an illegal address, hardware that failed.
 //!
-//! The driver says that the device is dead, and not of what. What was queued there and not seen done is suspected: a
-//! single operation is named, of several the first few, and `--blocking` leaves one at a time.
+//! The driver says that the device is lost, but not why. All work that was queued there and did not finish is
+//! suspected: a single operation is named, of several the first few; with `--blocking` there is one at a time.
 
 use super::ledger::Entry;
 use crate::base::code;
@@ -11,12 +11,12 @@ use crate::sched::runtime::{Runtime, State};
 use crate::sched::window::node::Node;
 use std::sync::Arc;
 
-/// Bound: suspects that are labeled; more lines than these help nobody.
+/// Bound: suspects that are labeled; more lines do not help.
 const SHOWN: usize = 4;
 
 impl Runtime {
-    /// What is told of work that its device did not survive, with its place in the order of queueing; none when it ran
-    /// to its end. The first that asks makes the words, with everything that is still under way as suspects.
+    /// The diagnostic of work that was lost with its device, with its queue number; none if the work finished.
+    /// Created by the first caller, with all work in flight as suspects.
     pub(in crate::sched) fn lost_with(
         &self,
         state: &mut State,
@@ -38,13 +38,13 @@ impl Runtime {
         });
         let mut suspects: Vec<&Node> = entry.nodes.iter().chain(others.flat_map(|other| &other.nodes)).collect();
         suspects.sort_by_key(|node| node.number);
-        let told = self.suspicion(device, &suspects).note(death);
-        let told = told.note("its memory is gone; other devices and the session go on");
-        let trail = if let [only] = suspects[..] { only.trail } else { 0 };
+        let report = self.suspicion(device, &suspects).note(death);
+        let report = report.note("its memory is gone; other devices and the session go on");
+        let call_chain = if let [only] = suspects[..] { only.call_chain } else { 0 };
         let order = suspects.first().map_or(0, |node| node.number);
-        let told = self.late(told, order, trail);
-        state.ledger.note_loss(device, order, told.clone());
-        Some((order, told))
+        let report = self.late(report, order, call_chain);
+        state.ledger.note_loss(device, order, report.clone());
+        Some((order, report))
     }
 
     fn suspicion(&self, device: DeviceId, suspects: &[&Node]) -> Box<Diag> {

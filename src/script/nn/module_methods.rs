@@ -1,9 +1,9 @@
-//! What every module of `nn` can do: a module is a map of tensors, modules, arrays of them and closures; the
-//! methods here walk it. Knows no layer by name.
+//! The methods of every module of `nn`: a module is a map of tensors, modules, arrays of them and closures; the
+//! methods here walk it. Does not treat any layer specially.
 //!
-//! A tensor of a module is a parameter unless its name stands in the map's `_buffers`. Names that begin with
-//! `_` are not walked: `_order` lists names, `_flat` is one that adds nothing to the names below it.
-//! `training` holds a `cell`, which all copies of the map share.
+//! A tensor of a module is a parameter unless its name is in the map's `_buffers`. Names that begin with `_` are
+//! skipped: `_order` lists names, `_flat` is one that adds nothing to the names below it. `training` holds a `cell`,
+//! which all copies of the map share.
 
 use crate::base::code;
 use crate::base::device_id::DeviceId;
@@ -21,13 +21,13 @@ use crate::script::values::raise::Native;
 use crate::script::values::type_names;
 use crate::script::values::types::{Cell, Tensor};
 use crate::tensor::engine::Engine;
-use crate::tensor::movement::{self, Wanted};
+use crate::tensor::movement::{self, Target};
 use rhai::{Array, Dynamic, FuncRegistration, ImmutableString, Map, NativeCallContext, RhaiFunc};
 use std::any::TypeId;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Bound: modules inside modules; a map that reaches itself through a shared variable ends here.
+/// Bound: nesting of modules; also ends a map that contains itself through a shared variable.
 pub const MAX_DEPTH: usize = 128;
 
 /// A tensor of a module.
@@ -37,14 +37,14 @@ struct Member {
     buffer: bool,
 }
 
-/// All tensors of a module as they are listed, those that appear twice included.
+/// All tensors of a module in order, including duplicates.
 fn members(value: &Dynamic) -> Result<Vec<Member>> {
     let mut found = Vec::new();
     collect(value, "", false, 0, &mut found)?;
     Ok(found)
 }
 
-/// The names of a module's parts: those whose order is known, then what was added later, by name.
+/// The names of a module's parts: those in a known order, then later ones, by name.
 pub fn names(map: &Map) -> Vec<ImmutableString> {
     let mut names: Vec<ImmutableString> = match map.get("_order").and_then(|names| names.read_lock::<Array>()) {
         Some(names) => names.iter().filter_map(|name| name.read_lock::<ImmutableString>().map(|n| n.clone())).collect(),
@@ -60,7 +60,7 @@ pub fn names(map: &Map) -> Vec<ImmutableString> {
     names
 }
 
-/// Do the parts below this name go by their own names alone, as the layers of `sequential` do?
+/// Whether the parts below this name are named without it, as the layers of `sequential` are.
 pub fn is_flat(map: &Map, name: &str) -> bool {
     map.get("_flat").and_then(|flat| flat.read_lock::<ImmutableString>().map(|flat| *flat == name)).unwrap_or(false)
 }
@@ -80,7 +80,7 @@ fn collect(value: &Dynamic, name: &str, buffer: bool, depth: usize, found: &mut 
     if let Some(tensor) = value.read_lock::<Tensor>() {
         found.push(Member { name: name.to_string(), tensor: tensor.clone(), buffer });
     } else if let Some(map) = value.read_lock::<Map>() {
-        // As in PyTorch: own parameters, own buffers, then the modules inside.
+        // As in PyTorch: own parameters, own buffers, then child modules.
         let mut below = Vec::new();
         let mut own_buffers = Vec::new();
         for part in names(&map) {
@@ -107,7 +107,7 @@ fn collect(value: &Dynamic, name: &str, buffer: bool, depth: usize, found: &mut 
     Ok(())
 }
 
-/// The module and those in it, each once per place.
+/// The module and its descendants, once for each occurrence.
 fn inside(value: &Dynamic, depth: usize, found: &mut Array) -> Result<()> {
     if depth > MAX_DEPTH {
         fail!(VALUE, "modules are nested more than {MAX_DEPTH} deep");
@@ -127,7 +127,7 @@ fn inside(value: &Dynamic, depth: usize, found: &mut Array) -> Result<()> {
     Ok(())
 }
 
-/// The members of one kind, each tensor once.
+/// The members of one kind, without duplicate tensors.
 fn distinct(value: &Dynamic, buffers: bool) -> Result<Vec<Member>> {
     let mut kept: Vec<Member> = Vec::new();
     for member in members(value)?.into_iter().filter(|member| member.buffer == buffers) {
@@ -271,7 +271,7 @@ fn load(engine: &mut Engine, this: &Dynamic, state: &Dynamic, strict: bool) -> R
         copies.push((tensor.view(), given, tensor.device()));
     }
     for (view, given, device) in copies {
-        let given = movement::to(engine, &given, Wanted { device: Some(device), ..Wanted::default() })?;
+        let given = movement::to(engine, &given, Target { device: Some(device), ..Target::default() })?;
         engine.copy_into(&view, &Arg::Tensor(engine.tensor(given.view())))?;
     }
     let list = |names: Vec<&str>| names.into_iter().map(|name| name.to_string().into()).collect::<Array>().into();
@@ -281,11 +281,11 @@ fn load(engine: &mut Engine, this: &Dynamic, state: &Dynamic, strict: bool) -> R
 fn moving(module: &mut Natives, host: &Arc<Host>) {
     for arity in 2..=4 {
         method(module, host, "to", arity, |host, context, this, rest| {
-            let mut found = Wanted::default();
+            let mut found = Target::default();
             for value in rest.iter() {
                 match value.read_lock::<Map>() {
-                    Some(map) => properties::wanted_keywords(host, &map, &mut found)?,
-                    None => properties::wanted(host, value, &mut found)?,
+                    Some(map) => properties::to_keywords(host, &map, &mut found)?,
+                    None => properties::to_argument(host, value, &mut found)?,
                 }
             }
             relocate(&mut host.engine(context), this, found)
@@ -297,40 +297,41 @@ fn moving(module: &mut Natives, host: &Arc<Host>) {
                 Some(value) => convert::device(host, value)?,
                 None => host.rt.current_cuda()?,
             };
-            relocate(&mut host.engine(context), this, Wanted { device: Some(device), ..Wanted::default() })
+            relocate(&mut host.engine(context), this, Target { device: Some(device), ..Target::default() })
         });
     }
     method(module, host, "cpu", 1, |host, context, this, _| {
-        let found = Wanted { device: Some(DeviceId::Cpu), ..Wanted::default() };
+        let found = Target { device: Some(DeviceId::Cpu), ..Target::default() };
         relocate(&mut host.engine(context), this, found)
     });
     let casts = [("half", DType::F16), ("bfloat16", DType::BF16), ("float", DType::F32), ("double", DType::F64)];
     for (name, dtype) in casts {
         method(module, host, name, 1, move |host, context, this, _| {
-            relocate(&mut host.engine(context), this, Wanted { dtype: Some(dtype), ..Wanted::default() })
+            relocate(&mut host.engine(context), this, Target { dtype: Some(dtype), ..Target::default() })
         });
     }
 }
 
-/// Moves every tensor in place, gradients too; a dtype is for floating-point tensors only. Returns the module.
-fn relocate(engine: &mut Engine, this: &Dynamic, wanted: Wanted) -> Result<Dynamic> {
-    if wanted.dtype.is_some_and(|dtype| !dtype.is_float()) {
+/// Moves every tensor in place, including gradients; a dtype applies to floating-point tensors only. Returns the
+/// module.
+fn relocate(engine: &mut Engine, this: &Dynamic, target: Target) -> Result<Dynamic> {
+    if target.dtype.is_some_and(|dtype| !dtype.is_float()) {
         fail!(DTYPE, "a module is moved to a floating-point dtype only");
     }
     let all = distinct(this, false)?.into_iter().chain(distinct(this, true)?);
     for Member { tensor, .. } in all {
-        let wanted = Wanted { dtype: wanted.dtype.filter(|_| tensor.dtype().is_float()), ..wanted };
+        let target = Target { dtype: target.dtype.filter(|_| tensor.dtype().is_float()), ..target };
         let grad = tensor.0.auto.lock().grad.clone();
         for slot in std::iter::once(tensor).chain(grad) {
             let plain = engine.tensor(slot.view());
-            let moved = engine.quietly(|engine| movement::to(engine, &plain, wanted))?;
+            let moved = engine.without_recording(|engine| movement::to(engine, &plain, target))?;
             slot.set_view(moved.view());
         }
     }
     Ok(this.clone())
 }
 
-/// `train()` and `eval()`; the source pass turns the second name into `__evaluate`.
+/// `train()` and `eval()`; the source pass renames the second to `__evaluate`.
 fn modes(module: &mut Natives, host: &Arc<Host>) {
     for (name, most) in [("train", 2), ("__evaluate", 1)] {
         for arity in 1..=most {
@@ -339,7 +340,7 @@ fn modes(module: &mut Natives, host: &Arc<Host>) {
                     Some(value) => value.as_bool().map_err(|_| {
                         Diag::error(
                             code::ARGUMENT_TYPE,
-                            format!("true or false is wanted, not {}", type_names::of_value(value)),
+                            format!("true or false is expected, not {}", type_names::of_value(value)),
                         )
                     })?,
                     None => name == "train",

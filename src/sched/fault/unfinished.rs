@@ -1,4 +1,4 @@
-//! What is told of a step that did not come to its end, and of a launch that did not happen.
+//! Diagnostics of a step that did not finish, and of a launch that failed.
 
 use crate::base::code;
 use crate::base::device_id::DeviceId;
@@ -13,7 +13,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Runtime {
-    /// An error where the script has to end: for what goes on for long between two steps of the interpreter. Costs one load.
+    /// An error if the script has to end: for work that takes long between two steps of the interpreter. Costs one
+    /// load.
     #[inline]
     pub fn heed(&self) -> Result<()> {
         if self.options.stop.has_signals() { self.heed_signs() } else { Ok(()) }
@@ -30,7 +31,7 @@ impl Runtime {
         }
     }
 
-    /// What is told of a node whose step did not come to its end.
+    /// The diagnostic of a node whose step did not finish.
     #[cold]
     pub(in crate::sched) fn ended(&self, end: &End, node: &Node, place: &str) -> Arc<Diag> {
         let diag = match end {
@@ -51,50 +52,50 @@ impl Runtime {
         self.late(
             diag.label(node.origin, Focus::Expression, format!("queued here, on {place}")),
             node.number,
-            node.trail,
+            node.call_chain,
         )
     }
 
-    /// Why a node was not computed, when the script was to end before its turn or in the midst of it.
+    /// Why a node was not computed, if the script had to end before or during its step.
     pub(in crate::sched) fn left_out(&self, node: &Node) -> Arc<Diag> {
         let diag = match self.options.stop.ended_by_timeout() {
             true => Diag::error(code::LIMIT_TIME, "the time for the script was over before this was computed"),
             false => Diag::error(code::INTERRUPTED, "the script was interrupted before this was computed"),
         };
-        self.late(diag.or_at(node.origin, "queued here"), node.number, node.trail)
+        self.late(diag.or_at(node.origin, "queued here"), node.number, node.call_chain)
     }
 
-    /// Whether a copy goes wrong by plan, and what is told then.
+    /// Whether an injected fault makes a copy fail, and its diagnostic.
     pub(in crate::sched) fn planned_fault(&self, device: DeviceId, node: &Node) -> Option<Arc<Diag>> {
         let fate = self.gpus()?.faults.lock().launch(device);
-        self.tell_fate(fate, device, node)
+        self.diagnose_injected(fate, device, node)
     }
 
-    /// What is told of a launch with this fate.
-    pub(in crate::sched) fn tell_fate(&self, fate: Fate, device: DeviceId, node: &Node) -> Option<Arc<Diag>> {
+    /// The diagnostic of a launch with this injected fault.
+    pub(in crate::sched) fn diagnose_injected(&self, fate: Fate, device: DeviceId, node: &Node) -> Option<Arc<Diag>> {
         let text = format!("queued here, on {device}");
         match fate {
             Fate::Runs => None,
             Fate::Fails => {
                 let diag = Diag::error(code::LAUNCH_FAILED, format!("{device} could not run `{}`", node.name));
-                Some(self.late(diag.label(node.origin, Focus::Expression, text), node.number, node.trail))
+                Some(self.late(diag.label(node.origin, Focus::Expression, text), node.number, node.call_chain))
             }
             Fate::DeviceLost => {
-                let mut last_words = self.gpus()?.gpu(device).last_words.lock();
-                if last_words.is_some() {
-                    return last_words.clone();
+                let mut loss_report = self.gpus()?.gpu(device).loss_report.lock();
+                if loss_report.is_some() {
+                    return loss_report.clone();
                 }
                 let diag = Diag::error(code::DEVICE_LOST, format!("{device} was lost while it ran `{}`", node.name))
                     .label(node.origin, Focus::Expression, text)
                     .note("its memory is gone; other devices and the session go on");
                 self.lose(device);
-                *last_words = Some(self.late(diag, node.number, node.trail));
-                last_words.clone()
+                *loss_report = Some(self.late(diag, node.number, node.call_chain));
+                loss_report.clone()
             }
         }
     }
 
-    /// A device is gone: what is queued there never runs, and what it made is unknown.
+    /// A device is lost: queued work never runs there, and its results are unknown.
     pub(in crate::sched) fn lose(&self, device: DeviceId) {
         let DeviceId::Cuda(index) = device else { return };
         let Some(gpus) = self.gpus() else { return };
@@ -119,11 +120,11 @@ impl Runtime {
         self.late(
             diag.label(node.origin, Focus::Expression, format!("queued here, on {device}")),
             node.number,
-            node.trail,
+            node.call_chain,
         )
     }
 
-    /// A launch that did not happen, on a device that lives.
+    /// A launch that failed, on a device that is not lost.
     #[cold]
     pub(in crate::sched) fn failed(&self, device: DeviceId, node: &Node, failure: &Failure) -> Arc<Diag> {
         let text = format!("queued here, on {device}");
@@ -132,6 +133,6 @@ impl Runtime {
             false => Diag::error(code::LAUNCH_FAILED, format!("{device} could not run `{}`", node.name)),
         };
         let diag = diag.label(node.origin, Focus::Expression, text).note(failure.said.clone());
-        self.late(diag, node.number, node.trail)
+        self.late(diag, node.number, node.call_chain)
     }
 }

@@ -1,9 +1,8 @@
-//! Which calls of the script led to the work that is being queued, so that a fault that is found later can show
-//! the call stack of that time.
+//! The script's call stack when work is queued, so that a fault that is found later can show it.
 //!
-//! Calls under way are a stack of places, written at each call: two stores, no lock, no look-up. A chain becomes a
-//! number when something is queued under it, once for each call; chains that share their beginning share its
-//! entries. Knows no names of functions: a step is a place.
+//! The current calls are a stack of positions, written at each call: two stores, no lock, no lookup. A chain gets a
+//! number when something is queued under it, once for each call; chains with a common beginning share its entries.
+//! Does not know names of functions: an entry is a position.
 
 use crate::base::span::{Origin, Site};
 use crate::sched::runtime::Runtime;
@@ -14,26 +13,26 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// One step of a chain.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Step {
-    /// A call of script code, made here.
+    /// A call of script code at this position.
     Call(Site),
-    /// Gradients were asked for here.
+    /// `backward` was called at this position.
     Backward(Origin),
 }
 
-/// Bound: entries kept; what is called beyond it is shown with the part of its stack that is known.
+/// Bound: entries kept; calls beyond it are shown with the known part of their stack.
 const MAX_STEPS: usize = 1 << 16;
-/// Bound: calls under way that are followed. The interpreter allows a thousand levels, and a level has more calls
-/// under way than one only while it works out their arguments.
+/// Bound: nested calls that are followed. The interpreter allows a thousand levels, and a level has more than one
+/// call only while it evaluates their arguments.
 const MAX_CALLS: usize = 1 << 12;
 
 /// All chains of a session. 0 is the empty one.
 #[derive(Default)]
-pub struct Trails {
+pub struct CallChains {
     steps: Vec<(u32, Step)>,
     numbers: HashMap<(u32, Step), u32>,
 }
 
-impl Trails {
+impl CallChains {
     /// The chain `from` with one step more.
     pub fn extend(&mut self, from: u32, step: Step) -> u32 {
         if let Some(&known) = self.numbers.get(&(from, step)) {
@@ -58,41 +57,41 @@ impl Trails {
     }
 }
 
-/// One call under way. The interpreter works out a call's arguments after the call was noted: of the calls noted at
-/// one level only the last has been entered by what runs further in.
+/// One call on the stack. The interpreter evaluates a call's arguments after the call was noted: of the calls noted
+/// at one level only the last one has been entered by code that runs at deeper levels.
 #[derive(Default)]
 struct Call {
-    /// The call's place, and what orders it: `2 * level + 1`; an even number for what is no call of the script.
+    /// The call's position, and its order: `2 * level + 1`; an even number for what is not a call of the script.
     place: AtomicU64,
-    /// The number of the chain that ends here, plus one; 0 before somebody asked.
+    /// The number of the chain that ends here, plus one; 0 if it has none yet.
     chain: AtomicU32,
 }
 
-/// The calls under way in a session. Written by the script's thread alone; atomic because a session may move
-/// between threads.
+/// The current calls of a session. Written by the script's thread only; atomic because a session may move between
+/// threads.
 pub struct Calls {
     depth: AtomicU32,
-    /// The interpreter's level where the native call at work was written.
+    /// The interpreter's level of the code that made the current native call.
     level: AtomicU32,
     calls: Box<[Call]>,
-    trails: Mutex<Trails>,
+    call_chains: Mutex<CallChains>,
 }
 
 impl Default for Calls {
     fn default() -> Calls {
         let calls = (0..MAX_CALLS).map(|_| Call::default()).collect();
-        Calls { depth: AtomicU32::new(0), level: AtomicU32::new(0), calls, trails: Mutex::default() }
+        Calls { depth: AtomicU32::new(0), level: AtomicU32::new(0), calls, call_chains: Mutex::default() }
     }
 }
 
 impl Calls {
-    /// A call of script code is made at a place, in code that runs at a level. Returns what `leave` restores.
+    /// Enters a call of script code at a position, in code of a level. Returns what `leave` restores.
     #[inline]
     pub fn enter(&self, site: Site, level: usize) -> u32 {
         self.push(site, 2 * level as u32 + 1, 0)
     }
 
-    /// Ends the call, on whatever way.
+    /// Leaves the call, normally or by an error.
     #[inline]
     pub fn leave(&self, before: u32) {
         self.depth.store(before, Ordering::Relaxed);
@@ -109,31 +108,32 @@ impl Calls {
         depth
     }
 
-    /// A native call that was written in code of this level begins.
+    /// A native call that was made by code of this level begins.
     #[inline]
     pub fn native(&self, level: usize) {
         self.level.store(level as u32, Ordering::Relaxed);
     }
 
-    /// The native call at work asks for gradients: what it queues comes from there.
+    /// The current native call computes gradients: work that it queues belongs to that step.
     pub fn enter_backward(&self, asked: Origin) -> u32 {
-        let chain = self.trails.lock().extend(self.chain(), Step::Backward(asked));
+        let chain = self.call_chains.lock().extend(self.chain(), Step::Backward(asked));
         self.push(self.place(), 2 * self.level.load(Ordering::Relaxed), chain + 1)
     }
 
-    /// Something else than the interpreter calls script code: its place is the user's, and no step of the chain.
+    /// Script code is called by something else than the interpreter: the position is the user's, and adds no step to
+    /// the chain.
     pub fn enter_silently(&self, site: Site) -> u32 {
         self.push(site, 2 * self.level.load(Ordering::Relaxed), self.chain() + 1)
     }
 
-    /// The place of the innermost call.
+    /// The position of the innermost call.
     pub fn place(&self) -> Site {
         let depth = (self.depth.load(Ordering::Relaxed) as usize).min(self.calls.len());
         let last = depth.checked_sub(1).map(|at| self.calls[at].place.load(Ordering::Relaxed));
         last.map_or(Site::NONE, |place| Site((place >> 32) as u32))
     }
 
-    /// The chain of calls that leads to what the native call at work queues.
+    /// The chain of calls for work that the current native call queues.
     #[inline]
     pub fn chain(&self) -> u32 {
         let depth = (self.depth.load(Ordering::Relaxed) as usize).min(self.calls.len());
@@ -160,10 +160,10 @@ impl Calls {
                 None => unknown.push(at),
             }
         }
-        let mut trails = self.trails.lock();
+        let mut call_chains = self.call_chains.lock();
         for &at in unknown.iter().rev() {
             let site = Site((self.calls[at].place.load(Ordering::Relaxed) >> 32) as u32);
-            chain = trails.extend(chain, Step::Call(site));
+            chain = call_chains.extend(chain, Step::Call(site));
             self.calls[at].chain.store(chain + 1, Ordering::Relaxed);
         }
         chain
@@ -171,14 +171,14 @@ impl Calls {
 }
 
 impl Runtime {
-    /// The chain of calls that leads to what is queued now.
-    pub(in crate::sched) fn trail(&self) -> u32 {
+    /// The chain of calls for work that is queued now.
+    pub(in crate::sched) fn call_chain(&self) -> u32 {
         self.calls.chain()
     }
 
     /// The steps of a chain, innermost first.
-    pub(in crate::sched) fn steps(&self, trail: u32) -> Vec<Step> {
-        self.calls.trails.lock().steps(trail).collect()
+    pub(in crate::sched) fn steps(&self, call_chain: u32) -> Vec<Step> {
+        self.calls.call_chains.lock().steps(call_chain).collect()
     }
 }
 
@@ -192,27 +192,27 @@ mod tests {
 
     fn shown(calls: &Calls) -> Vec<Step> {
         let chain = calls.chain();
-        calls.trails.lock().steps(chain).collect()
+        calls.call_chains.lock().steps(chain).collect()
     }
 
     #[test]
     fn chains_share_their_beginning_and_end_at_the_bound() {
-        let mut trails = Trails::default();
-        let a = trails.extend(0, call(1));
-        let (b, c) = (trails.extend(a, call(2)), trails.extend(a, call(3)));
-        assert_eq!(trails.extend(a, call(2)), b);
-        assert_eq!(trails.steps(c).collect::<Vec<_>>(), [call(3), call(1)]);
-        assert_eq!(trails.steps(0).count(), 0);
+        let mut call_chains = CallChains::default();
+        let a = call_chains.extend(0, call(1));
+        let (b, c) = (call_chains.extend(a, call(2)), call_chains.extend(a, call(3)));
+        assert_eq!(call_chains.extend(a, call(2)), b);
+        assert_eq!(call_chains.steps(c).collect::<Vec<_>>(), [call(3), call(1)]);
+        assert_eq!(call_chains.steps(0).count(), 0);
         let mut deep = 0;
         for n in 0..MAX_STEPS as u32 + 10 {
-            deep = trails.extend(deep, Step::Call(Site(n + (9 << 16))));
+            deep = call_chains.extend(deep, Step::Call(Site(n + (9 << 16))));
         }
-        assert_eq!(trails.steps(deep).count(), MAX_STEPS - 3);
+        assert_eq!(call_chains.steps(deep).count(), MAX_STEPS - 3);
     }
 
     /// `f(g(x))`, with an operation among the arguments, in `g`, and in `f` after it.
     #[test]
-    fn a_call_whose_arguments_are_worked_out_has_not_been_entered() {
+    fn a_call_whose_arguments_are_evaluated_has_not_been_entered() {
         let calls = Calls::default();
         let at = |line: u16, level: usize| calls.enter(Site::new(line, 1), level);
         let outer = at(1, 0);

@@ -1,5 +1,5 @@
-//! Calls of operations: what is known of the values is bound to the row's parameters by the same rules as in a run,
-//! and the row is asked what it would make of them.
+//! Calls of operations: binds what is known of the arguments to the row's parameters by the same rules as a run, and
+//! lets the row compute shapes and dtypes.
 
 use super::flow::Flow;
 use super::value::Value;
@@ -9,21 +9,21 @@ use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::Scalar;
 use crate::op::args::{Arg, Args};
+use crate::op::dry_run::{self, Outcome};
 use crate::op::params::{self, Look};
 use crate::op::row::{Default, Kind, Lower, Op, Returns};
-use crate::op::shapes::{self, Outcome};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// An argument as far as it is known.
+/// An argument, as far as it is known.
 enum Known {
     Is(Arg),
-    /// Some value of the right kind, or of a kind that only a run can tell.
+    /// A value of the right kind, or of a kind that only a run can determine.
     Open,
 }
 
-/// The keywords of a call: their names with values, or a map of which nothing is known.
+/// The keywords of a call: names with values, or an unknown map.
 enum Keywords {
     None,
     Are(Rc<BTreeMap<String, Value>>),
@@ -31,7 +31,7 @@ enum Keywords {
 }
 
 impl<'a> Flow<'a> {
-    /// A call of a row with these values, the receiver of a method first.
+    /// A call of a row with these arguments, the receiver of a method first.
     pub(super) fn row(&mut self, token: u32, op: &'static Op, inplace: bool, values: &[Value]) -> Value {
         let underscore = if inplace { "_" } else { "" };
         let plain = |value: &Value| if value.is_known() { value.clone() } else { Value::Unknown };
@@ -44,35 +44,35 @@ impl<'a> Flow<'a> {
                 self.report_at(token, diag, "in this call");
                 Value::Unknown
             }
-            Ok(None) => generic(op, inplace),
+            Ok(None) => unknown_result(op, inplace),
             Ok(Some(args)) => {
                 let outcome = match inplace {
-                    true => shapes::inplace(op, args),
-                    false => shapes::results(op, args),
+                    true => dry_run::inplace(op, args),
+                    false => dry_run::results(op, args),
                 };
                 match outcome {
-                    Outcome::Unknown => generic(op, inplace),
+                    Outcome::Unknown => unknown_result(op, inplace),
                     Outcome::Refused(mut diag) => {
-                        // The default dtype of floats may be another.
+                        // The default float dtype may be another one.
                         if diag.code == code::DTYPE && self.world.dtypes_change {
-                            return generic(op, inplace);
+                            return unknown_result(op, inplace);
                         }
                         if !diag.message.starts_with('`') {
                             diag.message = format!("`{}{underscore}`: {}", op.name, diag.message);
                         }
                         self.report_at(token, diag, "in this call");
-                        generic(op, inplace)
+                        unknown_result(op, inplace)
                     }
                     Outcome::Results(_) if inplace => values[0].clone(),
-                    Outcome::Results(results) => given(op, results),
+                    Outcome::Results(results) => known_result(op, results),
                 }
             }
         }
     }
 }
 
-/// What the script gets, where shapes and dtypes are known.
-fn given(op: &'static Op, mut results: Vec<crate::op::tensor::Tensor>) -> Value {
+/// The script's result, if shapes and dtypes are known.
+fn known_result(op: &'static Op, mut results: Vec<crate::op::tensor::Tensor>) -> Value {
     if op.truth {
         return Value::Bool(None);
     }
@@ -87,8 +87,8 @@ fn given(op: &'static Op, mut results: Vec<crate::op::tensor::Tensor>) -> Value 
     }
 }
 
-/// What the script gets, where they are not.
-fn generic(op: &'static Op, inplace: bool) -> Value {
+/// The script's result, if they are not.
+fn unknown_result(op: &'static Op, inplace: bool) -> Value {
     match op.results {
         _ if inplace => Value::Tensor(None),
         _ if op.truth => Value::Bool(None),
@@ -97,11 +97,11 @@ fn generic(op: &'static Op, inplace: bool) -> Value {
     }
 }
 
-/// The arguments of a call: none where some are not known, an error where none of them could be right.
+/// The arguments of a call: none if some are unknown, an error if one of them is certainly wrong.
 fn bind(op: &'static Op, values: &[Value]) -> Result<Option<Args>> {
     let keywords = keywords(op, values);
-    let given = values.len() - !matches!(keywords, Keywords::None) as usize;
-    let values = &values[..given];
+    let positional = values.len() - !matches!(keywords, Keywords::None) as usize;
+    let values = &values[..positional];
     let mut args = Args::default();
     args.0.resize(op.params.len(), Arg::None);
     let mut open = vec![false; op.params.len()];
@@ -111,8 +111,8 @@ fn bind(op: &'static Op, values: &[Value]) -> Result<Option<Args>> {
         Value::Int(_) => Look::Int,
         _ => Look::Other,
     };
-    let spread = params::spread(op, given, look);
-    let several = params::several(op, given, look);
+    let spread = params::spread(op, positional, look);
+    let several = params::several(op, positional, look);
     let loose = op.params.iter().position(|param| matches!(param.kind, Kind::Sizes | Kind::Tensors));
     // Perhaps sizes or tensors one by one.
     let unclear = loose.is_some_and(|at| {
@@ -130,9 +130,9 @@ fn bind(op: &'static Op, values: &[Value]) -> Result<Option<Args>> {
             _ => Ok(None),
         };
     }
-    // As in a run, the count is judged before the values.
-    if spread.is_none() && several.is_none() && given > params::positional(op) {
-        return Err(params::too_many(op, given));
+    // As in a run, the count is checked before the values.
+    if spread.is_none() && several.is_none() && positional > params::positional(op) {
+        return Err(params::too_many(op, positional));
     }
     for (at, value) in values.iter().enumerate() {
         if spread == Some(at) || several == Some(at) {
@@ -146,7 +146,7 @@ fn bind(op: &'static Op, values: &[Value]) -> Result<Option<Args>> {
             break;
         }
         let Some(param) = params::at(op, at) else {
-            return Err(params::too_many(op, given));
+            return Err(params::too_many(op, positional));
         };
         match argument(op, param.kind, value).map_err(|diag| named(diag, param.name))? {
             Known::Is(arg) => args.0[at] = arg,
@@ -163,7 +163,9 @@ fn bind(op: &'static Op, values: &[Value]) -> Result<Option<Args>> {
                     continue;
                 }
                 let Some(at) = params::place(op, name) else { return Err(params::unknown_keyword(op, name)) };
-                if at < given && (open[at] || !matches!(args.0[at], Arg::None)) && !matches!(values[at], Value::Unknown)
+                if at < positional
+                    && (open[at] || !matches!(args.0[at], Arg::None))
+                    && !matches!(values[at], Value::Unknown)
                 {
                     return Err(params::given_twice(name));
                 }
@@ -178,7 +180,7 @@ fn bind(op: &'static Op, values: &[Value]) -> Result<Option<Args>> {
             }
         }
     }
-    // The last value may be a map of keywords.
+    // The last argument may be a map of keywords.
     let may_end_in_keywords = matches!(values.last(), Some(Value::Unknown | Value::Map(None)));
     for (at, param) in op.params.iter().enumerate() {
         let is_missing = param.default == Default::Required && matches!(args.0[at], Arg::None) && !open[at];
@@ -189,7 +191,7 @@ fn bind(op: &'static Op, values: &[Value]) -> Result<Option<Args>> {
     }
     let first = op.params.first().is_some_and(|p| p.kind == Kind::Operand && p.default == Default::Required);
     if all && first && args.tensors().is_empty() {
-        // Of numbers alone: which rows take these, the run tells.
+        // Numbers only: a run decides which rows accept them.
         return Ok(None);
     }
     Ok(all.then_some(args))
@@ -199,7 +201,7 @@ fn named(diag: Box<Diag>, name: &str) -> Box<Diag> {
     params::of_parameter(diag, name)
 }
 
-/// The trailing map, when it stands for keywords.
+/// The trailing map, if it holds keywords.
 fn keywords(op: &Op, values: &[Value]) -> Keywords {
     let Some(Value::Map(map)) = values.last() else { return Keywords::None };
     let receiver = op.params.first().is_some_and(|param| {
@@ -213,7 +215,7 @@ fn keywords(op: &Op, values: &[Value]) -> Keywords {
     }
 }
 
-/// Sizes or tensors that are given one by one.
+/// Sizes or tensors that are passed one by one.
 fn listed(kind: Kind, values: &[Value]) -> Option<Arg> {
     if kind == Kind::Tensors {
         let tensors = values.iter().map(|value| match value {
@@ -226,27 +228,27 @@ fn listed(kind: Kind, values: &[Value]) -> Option<Arg> {
     sizes.collect::<Option<Ints>>().map(|sizes| Arg::Attr(Attr::Ints(sizes)))
 }
 
-fn wanted(what: &str, value: &Value) -> Box<Diag> {
-    let given = value.describe();
-    let diag = Diag::error(code::ARGUMENT_TYPE, format!("{what} is wanted, not {given}"));
-    match params::made_a_tensor(what, &given) {
+fn expected(what: &str, value: &Value) -> Box<Diag> {
+    let actual = value.describe();
+    let diag = Diag::error(code::ARGUMENT_TYPE, format!("{what} is expected, not {actual}"));
+    match params::made_a_tensor(what, &actual) {
         Some(help) => diag.help(help),
         None => diag,
     }
 }
 
-/// Whether a value is surely neither a number nor a tensor of one element, which stands for a number.
+/// Whether a value is certainly neither a number nor a tensor of one element, which is accepted as a number.
 fn no_number(value: &Value) -> bool {
     use Value::{Array, Char, Closure, Map, Str, Unit};
     matches!(value, Str(_) | Array(_) | Map(_) | Closure(_) | Char | Unit)
 }
 
-/// Whether a value is surely no integer.
+/// Whether a value is certainly no integer.
 fn no_integer(value: &Value) -> bool {
     no_number(value) || matches!(value, Value::Float(_) | Value::Bool(_) | Value::Range(_)) || is_many(value)
 }
 
-/// Whether a value is a tensor of several elements, or none, which stands for no number.
+/// Whether a value is a tensor that does not have one element, and so is no number.
 fn is_many(value: &Value) -> bool {
     matches!(value, Value::Tensor(Some(tensor)) if tensor.numel() != 1)
 }
@@ -256,11 +258,11 @@ fn not_one(value: &Value) -> Box<Diag> {
     Diag::error(code::SHAPE, format!("a tensor of {n} elements is not one number"))
 }
 
-/// Integers of an array; what is refused there is refused in a run.
+/// Integers of an array; whatever is refused here is refused in a run.
 fn integers(value: &Value) -> Result<Known> {
     let Value::Array(Some(items)) = value else { return Ok(Known::Open) };
     if let Some(wrong) = items.iter().find(|item| no_integer(item)) {
-        return Err(wanted("an integer", wrong));
+        return Err(expected("an integer", wrong));
     }
     Ok(match value.ints() {
         Some(list) => Known::Is(Arg::Attr(Attr::Ints(list.into_iter().collect()))),
@@ -268,7 +270,7 @@ fn integers(value: &Value) -> Result<Known> {
     })
 }
 
-/// What a value is as an argument of some kind. What is refused here is refused in a run.
+/// A value as an argument of some kind. Whatever is refused here is refused in a run.
 fn argument(op: &Op, kind: Kind, value: &Value) -> Result<Known> {
     let open = Ok(Known::Open);
     let is = |attr: Attr| Ok(Known::Is(Arg::Attr(attr)));
@@ -278,8 +280,8 @@ fn argument(op: &Op, kind: Kind, value: &Value) -> Result<Known> {
         (Kind::Tensor | Kind::Operand, Value::Tensor(tensor)) => {
             return Ok(tensor.clone().map_or(Known::Open, |tensor| Known::Is(Arg::Tensor(tensor))));
         }
-        (Kind::Tensor, value) => return Err(wanted("a tensor", value)),
-        (Kind::Operand, value) if no_number(value) => return Err(wanted("a tensor or a number", value)),
+        (Kind::Tensor, value) => return Err(expected("a tensor", value)),
+        (Kind::Operand, value) if no_number(value) => return Err(expected("a tensor or a number", value)),
         (_, Value::Unit) => return Ok(Known::Is(Arg::None)),
         _ => {}
     }
@@ -287,31 +289,31 @@ fn argument(op: &Op, kind: Kind, value: &Value) -> Result<Known> {
         Kind::Operand | Kind::Number => match value {
             Value::Int(Some(n)) => is(Attr::Scalar(Scalar::Int(*n))),
             Value::Float(Some(x)) => is(Attr::Scalar(Scalar::Float(*x))),
-            // An element-wise row asks no more than what kind of number it is.
+            // An element-wise row only needs the category of a number.
             Value::Int(None) if matches!(op.lower, Lower::Map { .. }) => is(Attr::Scalar(Scalar::Int(1))),
             Value::Float(None) if matches!(op.lower, Lower::Map { .. }) => is(Attr::Scalar(Scalar::Float(1.5))),
-            value if no_number(value) => Err(wanted("a number", value)),
+            value if no_number(value) => Err(expected("a number", value)),
             value if is_many(value) && matches!(kind, Kind::Number) => Err(not_one(value)),
             _ => open,
         },
         Kind::Int | Kind::Dim => match value {
             Value::Int(Some(n)) => is(Attr::Int(*n)),
             value if is_many(value) && kind == Kind::Int => Err(not_one(value)),
-            value if no_integer(value) && kind == Kind::Dim => Err(wanted("a dimension (an integer)", value)),
-            value if no_integer(value) => Err(wanted("an integer", value)),
+            value if no_integer(value) && kind == Kind::Dim => Err(expected("a dimension (an integer)", value)),
+            value if no_integer(value) => Err(expected("an integer", value)),
             _ => open,
         },
         Kind::Float => match value {
             Value::Int(Some(n)) => is(Attr::Float(*n as f64)),
             Value::Float(Some(x)) => is(Attr::Float(*x)),
-            value if no_number(value) => Err(wanted("a number", value)),
+            value if no_number(value) => Err(expected("a number", value)),
             value if is_many(value) => Err(not_one(value)),
             _ => open,
         },
         Kind::Bool => match value {
             Value::Bool(Some(flag)) => is(Attr::Bool(*flag)),
             Value::Bool(None) | Value::Number | Value::Tensor(_) => open,
-            value => Err(wanted("true or false", value)),
+            value => Err(expected("true or false", value)),
         },
         Kind::Dims | Kind::Sizes | Kind::Ints | Kind::OptInts | Kind::DimsOrFlag => match value {
             Value::Int(Some(n)) => is(Attr::Ints(Ints::from_slice(&[*n]))),
@@ -321,13 +323,13 @@ fn argument(op: &Op, kind: Kind, value: &Value) -> Result<Known> {
             },
             Value::Array(_) => integers(value),
             Value::Bool(_) if kind == Kind::DimsOrFlag => open,
-            value if no_integer(value) => Err(wanted("an integer or an array of integers", value)),
+            value if no_integer(value) => Err(expected("an integer or an array of integers", value)),
             _ => open,
         },
         Kind::IntOrInts => match value {
             Value::Int(Some(n)) => is(Attr::Int(*n)),
             Value::Array(_) => integers(value),
-            value if no_integer(value) => Err(wanted("an integer or an array of integers", value)),
+            value if no_integer(value) => Err(expected("an integer or an array of integers", value)),
             _ => open,
         },
         Kind::IntsOr(words) => match value {
@@ -339,24 +341,24 @@ fn argument(op: &Op, kind: Kind, value: &Value) -> Result<Known> {
         Kind::Str(words) => match value {
             Value::Str(Some(text)) => is(Attr::Str(params::word(text, words)?.into())),
             Value::Str(None) => open,
-            value => Err(wanted("a string", value)),
+            value => Err(expected("a string", value)),
         },
         Kind::Text => match value {
             Value::Str(Some(text)) => is(Attr::Str(Text::Given(Arc::from(&**text)))),
             Value::Str(None) => open,
-            value => Err(wanted("a string", value)),
+            value => Err(expected("a string", value)),
         },
         Kind::DType => match value {
             Value::DType(Some(dtype)) => is(Attr::DType(*dtype)),
             Value::Str(Some(text)) => is(Attr::DType(params::dtype(text)?)),
             Value::DType(None) | Value::Str(None) => open,
-            value => Err(wanted("a dtype such as \"f32\"", value)),
+            value => Err(expected("a dtype such as \"f32\"", value)),
         },
         Kind::Device => match value {
             Value::Str(Some(text)) => params::device(text).and_then(|_| is(Attr::Device(DeviceId::Cpu))),
             Value::Str(None) | Value::Device => is(Attr::Device(DeviceId::Cpu)),
             Value::Int(_) => is(Attr::Device(DeviceId::Cpu)),
-            value => Err(wanted("a device such as \"cpu\" or \"cuda:0\"", value)),
+            value => Err(expected("a device such as \"cpu\" or \"cuda:0\"", value)),
         },
         Kind::Tensors => tensors(value),
         _ => open,
@@ -372,12 +374,12 @@ fn tensors(value: &Value) -> Result<Known> {
                 match item {
                     Value::Tensor(Some(tensor)) => list.push(tensor.clone()),
                     Value::Tensor(None) | Value::Unknown => return Ok(Known::Open),
-                    other => return Err(wanted("an array of tensors", other)),
+                    other => return Err(expected("an array of tensors", other)),
                 }
             }
             Ok(Known::Is(Arg::Tensors(list)))
         }
         Value::Tensor(None) | Value::Array(None) => Ok(Known::Open),
-        value => Err(wanted("an array of tensors", value)),
+        value => Err(expected("an array of tensors", value)),
     }
 }

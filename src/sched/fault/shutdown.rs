@@ -1,6 +1,6 @@
-//! How a run, a session and the runtime come to their end: what is queued then is left out, or seen to its end by a
-//! thread, and nobody waits for it. When that is so, and how kernels hear of it, is for others to know (`device/stop.rs`,
-//! `ward.rs`).
+//! The end of a run, of a session and of the runtime: queued work is dropped, or a thread waits for it, so that
+//! nothing else has to. When this happens, and how kernels are stopped, is decided elsewhere (`device/stop.rs`,
+//! `kernel_context.rs`).
 
 use crate::device::queues::Point;
 use crate::device::stop::Stop;
@@ -8,12 +8,12 @@ use crate::sched::runtime::Runtime;
 use crate::sched::window::node::Node;
 use std::time::Duration;
 
-/// Bound: how long a session that goes waits for its GPUs before it leaves them and their memory to a thread.
+/// Bound: how long a session that ends waits for its GPUs before it leaves them and their memory to a thread.
 const LAST_WAIT: Duration = Duration::from_millis(500);
 
 impl Runtime {
-    /// The run at hand has to end: what it put off is left out, and nobody waits for what it queued.
-    pub fn leave_out(&self) {
+    /// The current run has to end: recorded work is dropped, and nothing waits for what was queued.
+    pub fn drop_recorded(&self) {
         let mut state = self.state.lock();
         self.flush_all(&mut state);
         if let Some(gpus) = self.gpus_if_opened() {
@@ -24,8 +24,8 @@ impl Runtime {
         }
     }
 
-    /// The session is gone. What it put off is left out, unless somebody outside holds a result; what its devices do is
-    /// seen to the end by a thread, since work that is queued holds the runtime.
+    /// The session ends. Recorded work is dropped, unless a result is held outside of it; a thread waits for the
+    /// devices, since queued work holds the runtime.
     pub fn session_ends(&self) {
         let mut state = self.state.lock();
         let live = |node: &Node| node.outputs.iter().any(|output| output.buffer.is_live());
@@ -45,11 +45,11 @@ impl Runtime {
         if !state.ledger.entries.is_empty() {
             let runtime = self.shared();
             drop(state);
-            std::thread::spawn(move || runtime.see_to_the_end());
+            std::thread::spawn(move || runtime.wait_in_background());
         }
     }
 
-    fn see_to_the_end(&self) {
+    fn wait_in_background(&self) {
         let Some(gpus) = self.gpus_if_opened() else { return };
         let points: Vec<Point> = self.state.lock().ledger.entries.iter().map(|entry| entry.point).collect();
         points.iter().for_each(|point| _ = gpus.queues.wait(point.stream, point.sequence, &Stop::default()));
@@ -60,8 +60,8 @@ impl Runtime {
 impl Drop for Runtime {
     fn drop(&mut self) {
         self.options.stop.close();
-        // Queues end before the memory under them goes. Whoever drops a session does not wait for what GPUs have queued:
-        // nothing takes it back.
+        // Queues end before their memory is freed. Dropping a session does not wait for work queued on GPUs: it
+        // cannot be cancelled.
         if let Some(gpus) = self.opened.take().flatten()
             && !gpus.queues.stop(&Stop::after(LAST_WAIT))
         {

@@ -1,5 +1,5 @@
-//! The forms of native functions: for each name the types of the parameters of each, as the interpreter lists them.
-//! Who reads a text and who explains an error of a run ask the same list.
+//! The forms of native functions: for each name the parameter types of each form, as the interpreter lists them.
+//! `check` and error messages use the same list.
 
 use parking_lot::Mutex;
 use rhai::Engine;
@@ -10,15 +10,15 @@ use std::sync::{OnceLock, Weak};
 /// By the function's name.
 pub type Forms = HashMap<String, Vec<Vec<String>>>;
 
-/// The forms of a session's functions, read when somebody first asks.
+/// The forms of a session's functions, computed at the first use.
 #[derive(Default)]
-pub struct Listed {
+pub struct LazyForms {
     engine: Mutex<Weak<Engine>>,
     read: OnceLock<Forms>,
 }
 
-impl Listed {
-    /// Whose functions they are.
+impl LazyForms {
+    /// The session's functions.
     pub fn of(&self, engine: Weak<Engine>) {
         *self.engine.lock() = engine;
     }
@@ -32,13 +32,13 @@ impl Listed {
     }
 }
 
-impl fmt::Debug for Listed {
+impl fmt::Debug for LazyForms {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Listed")
     }
 }
 
-/// Reads what the interpreter lists: `push(array: &mut Array, item: ?)`.
+/// Parses a line of the interpreter's list: `push(array: &mut Array, item: ?)`.
 pub fn forms(signatures: &[String]) -> Forms {
     let mut found = Forms::new();
     for signature in signatures {
@@ -70,7 +70,7 @@ fn types(inside: &str) -> Vec<String> {
     parts.iter().filter(|part| !part.trim().is_empty()).map(one).collect()
 }
 
-/// The name of a type, of the several that the interpreter has for it.
+/// The name of a type, of several that the interpreter has for it.
 pub fn plain(written: &str) -> &str {
     match written.trim().trim_start_matches("&mut ").trim_start_matches('&').trim() {
         "Array" => "array",
@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_interpreters_list_is_read() {
+    fn the_interpreters_list_is_parsed() {
         let found = forms(&["push(array: &mut Array, item: ?)".into(), "f(a: i64) -> Range<i64>".into(), "g()".into()]);
         assert_eq!(found["push"], [["array", "?"]]);
         assert_eq!(found["f"], [["i64"]]);

@@ -1,14 +1,14 @@
-//! What lasts from one text of a session to the next beside variables and functions: imported modules, and
-//! constants as `global::NAME`. Rhai forgets both at the end of each evaluation.
+//! State that persists from one text of a session to the next besides variables and functions: imported modules, and
+//! constants as `global::NAME`. Rhai drops both at the end of each evaluation.
 
 use rhai::{AST, Caches, Dynamic, Engine, EvalAltResult, GlobalRuntimeState, Scope};
 
 /// Imports and constants of the top level.
-pub struct Lasting(GlobalRuntimeState);
+pub struct Persistent(GlobalRuntimeState);
 
-impl Lasting {
-    pub fn new(engine: &Engine) -> Lasting {
-        Lasting(engine.new_global_runtime_state())
+impl Persistent {
+    pub fn new(engine: &Engine) -> Persistent {
+        Persistent(engine.new_global_runtime_state())
     }
 
     /// Names of imported modules.
@@ -26,7 +26,8 @@ impl Lasting {
         self.0.clone()
     }
 
-    /// Evaluates a text with what the earlier ones left, and keeps what it leaves, also when it fails.
+    /// Evaluates a text with the state that earlier texts left, and keeps the state that it leaves, also when it
+    /// fails.
     pub fn evaluate(
         &mut self,
         engine: &Engine,
@@ -43,12 +44,12 @@ impl Lasting {
         result
     }
 
-    /// A fresh state, so that counts of operations and the like begin anew.
+    /// A new state, so that counts of operations and the like begin at zero.
     fn keep(&mut self, engine: &Engine, global: GlobalRuntimeState, scope: &Scope) {
         let mut fresh = engine.new_global_runtime_state();
         let count = global.num_imports();
         for (index, (name, module)) in global.scan_imports_raw().enumerate() {
-            // Of several imports under one name the last holds.
+            // Of several imports under one name the last one counts.
             if !global.scan_imports_raw().skip(index + 1).take(count).any(|(later, _)| later == name) {
                 fresh.push_import(name.clone(), module.clone());
             }
@@ -64,7 +65,8 @@ impl Lasting {
     }
 }
 
-/// A variable that a later one of the same name hides is gone for scripts: its tensor must not hold memory.
+/// A variable that is hidden by a later one of the same name cannot be used any more: its tensor must not hold
+/// memory.
 fn unshadow(scope: &mut Scope<'static>) {
     let mut seen = std::collections::HashSet::new();
     // Rhai iterates from the latest to the earliest.

@@ -1,4 +1,4 @@
-//! What NVIDIA GPUs keep of a plan from run to run: launches with everything but addresses and numbers, and graphs.
+//! What NVIDIA GPUs cache of a plan between runs: launches without their addresses and scalars, and graphs.
 
 use crate::device::cuda::replay::Replay;
 use crate::kernel::abi::RawView;
@@ -6,23 +6,23 @@ use crate::kernel::fused::cuda::{self as fused, Table};
 use crate::sched::window::each::EachProgram;
 use crate::sched::window::node::Node;
 
-/// Of one plan.
+/// The cache of one plan.
 #[derive(Default)]
-pub(super) struct Kept {
-    /// By slot of the stream: what the commands became there.
+pub(super) struct Cached {
+    /// By slot of the stream: the recorded commands.
     pub replays: Vec<(u32, Replay)>,
     steps: Vec<Option<Step>>,
 }
 
-// Fused steps are what most plans are made of: inline they are found without a second look at memory.
+// Most plans consist of fused steps: inline they are found without another memory access.
 #[allow(clippy::large_enum_variant)]
 enum Step {
     Fused(fused::Ready),
     Each(Box<Each>),
 }
 
-impl Kept {
-    /// What the commands became on a stream the last time.
+impl Cached {
+    /// The commands recorded on a stream the last time.
     pub fn take_replay(&mut self, slot: u32) -> Replay {
         let known = self.replays.iter().position(|(known, _)| *known == slot);
         known.map(|at| self.replays.swap_remove(at).1).unwrap_or_default()
@@ -35,7 +35,7 @@ impl Kept {
         self.steps[at].get_or_insert_with(make)
     }
 
-    /// Of a fused step. Precondition: the step at this place is one.
+    /// The cache of a fused step. Precondition: the step with this index is one.
     pub fn fused(&mut self, at: usize) -> &mut fused::Ready {
         match self.step(at, || Step::Fused(fused::prepare())) {
             Step::Fused(ready) => ready,
@@ -43,7 +43,7 @@ impl Kept {
         }
     }
 
-    /// Of a step over many tensors. Precondition: the step at this place is one.
+    /// The cache of a step over many tensors. Precondition: the step with this index is one.
     pub fn each(&mut self, at: usize) -> &mut Each {
         match self.step(at, || Step::Each(Box::default())) {
             Step::Each(each) => each,
@@ -52,18 +52,18 @@ impl Kept {
     }
 }
 
-/// Of a step over many tensors.
+/// The cache of a step over many tensors.
 #[derive(Default)]
 pub(super) struct Each {
     pub on_gpu: fused::Each,
     pub lines: Lines,
-    /// The views of the largest member, once they are known; the addresses of all are in `lines`.
+    /// The views of the largest member, once they are known; the addresses of all members are in `lines`.
     views: Option<Vec<RawView>>,
 }
 
 impl Each {
-    /// The launch's table, and what it says nothing of: how the slots move. A member of one element does not tell whether
-    /// a slot moves along the others.
+    /// The launch's table, and what it does not contain: the strides of the slots. A member of one element does not
+    /// show whether a slot has a stride.
     pub fn fill<'a>(
         &'a mut self,
         each: &'a EachProgram,
@@ -76,7 +76,7 @@ impl Each {
     }
 }
 
-/// All members of a node as a table for one launch. Precondition: each is a dense line, and all have memory.
+/// All members of a node as a table for one launch. Precondition: each is contiguous, and all have memory.
 #[derive(Default)]
 pub(super) struct Lines {
     addresses: Vec<u64>,

@@ -1,9 +1,9 @@
-//! Modules whose `forward(x)` is one row of the op table over `x` and tensors of their own. A list of nothing but such
-//! modules is run without script code: what the interpreter does for a small layer costs several times the layer.
+//! Modules whose `forward(x)` is one row of the op table applied to `x` and tensors of their own. A list of such
+//! modules runs without script code: for a small layer the interpreter costs several times the layer.
 //!
-//! A module of the library says so with `_row: ["linear", "weight", "bias"]`, a row's name and names of its fields.
-//! The row must be all that `forward` does; a module whose `forward` was changed since is run by that. Knows no row
-//! by name.
+//! A module of the library declares this with `_row: ["linear", "weight", "bias"]`, a row's name and names of its
+//! fields. The row must be all that `forward` does; a module whose `forward` was replaced runs that. Does not treat
+//! any row specially.
 
 use crate::base::code::{LIMIT_MEMORY, OUT_OF_MEMORY};
 use crate::base::diag::Result;
@@ -21,16 +21,16 @@ use smallvec::SmallVec;
 use std::any::TypeId;
 use std::sync::Arc;
 
-/// What stands in a module's `_row`.
+/// The content of a module's `_row`.
 #[derive(Clone)]
-pub struct Straight {
+pub struct RowModule {
     op: &'static Op,
     fields: Arc<[ImmutableString]>,
     /// The name of the closure that does the same.
     forward: ImmutableString,
 }
 
-/// Reads `_row` of a module that is being made.
+/// Reads `_row` of a module that is being created.
 pub fn note(map: &mut Map) {
     let made = map.get("_row").and_then(|row| of(row, map.get("forward")?));
     if let Some(made) = made {
@@ -38,27 +38,27 @@ pub fn note(map: &mut Map) {
     }
 }
 
-fn of(row: &Dynamic, forward: &Dynamic) -> Option<Straight> {
+fn of(row: &Dynamic, forward: &Dynamic) -> Option<RowModule> {
     let row = row.read_lock::<Array>()?;
     let words: Option<Vec<ImmutableString>> =
         row.iter().map(|word| word.clone().into_immutable_string().ok()).collect();
     let words = words?;
     let (name, fields) = words.split_first()?;
     let forward = forward.read_lock::<FnPtr>()?.fn_name().into();
-    Some(Straight { op: table::find(name)?, fields: fields.into(), forward })
+    Some(RowModule { op: table::find(name)?, fields: fields.into(), forward })
 }
 
-/// The row of a module, if that is still all that its `forward` does.
-fn row_of(module: &Map) -> Option<Straight> {
-    let straight = module.get("_row")?.read_lock::<Straight>()?;
+/// The row of a module, if its `forward` was not replaced.
+fn row_of(module: &Map) -> Option<RowModule> {
+    let row_module = module.get("_row")?.read_lock::<RowModule>()?;
     let forward = module.get("forward")?.read_lock::<FnPtr>()?;
-    (forward.fn_name() == straight.forward.as_str() && !forward.is_curried()).then(|| straight.clone())
+    (forward.fn_name() == row_module.forward.as_str() && !forward.is_curried()).then(|| row_module.clone())
 }
 
-/// `layers._straight(x)`: what comes out of the last layer; `()` where this is not for us to do, or not without an error
-/// that the layers' own code tells better.
+/// `layers._run_rows(x)`: the output of the last layer; `()` if the layers must run as script code, also to report an
+/// error with their own message.
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
-    module.names.insert("_straight".to_string());
+    module.names.insert("_run_rows".to_string());
     let host = host.clone();
     let call = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
         let context = context.expect("registered with a context");
@@ -79,7 +79,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
         for (module, row) in &rows {
             match forward(&mut engine, module, row, &x) {
                 Some(Ok(y)) => x = y,
-                // Asked for a second time, it might be there.
+                // These errors must not be retried: a second attempt might succeed.
                 Some(Err(diag)) if diag.is_late || [OUT_OF_MEMORY, LIMIT_MEMORY].contains(&diag.code) => {
                     return Err(host.raise(&context, diag, ""));
                 }
@@ -90,12 +90,12 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     };
     let func = RhaiFunc::Method { func: Arc::new(call), has_context: true, is_pure: true, is_volatile: true };
     let types = [TypeId::of::<Array>(), TypeId::of::<Dynamic>()];
-    FuncRegistration::new("_straight").in_global_namespace().place_raw_in(&mut module.module, types, func);
+    FuncRegistration::new("_run_rows").in_global_namespace().place_raw_in(&mut module.module, types, func);
 }
 
-/// One layer; none where a field is neither a tensor nor `()`.
-fn forward(engine: &mut Engine, module: &Map, row: &Straight, x: &Tensor) -> Option<Result<Tensor>> {
-    let Straight { op, fields, .. } = row;
+/// One layer; none if a field is neither a tensor nor `()`.
+fn forward(engine: &mut Engine, module: &Map, row: &RowModule, x: &Tensor) -> Option<Result<Tensor>> {
+    let RowModule { op, fields, .. } = row;
     let mut args = Args::default();
     args.0.push(Arg::Tensor(x.clone()));
     for name in fields.iter() {
