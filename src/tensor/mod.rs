@@ -8,7 +8,7 @@ pub mod grad;
 pub mod history;
 pub mod index;
 mod inplace;
-mod needed_nodes;
 pub mod movement;
+mod needed_nodes;
 pub mod observe;
 mod slices;
