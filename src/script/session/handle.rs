@@ -362,7 +362,7 @@ impl Session {
 }
 
 /// A panic of the interpreter itself is an E0806, and the session stays usable. Panics of natives are errors of their
-/// calls (`panics.rs`), those of kernels are faults (`sched/fault/kernel_context.rs`).
+/// calls (`panics.rs`), those of kernels are faults (`sched/memory/kernel_context.rs`).
 pub(in crate::script) fn guarded<R>(work: impl FnOnce() -> R) -> Result<R, Box<Diag>> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| crate::base::quiet::during(work)))
         .map_err(|payload| crate::script::values::panics::internal(&*payload))
