@@ -612,7 +612,11 @@ impl<'a> Walk<'a> {
         let mut guard = node.saved.lock();
         let Some(saved) = guard.as_ref() else {
             return Err(Diag::error(code::GRAD_FREED, "the graph was already used and its saved tensors freed")
-                .label(node.origin, Focus::Expression, "this operation's operands are gone since the first time")
+                .label(
+                    node.origin,
+                    Focus::Expression,
+                    "the saved operands of this operation were freed by the first backward",
+                )
                 .help("call the first `backward` with `retain_graph: true`"));
         };
         saved.iter().flatten().try_for_each(|saved| history::check_saved(saved, node))?;

@@ -121,7 +121,7 @@ impl Gpus {
     pub fn check_alive(&self, device: DeviceId) -> Result<()> {
         if self.gpu(device).lost.load(Ordering::Acquire) {
             return Err(Diag::error(code::DEVICE_LOST, format!("{device} was lost"))
-                .note("its memory is gone; other devices and the session go on"));
+                .note("its memory is lost; other devices and the session still work"));
         }
         Ok(())
     }

@@ -39,7 +39,7 @@ impl Runtime {
         let mut suspects: Vec<&Node> = entry.nodes.iter().chain(others.flat_map(|other| &other.nodes)).collect();
         suspects.sort_by_key(|node| node.number);
         let report = self.suspicion(device, &suspects).note(death);
-        let report = report.note("its memory is gone; other devices and the session go on");
+        let report = report.note("its memory is lost; other devices and the session still work");
         let call_chain = if let [only] = suspects[..] { only.call_chain } else { 0 };
         let order = suspects.first().map_or(0, |node| node.number);
         let report = self.late(report, order, call_chain);

@@ -87,7 +87,7 @@ impl Runtime {
                 }
                 let diag = Diag::error(code::DEVICE_LOST, format!("{device} was lost while it ran `{}`", node.name))
                     .label(node.origin, Focus::Expression, text)
-                    .note("its memory is gone; other devices and the session go on");
+                    .note("its memory is lost; other devices and the session still work");
                 self.lose(device);
                 *loss_report = Some(self.late(diag, node.number, node.call_chain));
                 loss_report.clone()

@@ -225,8 +225,7 @@ impl<'a> Flow<'a> {
                 // As in a run: a single string finds no indexer, among other items it is an unsuitable one.
                 let code = if values.len() == 1 { code::TYPE } else { code::ARGUMENT_TYPE };
                 let text = "a tensor cannot be indexed by a string";
-                let diag =
-                    Diag::error(code, text).help("`\"...\"` stands for the dimensions that are left: `x[\"...\", 0]`");
+                let diag = Diag::error(code, text).help("`\"...\"` means the remaining dimensions: `x[\"...\", 0]`");
                 self.report_at(token, diag, "indexed here");
                 Value::Tensor(None)
             }

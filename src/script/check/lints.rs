@@ -22,7 +22,7 @@ pub fn unreachable(at: Origin) -> Box<Diag> {
     Diag::warning(code::UNREACHABLE, "this statement is never reached").label(
         at,
         Focus::Expression,
-        "what stands before it always leaves the block",
+        "the code before it always leaves the block",
     )
 }
 

@@ -105,7 +105,7 @@ impl Flow<'_> {
         };
         if wrong && (left.is_known() || !matches!(right, Value::Str(_) | Value::Map(_))) {
             let text = format!("`in` does not look for {} in {}", left.kind(), right.kind());
-            let help = "`x in xs` asks an array, a string, or the keys of a map; of a tensor `(x == 1).any()`";
+            let help = "`x in xs` searches an array, a string, or the keys of a map; of a tensor `(x == 1).any()`";
             self.report_at(token, Diag::error(code::ARGUMENT_TYPE, text).help(help), "this operator");
         }
     }

@@ -3,13 +3,13 @@
 
 use super::absent::{AUTOCAST, Reasons, SPARSE, TYPES, find};
 
-const STORAGE: &str = "a tensor's memory belongs to the session; `x.data_ptr()` says where it lies";
+const STORAGE: &str = "a tensor's memory belongs to the session; `x.data_ptr()` returns its address";
 const TYPED: &str = "write `tensor(values, #{device: \"cuda\"})`, or `empty(size, #{device: \"cuda\"})`, with `dtype:` for other dtypes";
 const GRAPHS: &str = "what repeats is replayed as a graph without being asked; there is nothing to capture";
 const ALLOCATOR: &str =
     "there is one caching allocator; `cuda::empty_cache()` and `cuda::set_per_process_memory_fraction(f)` steer it";
 const TRACE: &str = "`tscript run --profile trace.json` writes a trace with a row for each stream, and names lines";
-const METERS: &str = "such figures are told by `nvidia-smi`; `cuda::mem_get_info()` tells what memory is free";
+const METERS: &str = "`nvidia-smi` shows such figures; `cuda::mem_get_info()` returns the free memory";
 const LIBRARIES: &str = "libraries and kernels are chosen by the session; `tscript devices` says what was found";
 const ERRORS: &str =
     "errors of a device are raised where their result is needed, with the line that queued it; `try` catches them";
@@ -31,7 +31,7 @@ const TABLE: Reasons = &[
     ("write `a + b.to(a.device)`", &["reduce_add", "reduce_add_coalesced"]),
     ("it is `nn::scatter(x, devices)`", &["scatter"]),
     ("it is `nn::gather(tensors, device)`", &["gather"]),
-    ("functions of `torch.cuda` that tscript has stand in `cuda` itself", &["comm", "memory"]),
+    ("functions of `torch.cuda` that tscript has are in `cuda` itself", &["comm", "memory"]),
     (TYPED, TYPES),
     (
         STORAGE,

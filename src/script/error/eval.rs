@@ -294,7 +294,7 @@ pub(super) fn operator(symbol: &str, types: &[&str]) -> Words {
 /// Help for an operator that does not work between values of these types.
 pub fn operator_help(symbol: &str, types: &[&str]) -> Option<&'static str> {
     Some(match types {
-        ["string", _] if symbol == "%" => "values stand in text between backticks: `loss ${x:.4f}`",
+        ["string", _] if symbol == "%" => "values are inserted in text between backticks: `loss ${x:.4f}`",
         [_, _] if types.contains(&"bool") && matches!(symbol, "<" | "<=" | ">" | ">=") => {
             "comparisons do not chain: `a < x && x < b`"
         }
@@ -340,7 +340,7 @@ fn indexing(text: &str) -> Words {
                 }
                 "a loader" => found.help("batches come one after another: `for batch in loader { .. }`"),
                 "a tensor" if by.contains("string") || by.contains("String") => {
-                    found.help("`\"...\"` stands for the dimensions that are left: `x[\"...\", 0]`")
+                    found.help("`\"...\"` means the remaining dimensions: `x[\"...\", 0]`")
                 }
                 _ => found,
             }

@@ -14,7 +14,7 @@ pub(super) fn variable(name: &str) -> Option<&'static str> {
         }
         "json" | "JSON" => "write `to_json(x)` and `parse_json(text)`",
         "Object" => "`m.keys()`, `m.values()` and `m.items()` list what a map has",
-        "String" => "a text stands in quotes, `\"a\"`; `str(x)` makes one of a value",
+        "String" => "a text is written in quotes, `\"a\"`; `str(x)` makes one of a value",
         "Array" | "Vec" => "an array is written `[1, 2]`, the empty one `[]`",
         "HashMap" | "Map" => "a map is written `#{a: 1}`, the empty one `#{}`",
         "random" => "write `rand([2])`, `randint(0, 10, [2])`, `randperm(n)`, `manual_seed(0)`",
@@ -73,7 +73,7 @@ pub(super) fn function(name: &str) -> Option<&'static str> {
         "filter" => "write `xs.filter(|x| x > 0)`",
         "reduce" => "write `xs.reduce(|sum, x| sum + x, 0)`",
         "tuple" | "set" | "frozenset" => {
-            "an array holds several values: `[1, 2]`; `x in xs` asks, `xs.dedup()` drops what is twice"
+            "an array holds several values: `[1, 2]`; `x in xs` tests, `xs.dedup()` drops repeated elements"
         }
         "defaultdict" | "OrderedDict" | "Counter" | "namedtuple" | "dataclass" => {
             "a map is written `#{a: 1}`, the empty one `#{}`; `m[k] = m.get(k, 0) + 1` counts"
@@ -84,8 +84,8 @@ pub(super) fn function(name: &str) -> Option<&'static str> {
         "setTimeout" | "setInterval" | "sleep" => {
             "a script runs from its first line to its last: nothing is done later"
         }
-        "Some" | "None" => "a value stands for itself, and `()` for none",
-        "Ok" | "Err" => "a value stands for itself; an error is thrown: `throw \"what is wrong\"`",
+        "Some" | "None" => "a value is used directly, and `()` means none",
+        "Ok" | "Err" => "a value is used directly; an error is thrown: `throw \"what is wrong\"`",
         "panic" | "unreachable" | "abort" | "fatal" => "write `throw \"what is wrong\"`",
         "assert_eq" | "assert_equal" | "assertEqual" | "assert_ne" => {
             "write `assert(a == b, \"why\")`; tests have `test::assert_equal(a, b)` after `import \"test\" as test;`"
@@ -96,10 +96,10 @@ pub(super) fn function(name: &str) -> Option<&'static str> {
         "input" => "a script reads no keyboard; its arguments are `args`, `arg(\"lr\", 0.1)` and `flag(\"verbose\")`",
         "open" => "files are read and written whole: `load(path)`, `save(path, x)`",
         "printf" | "println" | "echo" | "puts" | "log_info" => {
-            "write `print(x)`; values stand in text as `loss ${x:.4f}` between backticks"
+            "write `print(x)`; values are inserted in text as `loss ${x:.4f}` between backticks"
         }
-        "dir" | "vars" => "`m.keys()` lists what a map has; `:help name` in the REPL tells what a name is",
-        "help" => "write `:help sum` in the REPL; `tscript explain E0201` tells about an error",
+        "dir" | "vars" => "`m.keys()` lists what a map has; `:help name` in the REPL shows what a name is",
+        "help" => "write `:help sum` in the REPL; `tscript explain E0201` explains an error",
         "tqdm" | "trange" => "write `for batch in progress(loader) { .. }`",
         "array" | "ndarray" => "write `tensor([1, 2])`",
         "expand_dims" => "write `x.unsqueeze(dim)`",
@@ -178,7 +178,7 @@ pub(super) fn method(owner: &str, name: &str) -> Option<&'static str> {
             "leave it out: numbers, strings, arrays and maps are copied by `let`"
         }
         ("array" | "map" | "string" | "i64" | "f64", "unwrap" | "expect" | "ok" | "is_some" | "is_none") => {
-            "a value stands for itself, and `()` for none: `x == ()`, `x ?? 0`"
+            "a value is used directly, and `()` means none: `x == ()`, `x ?? 0`"
         }
         ("i64" | "f64", "toFixed" | "toPrecision") => "formats do it: `${x:.2f}`, or `round(x, 2)`",
         ("i64" | "f64", "powi" | "powf" | "pow") => "write `x ** 2`",
@@ -249,7 +249,7 @@ pub(super) fn method(owner: &str, name: &str) -> Option<&'static str> {
         ("string", "zfill" | "ljust" | "rjust" | "center") => "formats do it: `${n:05d}`, `${text:<8}`, `${text:>8}`",
         ("string", "rfind" | "rindex") => "write `text.split(part)`, or go through `text.chars()`",
         ("string", "partition") => "write `text.split(part)`, which gives an array",
-        ("string", "format_map") => "values stand in text between backticks: `loss ${x:.4f}`",
+        ("string", "format_map") => "values are inserted in text between backticks: `loss ${x:.4f}`",
         ("string", "capitalize" | "title") => "write `text.upper()`, or join parts of it",
         ("()", _) => {
             "the value before the dot is `()`: a function without a value, a gradient that is not there yet, or what `get` did not find"

@@ -51,7 +51,7 @@ pub(super) fn variable(name: &str, at: Site, context: &Context, stack: &[Frame])
         return found.help(format!("dtypes are strings: `\"{name}\"`{kind}"));
     }
     if matches!(name, "cuda" | "cpu") {
-        return found.help(format!("devices are strings: `\"{name}\"`; functions of a module stand behind `{name}::`"));
+        return found.help(format!("devices are strings: `\"{name}\"`; functions of a module follow `{name}::`"));
     }
     if known.functions.iter().any(|other| other == name) {
         return found.help(format!(
@@ -116,7 +116,7 @@ pub(super) fn function(signature: &str, at: Site, context: &Context) -> Words {
     if name == "contains" && receiver.is_none() && paths::is_operator_in(at, context) {
         let [of, needle] = types[..] else { return words(code::ARGUMENT_TYPE, "`in` expects two values", "here") };
         let message = format!("`in` does not look for {} in {}", a_type(needle), a_type(of));
-        let help = "`x in xs` asks an array, a string, or the keys of a map; of a tensor `(x == 1).any()`";
+        let help = "`x in xs` searches an array, a string, or the keys of a map; of a tensor `(x == 1).any()`";
         return words(code::ARGUMENT_TYPE, message, "this operator").help(help);
     }
     if exists(name, receiver, known) {
@@ -203,7 +203,7 @@ fn script_method_arity(name: &str, types: &[&str], receiver: Option<&str>, known
     let counts = counts_of(name, known);
     let (code, text) = arity_message(name, &counts, types.len() - 1)?;
     Some(words(code, text, "called here").help(format!(
-        "what stands before the dot is `this` inside the function and none of its arguments: write `{name}(x, ..)`"
+        "the value before the dot is `this` inside the function and none of its arguments: write `{name}(x, ..)`"
     )))
 }
 
@@ -480,7 +480,7 @@ pub(super) fn entry(name: &str) -> Words {
         return found.help(format!("`{name}` is a method: call it, `.{name}()`"));
     }
     if matches!(name, "name" | "__class__") {
-        return found.help("what a module has tells what it is: `if \"weight\" in m { .. }`");
+        return found.help("the entries of a module show what it is: `if \"weight\" in m { .. }`");
     }
     if let Some(help) = habits::property("map", name) {
         return found.help(help);

@@ -253,10 +253,10 @@ fn message(kind: &ParseErrorType, found: &str) -> String {
         VariableExpected => format!("the name of a variable is missing before {}", quoted(found)),
         ForbiddenVariable(name) => format!("`{name}` cannot be the name of a variable"),
         Reserved(name) if name == "print" => "`print` is called with its values in parentheses".into(),
-        Reserved(name) => format!("`{name}` has a meaning of its own and cannot stand here"),
+        Reserved(name) => format!("`{name}` has a meaning of its own and is not allowed here"),
         MismatchedType(wanted, actual) => format!("{wanted} is needed here, not {actual}"),
         ExprExpected(what) => format!("{what} is missing before {}", quoted(found)),
-        WrongDocComment => "a doc comment must stand right before a function".into(),
+        WrongDocComment => "a doc comment must be right before a function".into(),
         WrongFnDefinition => "a function can be defined only at the top level of a file".into(),
         FnDuplicatedDefinition(name, 1) => format!("a function `{name}` with 1 parameter is already defined"),
         FnDuplicatedDefinition(name, n) => format!("a function `{name}` with {n} parameters is already defined"),
@@ -265,7 +265,7 @@ fn message(kind: &ParseErrorType, found: &str) -> String {
         FnDuplicatedParam(_, name) => format!("the parameter `{name}` is given twice"),
         FnMissingBody(name) if name.is_empty() => "a closure needs a body".into(),
         FnMissingBody(name) => format!("the function `{name}` needs a body in braces"),
-        WrongExport => "`export` can stand only at the top level of a file".into(),
+        WrongExport => "`export` is allowed only at the top level of a file".into(),
         AssignmentToConstant(name) => format!("`{name}` is a constant and cannot be assigned"),
         AssignmentToInvalidLHS(_) => "this cannot be assigned".into(),
         VariableExists(name) => format!("`{name}` is already defined"),
@@ -274,7 +274,7 @@ fn message(kind: &ParseErrorType, found: &str) -> String {
         ExprTooDeep => "an expression is nested too deeply".into(),
         TooManyFunctions => "there are too many functions".into(),
         LiteralTooLarge(what, limit) => format!("{} is beyond the limit of {limit}", lower(what)),
-        LoopBreak => "`break` and `continue` stand only in loops".into(),
+        LoopBreak => "`break` and `continue` are allowed only in loops".into(),
         other => lower(&other.to_string()),
     }
 }
@@ -294,9 +294,9 @@ fn lexical(error: &LexError) -> String {
         LexError::UnexpectedInput(text) if text.is_empty() => "the text ends where something is missing".into(),
         LexError::UnexpectedInput(text) if text.chars().all(|c| c.is_control() || c.is_whitespace()) => {
             let names: Vec<String> = text.chars().map(|c| format!("U+{:04X}", c as u32)).collect();
-            format!("the character {} cannot stand here", names.join(" "))
+            format!("the character {} is not allowed here", names.join(" "))
         }
-        LexError::UnexpectedInput(text) => format!("`{text}` cannot stand here"),
+        LexError::UnexpectedInput(text) => format!("`{text}` is not allowed here"),
         LexError::UnterminatedString => "a string is never closed".into(),
         LexError::StringTooLong(limit) => format!("a string is longer than the limit of {limit}"),
         LexError::MalformedEscapeSequence(text) => format!("`{text}` is not an escape sequence"),

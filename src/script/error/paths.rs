@@ -92,12 +92,14 @@ pub(super) fn import(path: &[&str]) -> String {
     match path.iter().find(|part| LIBRARY.contains(part)) {
         Some(module) => format!("write `import \"{module}\" as {module};`"),
         None if path.first().is_some_and(|first| PACKAGES.contains(first)) => {
-            "operations are there without an import; `import \"nn\" as nn;` brings layers, \"optim\" and \"data\" the rest"
+            "operations need no import; `import \"nn\" as nn;` imports layers, \"optim\" and \"data\" the rest"
                 .to_string()
         }
         None => {
             let name = path.first().copied().unwrap_or("nn");
-            format!("the name stands in quotes: `import \"{name}\" as {name};`, which is the file {name}.rhai or of the library")
+            format!(
+                "the name is written in quotes: `import \"{name}\" as {name};`, which is the file {name}.rhai or of the library"
+            )
         }
     }
 }

@@ -34,11 +34,11 @@ fn message_or(message: &'static str, help: impl Into<String>) -> Option<Habit> {
 }
 
 const CHOICE: &str = "a choice has a value: `let x = if a { 1 } else { 2 };`";
-const BLOCKS: &str = "blocks stand in braces: `if x { .. }`";
+const BLOCKS: &str = "blocks need braces: `if x { .. }`";
 const RESULTS: &str = "`let` takes one name; several results have names of their own: `let r = x.max(1);`, then `r.values` and `r.indices`";
 const ONE_LET: &str = "one `let` for each name: `let s = x.shape; let b = s[0];`";
 const TWO_NAMES: &str =
-    "two names stand in parentheses: `for (i, x) in enumerate(xs)`, `for (k, v) in m.items()`; no name stands for more";
+    "two names need parentheses: `for (i, x) in enumerate(xs)`, `for (k, v) in m.items()`; more names are not possible";
 const SPREAD: &str = "values are not spread: give the array or map itself, `f(x.shape)`";
 const MAPS: &str = "a map is written `#{a: 1}`, and `m.a` or `m[\"a\"]` reads it";
 const DEFAULTS: &str =
@@ -69,8 +69,8 @@ fn separators(kind: &ParseErrorType, near: &Around) -> Option<Habit> {
     if misses(kind, ",") {
         return match near.found {
             ":" if is_format(near.rest) => message_or(
-                "a format stands inside `${..}`",
-                "text with values in it stands between backticks: `loss ${loss:.4f}`",
+                "a format belongs inside `${..}`",
+                "text with values in it is written between backticks: `loss ${loss:.4f}`",
             ),
             "=" if in_parameters => message_or("a parameter has no default value", DEFAULTS),
             ":" if in_parameters => message_or("a parameter has no type", NO_TYPES),
@@ -82,7 +82,7 @@ fn separators(kind: &ParseErrorType, near: &Around) -> Option<Habit> {
                 "a part with a step is `x[slice(0, (), 2)]`, `()` for an open end",
             ),
             found if found.starts_with(['"', '\'']) => match near.before {
-                "f" => help("text with values in it stands between backticks: `loss ${x:.4f}`"),
+                "f" => help("text with values in it is written between backticks: `loss ${x:.4f}`"),
                 "r" | "b" => help("text between backticks has no escapes"),
                 _ => None,
             },
@@ -217,7 +217,7 @@ fn by_neighbors(kind: &ParseErrorType, near: &Around) -> Option<Habit> {
         ("def" | "function" | "func" | "fun", _) => word(Before, "define a function with `fn`: `fn f(x) { x + 1 }`"),
         ("import", "*") => help("a module is imported under a name: `import \"nn\" as nn;`, then `nn::linear(2, 3)`"),
         (_, "import") => help("`import \"nn\" as nn;` is a statement of its own; what it has is `nn::linear(2, 3)`"),
-        (_, "\\") => help("lines need no mark at their end: what is open goes on in the next one"),
+        (_, "\\") => help("lines need no mark at their end: open brackets continue on the next one"),
         (_, "elif") => word(Found, "write `else if`"),
         ("elif", _) => word(Before, "write `else if`"),
         (_, "and") => word(Found, "write `&&`"),
@@ -263,7 +263,7 @@ fn by_neighbors(kind: &ParseErrorType, near: &Around) -> Option<Habit> {
         ),
         ("del" | "delete", _) => word(
             Before,
-            "leave it out: memory is free when nobody holds a value any more; `m.remove(key)` takes out an entry",
+            "leave it out: memory is freed when no variable holds a value any more; `m.remove(key)` takes out an entry",
         ),
         ("raise", _) => word(Before, "write `throw \"what is wrong\"`"),
         ("global" | "nonlocal", _) => word(
@@ -286,7 +286,7 @@ fn by_neighbors(kind: &ParseErrorType, near: &Around) -> Option<Habit> {
             message_or("`else` belongs to no `if`", "it follows the block of an `if` at once; loops have none")
         }
         ("f", found) if found.starts_with(['"', '\'']) => {
-            help("text with values in it stands between backticks: `loss ${x:.4f}`")
+            help("text with values in it is written between backticks: `loss ${x:.4f}`")
         }
         ("r" | "b", found) if found.starts_with(['"', '\'']) => word(Before, "text between backticks has no escapes"),
         ("(" | "," | "=" | "return", "fn") => help("a function without a name is a closure: `|| 1`, `|x| x + 1`"),

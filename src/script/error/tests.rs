@@ -288,11 +288,11 @@ fn syntax() {
         "fn",
         "inside a block, use a closure: `let f = |x| x + 1;`, called as `f.call(1)`",
     );
-    check("let x = ;", "E0101", "`;` cannot stand here", ";", "");
+    check("let x = ;", "E0101", "`;` is not allowed here", ";", "");
     check(
         "x[..., 0]",
         "E0101",
-        "`...` has a meaning of its own and cannot stand here",
+        "`...` has a meaning of its own and is not allowed here",
         "...",
         "write the dots in quotes: `x[\"...\", 0]`",
     );

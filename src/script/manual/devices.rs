@@ -25,7 +25,7 @@ pub const DEVICES: &[Native] = &[
     entry(Of("s"), "wait_stream", "wait_stream(other)", "Later work of `s` waits for all that `other` has now.", "", ""),
     entry(Of("s"), "wait_event", "wait_event(event)", "Later work of `s` waits for the event.", "", ""),
     entry(Of("s"), "record_event", "record_event(event?)", "Records the event, or a new one, behind what `s` has now; gives it.", "", ""),
-    entry(Of("s"), "query", "query() -> bool", "Whether all work of the stream, or what an event stands for, is done. Never raises.", "", ""),
+    entry(Of("s"), "query", "query() -> bool", "Whether all work of the stream, or up to an event, has ended. Never raises.", "", ""),
     entry(Of("e"), "record", "record(stream?)", "Records the event behind what a stream has now; the current stream without an argument.", "", ""),
     entry(Of("e"), "wait", "wait(stream?)", "Later work of a stream waits for the event; the current stream without an argument.", "", ""),
     entry(Of("e"), "elapsed_time", "elapsed_time(stop) -> float", "Milliseconds between two events made with `timing`.", "", ""),
