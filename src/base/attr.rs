@@ -11,7 +11,7 @@ pub type Ints = SmallVec<[i64; 4]>;
 /// The attributes of a kernel.
 pub type Attrs = SmallVec<[Attr; 1]>;
 
-/// A word. Most are those of the op table, which cost nothing to pass on.
+/// A string. Most are static strings of the op table, which are not allocated.
 #[derive(Clone, Debug)]
 pub enum Text {
     Known(&'static str),

@@ -1,5 +1,5 @@
-//! Numbers as bytes, little-endian: how files hold elements, and how devices are given and asked for them. The one place
-//! that knows the Rust type of each dtype for it.
+//! Numbers as little-endian bytes, in files and in copies to and from devices. The Rust type of each dtype for that
+//! purpose is defined here only.
 
 use super::dtype::{DType, Scalar};
 use half::{bf16, f16};
@@ -9,9 +9,9 @@ pub trait Number: Copy {
     const DTYPE: DType;
     /// Appends the bytes.
     fn put(self, out: &mut Vec<u8>);
-    /// From exactly as many bytes as the dtype has.
+    /// Reads exactly as many bytes as the dtype has.
     fn get(bytes: &[u8]) -> Self;
-    /// As a script sees it.
+    /// The value as a script's number.
     fn scalar(self) -> Scalar;
     /// Wraps as an integer, rounds as a float; as `bool`, whether it is not zero.
     fn of(value: Scalar) -> Self;

@@ -60,7 +60,7 @@ impl DeviceSpec {
         }
     }
 
-    /// The number that was said.
+    /// The index of a CUDA device, if it was given.
     pub const fn index(self) -> Option<u16> {
         match self {
             DeviceSpec::Cuda(index) => Some(index),

@@ -1,17 +1,17 @@
-//! A diagnostic: what went wrong, where, and what to do about it. Plain data; `script/error` gives it
-//! byte spans and the library's error type, `tools/render` draws it.
+//! A diagnostic: an error or warning with its places and advice. Plain data; `script/error` adds byte spans and
+//! converts it to the library's error type, `tools/render` formats it.
 
 use super::code::Code;
 use super::span::{Origin, Site};
 
-/// How grave it is.
+/// Error or warning.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Severity {
     Error,
     Warning,
 }
 
-/// What part of the source a site stands for.
+/// The part of the source that a site refers to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Focus {
     /// The operator or the call: `+`, `sum(#{dim: 1})`.
@@ -24,17 +24,18 @@ pub enum Focus {
     Keyword,
 }
 
-/// A place with words about it.
+/// A place with a text.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Label {
     pub origin: Origin,
     pub focus: Focus,
-    /// For `Focus::Keyword`: which one.
+    /// For `Focus::Keyword`: the keyword.
     pub keyword: Option<String>,
     pub text: String,
 }
 
-/// One frame of the script's call stack, innermost first. A frame without a name takes that of the call's place.
+/// One frame of the script's call stack, innermost first. A frame without a name gets the name at the place of the
+/// call.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Frame {
     pub function: String,
@@ -52,9 +53,9 @@ pub struct Diag {
     pub notes: Vec<String>,
     pub help: Option<String>,
     pub stack: Vec<Frame>,
-    /// Of work that was queued earlier: the stack is the one of that time.
+    /// The error is of work that was queued earlier; the stack is the one of that time.
     pub is_late: bool,
-    /// The place of that work in the session's order of queueing.
+    /// The sequence number of that work in the session.
     pub queued: u64,
 }
 
@@ -109,8 +110,7 @@ impl Diag {
         self
     }
 
-    /// Makes `origin` the primary place when none is known yet; the binder calls this for every error
-    /// that comes up from below.
+    /// Makes `origin` the primary place if there is none yet; the binder calls this for every error of a callee.
     pub fn or_at(mut self: Box<Self>, origin: Origin, text: impl Into<String>) -> Box<Self> {
         if self.labels.is_empty() {
             self.labels.push(Label { origin, focus: Focus::Call, keyword: None, text: text.into() });

@@ -1,7 +1,7 @@
 //! The ten element types, PyTorch's promotion lattice and scalars.
 //!
-//! Deliberately knows nothing of tensors: promotion of operands of several kinds (tensor, 0-dimensional
-//! tensor, number) is folded here from plain descriptions.
+//! Knows nothing of tensors: promotion of operands of several kinds (tensor, 0-dimensional tensor, number) is computed
+//! from dtypes and numbers of dims.
 
 #![warn(missing_docs)]
 
@@ -21,13 +21,13 @@ pub enum DType {
     I16,
     /// Signed, 32 bits.
     I32,
-    /// Signed, 64 bits; what whole numbers become.
+    /// Signed, 64 bits; the default of whole numbers.
     I64,
     /// IEEE half precision.
     F16,
     /// The upper half of an `F32`.
     BF16,
-    /// IEEE single precision; what fractions become.
+    /// IEEE single precision; the default of fractions.
     F32,
     /// IEEE double precision.
     F64,
@@ -50,7 +50,7 @@ impl DType {
     /// All ten.
     pub const ALL: [DType; 10] = [Bool, U8, I8, I16, I32, I64, F16, BF16, F32, F64];
 
-    /// Every accepted spelling, ours first, then PyTorch's.
+    /// Every accepted name: that of tscript first, then PyTorch's.
     pub const NAMES: &'static [(&'static str, DType)] = &[
         ("f64", F64),
         ("f32", F32),
@@ -176,7 +176,7 @@ impl DType {
         self.category() <= to.category()
     }
 
-    /// What an integer type keeps of a value: its low bits, as a number of the type.
+    /// A value wrapped to an integer type: its low bits, as a number of the type.
     pub const fn wrap(self, value: i64) -> i64 {
         let high = 64 - 8 * self.size_bytes() as u32;
         if self.is_signed() { value << high >> high } else { ((value as u64) << high >> high) as i64 }
@@ -271,13 +271,13 @@ pub struct ResultType {
 }
 
 impl ResultType {
-    /// Takes note of a tensor.
+    /// Adds a tensor.
     pub fn tensor(&mut self, dtype: DType, ndim: usize) {
         let slot = if ndim > 0 { &mut self.dim } else { &mut self.zero };
         *slot = Some(slot.map_or(dtype, |old| old.promote(dtype)));
     }
 
-    /// Takes note of a number.
+    /// Adds a number.
     pub fn number(&mut self, scalar: Scalar) {
         let category = scalar.category();
         self.number = Some(self.number.map_or(category, |old| old.max(category)));

@@ -1,8 +1,8 @@
-//! The long texts of `tscript explain`: what a code means, a script that gets it, and what to do. They stand in
-//! `docs/errors/`, one file a code, which is a page of the book as well.
+//! The long texts of `tscript explain`: what a code means, a script that gets it, and what to do. They are in
+//! `docs/errors/`, one file for each code, which is also a page of the book.
 //!
-//! The first script of a text gets its code, the second runs: `tests/it/explain.rs` runs them all. What a script needs
-//! beside itself stands in a comment on its first line: flags, or a setting of a host program.
+//! The first script of a text gets its code, the second runs without error: `tests/it/explain.rs` runs them all. Flags
+//! or settings of a host program that a script needs are in a comment on its first line.
 
 use super::code::{Code, PAGES};
 

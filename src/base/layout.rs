@@ -18,7 +18,7 @@ pub struct Layout {
 }
 
 impl Clone for Layout {
-    /// Not: derived. A small vector's own `clone` goes element by element.
+    /// Not: derived. The `clone` of `SmallVec` copies element by element.
     fn clone(&self) -> Layout {
         Layout {
             shape: Shape::from_slice(&self.shape),
@@ -30,7 +30,7 @@ impl Clone for Layout {
 
 /// Number of elements of a shape; `None` when it does not fit.
 pub fn numel(shape: &[usize]) -> Option<usize> {
-    // An empty dimension makes the whole empty even where the other sizes overflow.
+    // A size of 0 makes the product 0 even if the other sizes overflow.
     if shape.contains(&0) {
         return Some(0);
     }
@@ -81,7 +81,7 @@ impl Layout {
         self.shape.contains(&0)
     }
 
-    /// Row-major without holes, whatever the offset.
+    /// Row-major and contiguous, at any offset.
     pub fn is_contiguous(&self) -> bool {
         let mut expected = 1isize;
         for (&size, &stride) in self.shape.iter().zip(&self.strides).rev() {
@@ -95,12 +95,12 @@ impl Layout {
         true
     }
 
-    /// The dimensions along which all elements are the same one, as `broadcast_to` makes them.
+    /// The expanded dimensions: size above 1 and stride 0, as `broadcast_to` makes them.
     pub fn repeated(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.ndim()).filter(|&dim| self.shape[dim] > 1 && self.strides[dim] == 0)
     }
 
-    /// Lowest and one past the highest element touched; `None` for an empty layout.
+    /// Offset of the lowest element and one past the highest; `None` for an empty layout.
     pub fn extent(&self) -> Option<(usize, usize)> {
         if self.is_empty() {
             return None;
@@ -109,8 +109,8 @@ impl Layout {
         Some((self.offset, self.offset + last + 1))
     }
 
-    /// The same elements seen with the larger shape `to` (stride 0 where a size of 1 or nothing is repeated).
-    /// Precondition: this layout's shape broadcasts to `to`.
+    /// The layout expanded to the shape `to` (stride 0 for sizes of 1 and new dims). Precondition: this layout's shape
+    /// broadcasts to `to`.
     pub fn broadcast_to(&self, to: &[usize]) -> Layout {
         let missing = to.len() - self.ndim();
         let (shape, own): (&[usize], &[isize]) = (&self.shape, &self.strides);
@@ -137,14 +137,14 @@ impl Layout {
             out.offset += start * self.strides[dim] as usize;
         }
         out.shape[dim] = len;
-        // A single element's stride is never used; keeping it small keeps it from overflowing.
+        // The stride of a dim of size 1 is never used; it is not multiplied, so that it cannot overflow.
         if len > 1 {
             out.strides[dim] *= step as isize;
         }
         out
     }
 
-    /// One element of a dimension, which goes away.
+    /// One index of a dimension, which is removed.
     pub fn select(&self, dim: usize, index: usize) -> Layout {
         let mut out = Layout {
             shape: Shape::from_slice(&self.shape[..dim]),
@@ -165,7 +165,7 @@ impl Layout {
         out
     }
 
-    /// The same memory with another shape, when strides allow it (PyTorch's `computeStride`).
+    /// The same memory with another shape, if strides allow it (PyTorch's `computeStride`).
     pub fn view(&self, shape: &[usize]) -> Option<Layout> {
         if self.is_empty() {
             return Some(Layout { offset: self.offset, ..Layout::contiguous(shape) });

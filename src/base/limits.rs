@@ -1,9 +1,10 @@
-//! Bounds that several floors share, with their reasons. Counts, never times. Others stand where they hold: `grep -r "Bound:" src`.
+//! Bounds that several floors share, with their reasons. Counts, never times. Others are where they apply: `grep -r
+//! "Bound:" src`.
 
 /// Bound: nodes a window holds before it is flushed, so that a device does not idle while the script records.
 pub const WINDOW_NODES: usize = 512;
-/// Bound: bytes of results that a window may hold back, where they fit, before it is flushed: a dozen of operations on
-/// the largest tensors that people use still become one pass, and a device does not wait for more than that.
+/// Bound: bytes of results of the nodes of a window, before it is flushed: a dozen operations on the largest tensors in
+/// use are still fused, and the device does not wait longer.
 pub const WINDOW_BYTES: usize = 16 << 30;
 /// Bound: dimensions of a tensor, as in PyTorch's iterators and our kernels' index arithmetic.
 pub const MAX_DIMS: usize = 16;

@@ -1,4 +1,4 @@
-//! Floor 0: the words that every other floor speaks. No I/O, no `unsafe`, no clock.
+//! Floor 0: the basic types that every other floor uses. No I/O, no `unsafe`, no clock.
 
 pub mod attr;
 pub mod bytes;

@@ -1,5 +1,5 @@
-//! Hash tables by number or address: one multiplication in place of a keyed hash. For numbers that we make ourselves;
-//! knows nothing of who keeps what in such a table.
+//! Hash tables by number or address: one multiplication in place of a keyed hash. Not safe for numbers that an attacker
+//! chooses.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -16,7 +16,8 @@ pub struct NumberHasher(u64);
 impl Hasher for NumberHasher {
     #[inline]
     fn finish(&self) -> u64 {
-        // Tables look at the lowest bits and at the highest; a product's lowest are those of the number.
+        // Tables use the lowest and the highest bits; the lowest bits of the product depend only on those of the
+        // number.
         self.0 ^ (self.0 >> 32)
     }
 

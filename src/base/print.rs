@@ -1,13 +1,13 @@
-//! How a tensor is written: PyTorch's rules, `torch/_tensor_str.py`, element for element.
+//! Printing of tensors by PyTorch's rules, `torch/_tensor_str.py`.
 //!
-//! Knows neither memory nor devices: values come from a closure that is called once for each element that
-//! is shown, in row-major order, so that a huge tensor costs as little as its corners.
-//! Ours differ from PyTorch's in three words: `true` and `false`, `dtype=f64`, `device=cuda:1`.
+//! Knows neither memory nor devices: values come from a closure that is called once for each element that is shown, in
+//! row-major order, so that only the shown elements of a huge tensor are read. Differences from PyTorch: `true` and
+//! `false`, `dtype=f64`, `device=cuda:1`.
 
 use super::device_id::DeviceId;
 use super::dtype::{DType, Scalar};
 
-/// Bound: elements between two questions whether the text may grow; some ten microseconds.
+/// Bound: elements between two calls of `grows`; about ten microseconds.
 const LOOK_EVERY: usize = 256;
 
 /// `torch.set_printoptions`.
@@ -31,16 +31,16 @@ impl Default for PrintOptions {
     }
 }
 
-/// What is told of a tensor besides its elements.
+/// What is printed of a tensor beside its elements.
 #[derive(Clone, Copy, Debug)]
 pub struct Printed<'a> {
     pub shape: &'a [usize],
     pub dtype: DType,
     pub device: DeviceId,
     pub requires_grad: bool,
-    /// The name of the operation that made it, when a gradient flows through it: `ReluBackward0`.
+    /// The `grad_fn` of a tensor that requires a gradient: `ReluBackward0`.
     pub grad_fn: Option<&'a str>,
-    /// The float type that is not worth a `dtype=`.
+    /// The float type for which no `dtype=` is printed.
     pub default_dtype: DType,
 }
 
@@ -51,7 +51,7 @@ impl<'a> Printed<'a> {
     }
 }
 
-/// The indices that are shown of each dimension; their product is what `format` asks for.
+/// The indices that are shown of each dimension; `format` reads the elements of their product.
 pub fn visible(shape: &[usize], options: &PrintOptions) -> Vec<Vec<usize>> {
     let summarize = summarized(shape, options);
     let edge = options.edgeitems;
@@ -74,7 +74,8 @@ fn summarized(shape: &[usize], options: &PrintOptions) -> bool {
 /// `at` is called once for each index of `visible`, in row-major order. 16-bit floats are passed as the
 /// `f64` of the same value.
 ///
-/// `grows` hears before a list or text has so many bytes, again after some hundred elements, and may refuse.
+/// `grows` is called with the bytes of a list or text before it is allocated, and again after some hundred elements; an
+/// error ends the formatting.
 pub fn format<E>(
     printed: &Printed,
     options: &PrintOptions,
@@ -102,7 +103,7 @@ fn collect<E>(
     at: &mut impl FnMut(&[usize]) -> Scalar,
     grows: &mut dyn FnMut(usize) -> Result<(), E>,
 ) -> Result<Vec<Scalar>, E> {
-    // Sizes without a threshold are shown whole, each with a character at least.
+    // Without a threshold all elements are shown, each with at least one character.
     let edges =
         |&size: &usize| if summarized(shape, options) { size.min(options.edgeitems.saturating_mul(2)) } else { size };
     grows(shape.iter().map(edges).fold(1, usize::saturating_mul))?;
@@ -129,7 +130,7 @@ fn collect<E>(
     Ok(values)
 }
 
-/// `_Formatter`: one notation and one width for all elements that are shown.
+/// PyTorch's `_Formatter`: one notation and one width for all elements that are shown.
 struct Style {
     float: bool,
     integral: bool,
@@ -159,7 +160,7 @@ impl Style {
         let high = numbers().fold(0.0f64, |high, x| high.max(x.abs()));
         style.integral = numbers().all(|x| x == x.ceil());
         style.scientific = options.sci_mode.unwrap_or(high / low > 1000.0 || high > 1.0e8 || low < 1.0e-4);
-        // Zeros, infinities and NaN have no say in the width, as in PyTorch.
+        // Zeros, infinities and NaN do not count for the width, as in PyTorch.
         style.width = style.widest(numbers().map(Scalar::Float), grows)?;
         Ok(style)
     }
@@ -293,7 +294,7 @@ fn suffixes(printed: &Printed, options: &PrintOptions) -> Vec<String> {
     if (empty && shape.len() != 1) || (!empty && options.edgeitems == 0) {
         out.push(format!("size={}", tuple(shape)));
     }
-    // An empty tensor has no elements that would show whether it holds integers.
+    // An empty tensor has no elements that show whether its dtype is an integer type.
     let plain = dtype == printed.default_dtype || (!empty && matches!(dtype, DType::I64 | DType::Bool));
     if !plain {
         out.push(format!("dtype={dtype}"));

@@ -1,5 +1,4 @@
-//! Panics that somebody catches and turns into an error: the program's panic hook, which prints them, with backtraces where
-//! asked for, does not hear of them.
+//! Panics that are caught and become errors: the program's panic hook, which would print them, is not called.
 
 use std::cell::Cell;
 use std::panic;
@@ -9,7 +8,7 @@ thread_local! {
     static CAUGHT: Cell<bool> = const { Cell::new(false) };
 }
 
-/// From now on panics inside [`during`] are quiet. The hook that was there hears of all others.
+/// From now on panics inside [`during`] are quiet. The previous hook is called for all others.
 pub fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -30,7 +29,7 @@ impl Drop for Restore {
     }
 }
 
-/// Does what whoever calls catches the panics of. Cost: two stores.
+/// Runs `work`, whose panics the caller catches. Cost: two stores.
 #[inline(always)]
 pub fn during<R>(work: impl FnOnce() -> R) -> R {
     let _restore = Restore(CAUGHT.replace(true));

@@ -1,11 +1,11 @@
 //! Philox 4x32-10, the counter-based generator of every device (Salmon et al., "Parallel random numbers:
 //! as easy as 1, 2, 3", SC 2011).
 //!
-//! An operation that draws n values takes counters o to o + ceil(n/4); element i uses counter o + i/4,
-//! lane i % 4. What needs 64 bits (f64, integers in a range, permutations) takes its upper 32 from that word
-//! and its lower 32 from the word at the same place of a second stream, whose key is the seed exclusive-or
-//! `SECOND`. Normal values come in pairs (Box-Muller): lanes 0 and 1, and lanes 2 and 3, of one counter.
-//! Frozen: fixtures depend on every bit.
+//! An operation that draws n values takes counters o to o + ceil(n/4); element i uses counter o + i/4, lane i % 4.
+//! Values of 64 bits (f64, integers in a range, permutations) take their upper 32 bits from that word and their lower
+//! 32 from the word of the same counter and lane of a second stream, whose key is the seed XOR `SECOND`. Normal values
+//! come in pairs (Box-Muller): lanes 0 and 1, and lanes 2 and 3, of one counter. Must not change: fixtures depend on
+//! every bit.
 
 /// A seed and the next free counter; one per session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -59,7 +59,7 @@ pub fn uniform_f32(word: u32) -> f32 {
     (word >> 8) as f32 * (1.0 / 16_777_216.0)
 }
 
-/// What makes the key of the second stream.
+/// XOR of the seed for the key of the second stream.
 pub const SECOND: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// The 64-bit word of element `index`.
@@ -74,8 +74,7 @@ pub fn uniform_f64(word: u64) -> f64 {
     (word >> 11) as f64 * (1.0 / 9_007_199_254_740_992.0)
 }
 
-/// Uniform in [low, low + range): the upper half of the product, so the most favored value is ahead by at
-/// most range / 2^64.
+/// Uniform in [low, low + range): the upper half of the product. The relative bias of a value is at most range / 2^64.
 #[inline(always)]
 pub fn below(word: u64, low: i64, range: u64) -> i64 {
     low.wrapping_add(((word as u128 * range as u128) >> 64) as i64)

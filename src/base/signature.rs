@@ -1,5 +1,5 @@
-//! What a function takes: one type and one notation for operations, functions of the library and native functions.
-//! Binding, `check`, messages, help, completion and the reference read it, and nothing else says what a function takes.
+//! Signatures: one type and one notation for operations, functions of the library and native functions. Binding,
+//! `check`, messages, help, completion and the reference all read them.
 //!
 //! `conv2d(in_channels, out_channels, kernel_size, stride: 1, padding: 0, last_epoch = -1, *, bias: true)`
 //!
@@ -14,15 +14,16 @@
 //! | `*name` | takes all values of a call |
 //! | `f(..) -> bool` | what kind of value it gives, where that is always one |
 //!
-//! A function with a default takes all its parameters by name, too, in a map at the end of the call; one without takes
-//! a map as a value. A list of `signature!` (`op/signature.rs`) is the same of a row, with the kinds of its values.
+//! If any parameter has a default, all parameters can also be given by name, in a map at the end of the call; otherwise
+//! a map is an ordinary value. `signature!` (`op/signature.rs`) is the same for a row of the op table, with the types
+//! of its values.
 
 use std::fmt;
 
-/// The beginning of a line of the library with a signature.
+/// The prefix of a line with a signature in the text of the library.
 pub const MARK: &str = "//: ";
 
-/// A value as a signature writes it.
+/// A default value in a signature.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Literal {
     Unit,
@@ -36,28 +37,28 @@ pub enum Literal {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Rule {
     Required,
-    /// May be left out, and has no value that a script could write.
+    /// May be omitted, and has no default that a script could write.
     Optional,
     Default(Literal),
     /// No other value is possible.
     Only(Literal),
-    /// All values of the call.
+    /// All arguments of the call.
     Several,
 }
 
-/// What a value of a parameter is, as far as its name or its default tells.
+/// The type of a parameter's value, as far as its name or its default determines it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Accepts {
     Any,
     Flag,
     Number,
-    /// One of the parameter's words.
+    /// One of the parameter's strings.
     Word,
     DType,
     Device,
 }
 
-/// A kind of value.
+/// The type of a result.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Gives {
     Int,
@@ -75,7 +76,7 @@ pub enum Gives {
 }
 
 impl Gives {
-    /// As it is written.
+    /// Its names in the notation.
     const NAMES: &[(&str, Gives)] = &[
         ("int", Gives::Int),
         ("float", Gives::Float),
@@ -91,7 +92,7 @@ impl Gives {
         ("event", Gives::Event),
     ];
 
-    /// Whether the interpreter's name of a type is of this kind.
+    /// Whether the interpreter's name of a type is this type.
     pub fn is_called(self, type_name: &str) -> bool {
         match self {
             Gives::Int => type_name == "i64",
@@ -110,7 +111,7 @@ impl Gives {
 pub struct Param {
     pub name: String,
     pub rule: Rule,
-    /// The only texts that it can be; other kinds of values are not told.
+    /// The only strings that are allowed; values of other types are not restricted.
     pub words: Vec<String>,
 }
 
@@ -119,9 +120,9 @@ pub struct Param {
 pub struct Signature {
     pub name: String,
     pub params: Vec<Param>,
-    /// How many may be given by position.
+    /// Number of parameters that may be given by position.
     pub positional: usize,
-    /// As it is written, without its result: `step_lr(optimizer, step_size, gamma: 0.1)`.
+    /// The text of the signature without its result: `step_lr(optimizer, step_size, gamma: 0.1)`.
     pub text: String,
     pub result: Option<Gives>,
 }
@@ -146,7 +147,7 @@ impl Signature {
         signature
     }
 
-    /// Reads `name(a, b: 1)`; none if it is not written like that.
+    /// Parses `name(a, b: 1)`; `None` if the text has another form.
     pub fn parse(text: &str) -> Option<Signature> {
         let (text, result) = match text.trim().split_once(") -> ") {
             Some((call, result)) => (&text.trim()[..=call.len()], Some(Gives::parse(result)?)),
@@ -169,19 +170,19 @@ impl Signature {
         Some(Signature { name: name.to_string(), params, positional, text: text.to_string(), result })
     }
 
-    /// Whether a map at the end of a call has keywords.
+    /// Whether a map at the end of a call is read as keywords.
     pub fn takes_keywords(&self) -> bool {
         self.params.iter().any(|param| matches!(param.rule, Rule::Default(_) | Rule::Only(_)))
     }
 
-    /// The places of the parameters that may be given by name and have more than one value.
+    /// The indices of the parameters that may be given by name and have more than one possible value.
     pub fn keywords(&self) -> impl Iterator<Item = usize> {
         let by_name = |param: &Param| !matches!(param.rule, Rule::Only(_) | Rule::Several);
         let count = if self.takes_keywords() { self.params.len() } else { 0 };
         (0..count).filter(move |&at| by_name(&self.params[at]))
     }
 
-    /// Whether one parameter takes all values of a call.
+    /// Whether one parameter takes all arguments of a call.
     pub fn takes_all(&self) -> bool {
         matches!(self.params[..], [Param { rule: Rule::Several, .. }])
     }
@@ -195,31 +196,31 @@ impl Signature {
         self.names().next()
     }
 
-    /// The parameter that a keyword means: the one of that name, or of the name for which PyTorch takes it.
+    /// The index of the parameter for a keyword: by its name, or by an alias that PyTorch accepts.
     pub fn place(&self, keyword: &str) -> Option<usize> {
         let named = |wanted: &str| self.names().position(|name| name == wanted);
         named(keyword).or_else(|| named(other_name(keyword)?))
     }
 
-    /// How many values a call has by position, at least and at most.
+    /// The minimal and maximal number of positional arguments.
     pub fn counts(&self) -> (usize, usize) {
         let required = self.params.iter().filter(|param| param.rule == Rule::Required).count();
         (required, self.positional)
     }
 
-    /// The same without its first parameter, which stands before a dot.
+    /// The signature as a method: without the first parameter, which is before the dot.
     pub fn as_method(&self) -> Signature {
         let rest = self.params.iter().skip(1).cloned().collect();
         Signature::new(&self.name, rest, self.positional.saturating_sub(1))
     }
 
-    /// The same of a function with another name.
+    /// The same signature with another name.
     pub fn renamed(&self, name: &str) -> Signature {
         Signature::new(name, self.params.clone(), self.positional)
     }
 }
 
-/// NumPy's names that PyTorch takes, too, and one that PyTorch had.
+/// Aliases of keywords: NumPy's names that PyTorch accepts, and one of older versions of PyTorch.
 pub fn other_name(name: &str) -> Option<&'static str> {
     Some(match name {
         "axis" => "dim",
@@ -231,12 +232,12 @@ pub fn other_name(name: &str) -> Option<&'static str> {
     })
 }
 
-/// The signatures that a text of the library writes down.
+/// The signatures in a text of the library.
 pub fn read(text: &str) -> impl Iterator<Item = Signature> {
     text.lines().filter_map(|line| line.strip_prefix(MARK)).filter_map(Signature::parse)
 }
 
-/// One parameter, which is not behind a star.
+/// Parses one parameter, except those with a star.
 fn param(part: &str) -> Option<Param> {
     let is_name = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_');
     let mut words = Vec::new();
@@ -261,7 +262,7 @@ fn param(part: &str) -> Option<Param> {
     is_name(name).then(|| Param { name: name.to_string(), rule, words })
 }
 
-/// Splits at commas that stand in no bracket.
+/// Splits at commas outside of brackets.
 pub fn parts(text: &str) -> Vec<&str> {
     let (mut found, mut start, mut depth) = (Vec::new(), 0, 0);
     for (at, c) in text.char_indices() {

@@ -1,6 +1,7 @@
-//! Sizes as people write them: `16GiB`, `512 MiB`, `1e9`.
+//! Parses sizes: `16GiB`, `512 MiB`, `1e9`.
 
-/// Bytes of a size. A number alone is bytes; `K`, `M`, `G`, `T` with `iB` or nothing count in 1024, with `B` in 1000.
+/// Bytes of a size. A number without a unit is bytes; `K`, `M`, `G`, `T` alone or with `iB` are powers of 1024, with
+/// `B` powers of 1000.
 pub fn parse(text: &str) -> Option<usize> {
     let text = text.trim();
     let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());

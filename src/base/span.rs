@@ -1,8 +1,8 @@
-//! Where in the session's sources something was written.
+//! Places in the session's sources.
 //!
-//! Every source (file, REPL entry, `eval` text, `std/` module) owns a range of global line numbers, so one
-//! packed `u32` tells source, line and column. `script/source` turns it into byte spans when a diagnostic
-//! is made; nothing below that floor ever looks inside.
+//! Every source (file, REPL entry, `eval` text, `std/` module) owns a range of global line numbers, so one packed `u32`
+//! gives source, line and column. `script/source` converts it to byte spans for a diagnostic; code of lower floors only
+//! passes it on.
 
 /// One place: global line (16 bits) and column (16 bits), both 1-based; 0 is "nowhere".
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
@@ -28,8 +28,8 @@ impl Site {
     }
 }
 
-/// Who asked for an operation: the line of the user's script, and the line inside `std/` when the
-/// operation was written there.
+/// The origin of an operation: the line of the user's script, and the line inside `std/` if the operation was called
+/// there.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Origin {
     pub user: Site,

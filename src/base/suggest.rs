@@ -1,10 +1,10 @@
-//! "Did you mean": the nearest known name to a misspelt one.
+//! "Did you mean": the known name that is nearest to a misspelled one.
 
 use super::code;
 use super::diag::Diag;
 use super::span::Origin;
 
-/// The candidate with the smallest distance, if it is near enough to be meant. Better none than a silly one.
+/// The candidate with the smallest distance, if it is below the limit.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = limit(word.chars().count());
     candidates
@@ -16,7 +16,7 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// Words of other libraries for keywords, and what they are called here.
+/// Names of keywords in other libraries, and the names here.
 const SYNONYMS: &[(&str, &str)] = &[
     ("learning_rate", "lr"),
     ("rho", "alpha"),
@@ -41,14 +41,14 @@ const SYNONYMS: &[(&str, &str)] = &[
     ("class_weight", "weight"),
 ];
 
-/// The keyword that is meant by one that does not exist: another library's word for it, or the nearest.
+/// The suggestion for an unknown keyword: the one that another library calls so, or the nearest.
 pub fn keyword<'a>(word: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> Option<&'a str> {
     let meant = SYNONYMS.iter().filter(|(theirs, _)| *theirs == word);
     let same = |(_, ours): &(&str, &str)| known.clone().into_iter().find(|known| known == ours);
     meant.filter_map(same).next().or_else(|| nearest(word, known.clone()))
 }
 
-/// How far a name may be from a word of so many characters: in a short one each character says more.
+/// The largest distance of a suggestion for a word of this many characters.
 fn limit(characters: usize) -> usize {
     match characters {
         0 | 1 => 0,
@@ -60,12 +60,12 @@ fn limit(characters: usize) -> usize {
     }
 }
 
-/// A character left out, put in, or swapped with its neighbor: how most names are misspelt.
+/// Cost of a missing, additional or transposed character: the most frequent mistakes.
 const LEFT_OUT: usize = 2;
 const REPLACED: usize = 3;
-/// `Beta` is not `zeta`: hardly anybody mistypes the first character.
+/// Cost of another first character, which is rarely mistyped: `Beta` is not `zeta`.
 const FIRST_REPLACED: usize = 5;
-/// `crossentropy` for `cross_entropy`.
+/// Cost of an underscore: `crossentropy` for `cross_entropy`.
 const UNDERSCORE: usize = 1;
 
 /// Optimal string alignment with the costs above; case costs nothing.

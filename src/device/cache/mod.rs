@@ -175,8 +175,8 @@ fn segment_bytes(rounded: usize) -> usize {
 }
 
 /// An upper bound of the bytes of segments that a request adds when it is one of many; all of them together need
-/// [`ROOM_BESIDE`] more. A small request shares a segment of which at least half is used, so it counts twice.
-pub fn sure_bytes(bytes: usize) -> usize {
+/// [`SHARED_SEGMENTS_BYTES`] more. A small request shares a segment of which at least half is used, so it counts twice.
+pub fn reserved_bytes_bound(bytes: usize) -> usize {
     match round_request(bytes) {
         Some(rounded) if rounded < LARGE_REQUEST => 2 * rounded,
         Some(rounded) => rounded.next_multiple_of(ROUND_SEGMENT),
@@ -185,7 +185,7 @@ pub fn sure_bytes(bytes: usize) -> usize {
 }
 
 /// The two shared segments, one of each pool, that are not yet half used.
-pub const ROOM_BESIDE: usize = SMALL_SEGMENT + LARGE_SEGMENT;
+pub const SHARED_SEGMENTS_BYTES: usize = SMALL_SEGMENT + LARGE_SEGMENT;
 
 impl<M: RawMemory> Cache<M> {
     pub fn new(raw: M) -> Cache<M> {

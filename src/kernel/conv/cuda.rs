@@ -1,5 +1,5 @@
-//! CUDA launches of the kernels in `kernel/conv/host`: by cuDNN where it supports them, else im2col and a matrix product, or
-//! directly with groups. A 1×1 convolution is a matrix product.
+//! CUDA launches of the kernels in `kernel/conv/host`: cuDNN where it supports them, else im2col and a matrix product,
+//! or direct kernels for several groups. A 1×1 convolution is a matrix product.
 
 use super::geometry::Geometry;
 use crate::base::dtype::{DType, Scalar};
@@ -14,7 +14,7 @@ use crate::kernel::structs::structs;
 
 type Done = Result<(), GpuError>;
 
-/// Bound: bytes of unfolded columns at a time.
+/// Bound: bytes of the im2col matrix that exist at a time.
 const COLUMNS: usize = 512 << 20;
 
 structs! {
@@ -25,7 +25,7 @@ structs! {
         w: const T,
         y: mut T,
         geometry: Geometry,
-        /// The first image of this launch, and how many.
+        /// The first image of this launch, and the number of images.
         first: usize,
         images: usize,
     }
@@ -35,7 +35,7 @@ fn args(g: &Geometry, x: *mut u8, w: *mut u8, y: *mut u8, first: usize, images: 
     Args { x, w, y, geometry: *g, first, images }
 }
 
-/// Images whose columns are made at a time.
+/// Images whose im2col matrix exists at a time.
 fn images_at_a_time(g: &Geometry, dtype: DType) -> usize {
     let each = g.depth() * g.output_plane() * dtype.size_bytes();
     (COLUMNS / each.max(1)).clamp(1, g.batch.max(1))
@@ -62,34 +62,36 @@ fn im2col(g: &Geometry, x: &RawView, first: usize, images: usize, to: &RawView, 
     launch(text(x.dtype), "ts_im2col", (blocks, g.depth().min(65_535)), 256, args.words(), gpu)
 }
 
-/// `to` is `from` with its channel's number added to every element of `[batch, channels, ..]`; the two may be one.
+/// `to = from + bias` for `[batch, channels, ..]`, with the bias of each channel; `from` may be `to`.
 fn add_bias(from: &RawView, bias: Option<&RawView>, to: &RawView, gpu: &mut dyn Gpu) -> Done {
     let Some(bias) = bias else { return if from.ptr == to.ptr { Ok(()) } else { copy_view(from, to, gpu) } };
     let strides = (0..to.shape.len()).map(|dim| if dim == 1 { bias.strides[0] } else { 0 }).collect();
     add(from, &RawView { shape: to.shape.clone(), strides, ..bias.clone() }, to, gpu)
 }
 
-fn library_call(g: &Geometry, wanted: ConvPart, [x, w, y]: [&RawView; 3]) -> ConvCall {
-    ConvCall { wanted, dtype: x.dtype, order: ConvOrder::ChannelsFirst, x: x.ptr, w: w.ptr, y: y.ptr, geometry: *g }
+fn library_call(g: &Geometry, part: ConvPart, [x, w, y]: [&RawView; 3]) -> ConvCall {
+    ConvCall { part, dtype: x.dtype, order: ConvOrder::ChannelsFirst, x: x.ptr, w: w.ptr, y: y.ptr, geometry: *g }
 }
 
-/// By the vendor's library, with the bias; false where it does not do it. `operands`: x, weight and y, row-major.
+/// Computes it with cuDNN, including the bias; false if the library does not support it. `operands`: x, weight and y,
+/// row-major.
 fn by_library(
-    wanted: ConvPart,
+    part: ConvPart,
     g: &Geometry,
     operands: [&RawView; 3],
     bias: Option<&RawView>,
     gpu: &mut dyn Gpu,
 ) -> Result<bool, GpuError> {
-    let target = match wanted {
+    let target = match part {
         ConvPart::InputGradient => 0,
         ConvPart::WeightGradient => 1,
         ConvPart::Output => 2,
     };
     let result = operands[target];
-    let call = library_call(g, wanted, operands);
-    // Cost: 3×3, 64 → 64, 64 images of 56² on an H100: bf16 100 µs, and 103 with a bias; where the library transposes them
-    // itself 116 and 141. TF32 with a bias 179, and 224.
+    let call = library_call(g, part, operands);
+    // Operands are transposed here because it is faster. Cost: 3×3, 64 → 64 channels, 64 images of 56² on an H100,
+    // without and with a bias: bf16 100 and 103 µs; if the library transposes them itself, 116 and 141. TF32 with a
+    // bias: 179, and 224.
     if !gpu.convolves_transposed(&call)? {
         let done = gpu.convolve(&call)?;
         if done {
@@ -97,9 +99,9 @@ fn by_library(
         }
         return Ok(done);
     }
-    let made: Result<Vec<RawView>, GpuError> = operands.iter().map(|view| channels_last(view, gpu)).collect();
-    // Our own kernels take less memory.
-    let transposed = if let Err(GpuError::OutOfMemory { .. }) = made { return Ok(false) } else { made? };
+    let copies: Result<Vec<RawView>, GpuError> = operands.iter().map(|view| channels_last(view, gpu)).collect();
+    // Without memory for it: the fallback, which needs less memory.
+    let transposed = if let Err(GpuError::OutOfMemory { .. }) = copies { return Ok(false) } else { copies? };
     for (at, view) in operands.into_iter().enumerate().filter(|&(at, _)| at != target) {
         let matrices = Matrices { outer: view.shape[0], rows: view.shape[1], cols: view.shape[2..].iter().product() };
         if !transpose(view, None, &transposed[at], matrices, gpu)? {
@@ -121,16 +123,17 @@ fn by_library(
 
 /// Scratch memory of a view's shape, whose second dim is the innermost.
 fn channels_last(view: &RawView, gpu: &mut dyn Gpu) -> Result<RawView, GpuError> {
-    let mut made = scratch(view.dtype, &view.shape, gpu)?;
+    let mut copy = scratch(view.dtype, &view.shape, gpu)?;
     let channels = view.shape[1] as isize;
-    for (dim, stride) in made.strides.iter_mut().enumerate().skip(2) {
+    for (dim, stride) in copy.strides.iter_mut().enumerate().skip(2) {
         *stride = channels * view.shape[dim + 1..].iter().product::<usize>() as isize;
     }
-    made.strides[1] = 1;
-    Ok(made)
+    copy.strides[1] = 1;
+    Ok(copy)
 }
 
-/// The gradient of the input as the library convolves forward: of the output's gradient, with the weights rotated by 180°.
+/// The gradient of the input as a forward convolution of the library: of the output's gradient, with the weights
+/// rotated by 180°.
 fn grad_input_forward(
     g: &Geometry,
     [dx, w, dy]: [&RawView; 3],
@@ -278,7 +281,7 @@ fn grad_weight(g: &Geometry, [x, dw, dy]: [&RawView; 3], gpu: &mut dyn Gpu) -> D
         return launch(text(dtype), "ts_conv_wgrad", (dw.numel(), 1), 256, args.words(), gpu);
     }
     if g.is_product() && g.batch * dw.numel() <= x.numel() + dy.numel() {
-        // A product for each image, and their sum: nothing is moved before.
+        // A product for each image, then their sum: no operand is transposed.
         let (b, c, wide) = (g.batch, g.channels, dtype.compute());
         let each = scratch(wide, &[b, filters, c], gpu)?;
         let dy = view(dy.ptr, dtype, &[b, filters, plane], &[filters * plane, plane, 1]);
@@ -292,7 +295,7 @@ fn grad_weight(g: &Geometry, [x, dw, dy]: [&RawView; 3], gpu: &mut dyn Gpu) -> D
     for first in (0..g.batch).step_by(images) {
         let n = images.min(g.batch - first);
         im2col(g, x, first, n, &columns, gpu)?;
-        // The gradient with images inside, so that one product sums over all of them.
+        // The gradient with the images as an inner dim, so that one product sums over all of them.
         let from = at(dy, first * filters * plane);
         let from = view(from, dtype, &[filters, n, plane], &[plane, filters * plane, 1]);
         let to = view(rows.ptr, dtype, &[filters, n, plane], &[n * plane, plane, 1]);

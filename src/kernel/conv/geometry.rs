@@ -1,4 +1,4 @@
-//! The sizes of a convolution, for the host, for CUDA texts and for vendors' libraries.
+//! The sizes of a convolution, for the host, for CUDA kernels and for libraries.
 
 use crate::kernel::abi::{Call, RawView};
 use crate::kernel::host::attributes;
@@ -25,7 +25,7 @@ structs! {
     }
 }
 
-/// Up to three numbers as three, `missing` in front.
+/// Up to three numbers, padded in front with `missing`.
 pub fn three<T: Copy>(given: &[T], missing: T) -> [T; 3] {
     let skip = 3usize.saturating_sub(given.len());
     std::array::from_fn(|i| if i < skip { missing } else { given[i - skip] })
@@ -81,7 +81,7 @@ impl Geometry {
         self.groups == 1 && self.is_pointwise()
     }
 
-    /// How far the taps of a dim are apart.
+    /// Distance between the first and the last tap of a dim.
     pub fn reach(&self, dim: usize) -> isize {
         (self.dilation[dim] * (self.kernel[dim] - 1)) as isize
     }

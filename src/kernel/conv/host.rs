@@ -1,8 +1,8 @@
 //! Convolutions of one to three dims with stride, padding, dilation and groups, and their gradients.
 //!
-//! There are four algorithms: a matrix product for 1×1, a direct kernel that reads a padded image in place (stride 1), im2col
-//! a cache-sized tile at a time, and loops over planes for depthwise convolutions. A transposed convolution is the gradient
-//! with respect to the input. Knows nothing of `"same"`: rows pad.
+//! There are four algorithms: a matrix product for 1×1, a direct kernel that reads a padded image in place (stride 1),
+//! im2col by cache-sized tiles, and loops over planes for depthwise convolutions. A transposed convolution is the
+//! gradient with respect to the input. `padding="same"` is resolved before, by the row of the op table.
 
 pub mod depthwise;
 pub mod direct;
@@ -17,7 +17,7 @@ use crate::kernel::matmul::host::product::{Accum, Matrix, Sizes, product};
 use std::ops::Range;
 
 impl Geometry {
-    /// Images times groups: what can run in parallel.
+    /// Images times groups: the units of parallel work.
     pub fn units(&self) -> usize {
         self.batch * self.groups
     }
@@ -59,8 +59,8 @@ impl Geometry {
 /// Cost: below this much arithmetic the pool is slower than the calling thread.
 const PARALLEL_FLOPS: usize = 500_000;
 
-/// Calls `each` for every image and group: in parallel when they occupy the threads, else one after the other with all of
-/// them.
+/// Calls `each` for every image and group: in parallel if there are enough to occupy the threads, else one after the
+/// other with all threads.
 pub fn for_units(threads: &Threads, g: &Geometry, each: impl Fn(usize, &Threads) + Sync) {
     if g.flops() < PARALLEL_FLOPS {
         (0..g.units()).for_each(|unit| each(unit, &Threads::ONE));
@@ -102,7 +102,7 @@ pub unsafe fn conv_forward(call: &Call<'_>) {
     });
 }
 
-/// Returns whether the bias was added, too.
+/// Returns whether the bias was added.
 fn forward<T: Real>(threads: &Threads, g: &Geometry, x: &[T], w: &[T], bias: Option<&[T]>, y: &mut [T]) -> bool {
     if g.is_depthwise() {
         depthwise::forward(threads, g, x, w, y);
@@ -129,7 +129,7 @@ fn pointwise<T: Real>(threads: &Threads, g: &Geometry, x: &[T], w: &[T], y: &mut
     });
 }
 
-/// Adds its channel's number to every plane of `[N, C, plane]`.
+/// Adds the bias of its channel to every plane of `[N, C, plane]`.
 fn add_bias<T: Real>(threads: &Threads, bias: &[T], plane: usize, y: &mut [T]) {
     if y.is_empty() || bias.is_empty() {
         return;
@@ -145,10 +145,9 @@ fn add_bias<T: Real>(threads: &Threads, bias: &[T], plane: usize, y: &mut [T]) {
     });
 }
 
-/// Gradient of a convolution with respect to its input, and transposed convolution. Inputs: gradient of the
-/// output `[N, O, o..]`, `weight` `[O, C / groups, k..]`, and optionally a bias `[C]` to add (transposed
-/// convolution's). Output: `[N, C, d..]`; its shape says which input size is meant.
-/// Attributes: as `conv_forward`.
+/// Gradient of a convolution with respect to its input, and transposed convolution. Inputs: gradient of the output `[N,
+/// O, o..]`, `weight` `[O, C / groups, k..]`, and optionally a bias `[C]` to add (transposed convolution's). Output:
+/// `[N, C, d..]`; its shape determines the input size. Attributes: as `conv_forward`.
 ///
 /// # Safety
 /// As `HostFn`.
@@ -176,7 +175,7 @@ pub unsafe fn conv_grad_input(call: &Call<'_>) {
     });
 }
 
-/// Gives whether the bias was added, too.
+/// Returns whether the bias was added.
 fn grad_input<T: Real>(threads: &Threads, g: &Geometry, dy: &[T], w: &[T], bias: Option<&[T]>, dx: &mut [T]) -> bool {
     if g.is_depthwise() {
         depthwise::grad_input(threads, g, dy, w, dx);
@@ -297,7 +296,7 @@ mod tests {
 
     #[test]
     fn forward_and_gradients_are_their_definitions() {
-        // Of the sum of the terms' magnitudes: what a sum loses to rounding does not shrink when terms cancel.
+        // Tolerances relative to the sum of the terms' magnitudes: cancellation does not reduce the rounding error.
         for (dtype, tolerance) in [(DType::F32, 1e-6), (DType::F64, 1e-13), (DType::BF16, 1e-2)] {
             for (i, c) in CASES.iter().enumerate() {
                 let shape = output(c);
@@ -334,7 +333,7 @@ mod tests {
 
     #[test]
     fn columns_agree_with_the_direct_way() {
-        // f64 has no direct way, so the same case in both types compares them on a size of several tiles.
+        // f64 has no direct kernel, so the same case in both types compares the algorithms on a size of several tiles.
         let (x, w) = ([2, 20, 40, 37], [19, 20, 3, 3]);
         let y = [2, 19, 40, 37];
         let attrs = [ints(&[1, 1]), ints(&[1, 1]), ints(&[1, 1]), Attr::Int(1)];
@@ -346,7 +345,7 @@ mod tests {
             call(super::conv_grad_weight, &[&dy, &x], &[&out[2]], &attrs);
             out.map(|out| out.get())
         };
-        // The last are sums over 2960 positions, which cancel to all sizes: what is lost is a part of the terms' sum.
+        // The last are sums over 2960 positions with cancellation: the tolerance is relative to the sum of magnitudes.
         for ((narrow, wide), tolerance) in run(DType::F32).iter().zip(run(DType::F64)).zip([3e-5, 3e-5, 1e-4]) {
             close(narrow, &wide, tolerance);
         }

@@ -7,7 +7,7 @@ use crate::kernel::cuda::dense::{Output, copy_view, fill as fill_view, input};
 use crate::kernel::cuda::rows::each;
 use crate::kernel::cuda::specialize::{Value, source};
 use crate::kernel::cuda::{Gpu, GpuError, Source};
-use crate::kernel::host::walk::{dim, int, ints, narrow, reversed, scalar, shifted};
+use crate::kernel::host::walk::{dim, int, ints, narrow, reversed, shifted};
 use crate::kernel::index::cuda as index;
 use crate::kernel::structs::structs;
 
@@ -23,14 +23,6 @@ structs! {
         columns: usize,
         diagonal: i64,
     }
-}
-
-pub fn copy(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
-    copy_view(&call.inputs[0], &call.outputs[0], gpu)
-}
-
-pub fn fill(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
-    fill_view(scalar(call, 0).unwrap_or(Scalar::Int(0)), &call.outputs[0], gpu)
 }
 
 pub fn cat(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {

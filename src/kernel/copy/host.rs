@@ -9,9 +9,9 @@ pub mod transpose;
 
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::{Shape, Strides};
-use crate::kernel::abi::{Call, RawView, Threads};
+use crate::kernel::abi::{RawView, Threads};
 use crate::kernel::host::element::{Element, by_dtype, by_size, convert};
-use crate::kernel::host::walk::{Ptr, StridedIter, scalar};
+use crate::kernel::host::walk::{Ptr, StridedIter};
 use smallvec::SmallVec;
 
 /// Minimal number of elements for a thread: 64 KB of `f32`, a few microseconds.
@@ -22,32 +22,6 @@ pub(crate) const NON_TEMPORAL_BYTES: usize = 16 << 20;
 /// Bound: bytes of a contiguous piece from which on non-temporal stores pay: they are aligned to 128 bytes, and the rest is
 /// copied separately.
 const NON_TEMPORAL_PIECE: usize = 4096;
-
-/// Copies `x` to the output, converted to its dtype as C does it (to `bool`: `!= 0`; float to integer truncates;
-/// integers wrap). Inputs `[x]`, outputs `[y]` of the same shape; any strides, stride 0 and negative ones in `x` too.
-///
-/// # Safety
-/// As [`crate::kernel::abi::HostFn`].
-pub unsafe fn copy(call: &Call<'_>) {
-    // SAFETY: `call` is one of `HostFn`: its views are valid and nobody else touches them, which is all the callee asks
-    // for.
-    unsafe { copy_view(&call.inputs[0], &call.outputs[0], call.threads) }
-}
-
-/// Fills the output with attribute 0 (a scalar; 0 when absent), converted as C does it. Outputs `[y]`.
-///
-/// # Safety
-/// As [`crate::kernel::abi::HostFn`].
-pub unsafe fn fill(call: &Call<'_>) {
-    let mut bytes = [0u8; 8];
-    let dtype = call.outputs[0].dtype;
-    if let Some(value) = scalar(call, 0) {
-        bytes = scalar_bytes(value, dtype);
-    }
-    let value = RawView { ptr: bytes.as_mut_ptr(), dtype, shape: Shape::new(), strides: Strides::new() };
-    // SAFETY: the value lies on our stack until the call ends.
-    unsafe { copy_view(&expanded(&value, &call.outputs[0].shape), &call.outputs[0], call.threads) }
-}
 
 /// The bytes of a number in a dtype, followed by zeros.
 pub fn scalar_bytes(value: Scalar, dtype: DType) -> [u8; 8] {
@@ -81,7 +55,8 @@ pub unsafe fn zero(to: &RawView, threads: &Threads) {
     unsafe { copy_view(&expanded(&value, &to.shape), to, threads) }
 }
 
-/// Copies one view to another of the same shape.
+/// Copies one view to another of the same shape, converted to its dtype as C does it (to `bool`: `!= 0`; float to integer
+/// truncates; integers wrap). Any strides; stride 0 and negative ones in `from` too.
 ///
 /// # Safety
 /// As [`crate::kernel::abi::HostFn`], with `from` as input and `to` as output.
@@ -240,7 +215,14 @@ unsafe fn copy_non_temporal_avx(from: *const u8, to: *mut u8, bytes: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::kernel::abi::Call;
     use crate::kernel::host::walk::sample::*;
+
+    /// `copy_view` as a kernel.
+    unsafe fn copy(call: &Call<'_>) {
+        // SAFETY: `call` is one of `HostFn`: its views are valid and nobody else touches them.
+        unsafe { copy_view(&call.inputs[0], &call.outputs[0], call.threads) }
+    }
 
     #[test]
     fn every_pair_of_dtypes_and_layouts() {
@@ -288,12 +270,10 @@ mod tests {
     }
 
     #[test]
-    fn broadcast_and_fill() {
+    fn broadcast() {
         let x = Owned::from(DType::F32, &[3, 1], &[1., 2., 3.]).expanded(1, 4);
         let y = Owned::dense(DType::I32, &[3, 4]);
         call(copy, &[&x], &[&y], &[]);
         assert_eq!(y.get(), [1., 1., 1., 1., 2., 2., 2., 2., 3., 3., 3., 3.]);
-        call(fill, &[], &[&y], &[crate::base::attr::Attr::Float(-2.5)]);
-        assert_eq!(y.get(), [-2.0; 12]);
     }
 }

@@ -11,8 +11,6 @@ use super::family::family;
 family! {
     "copy";
     kernels {
-        "copy" COPY: host::copy, cuda::copy;
-        "fill" FILL: host::fill, cuda::fill;
         "cat" CAT: host::arrange::cat, cuda::cat;
         "repeat" REPEAT: host::arrange::repeat, cuda::repeat;
         "repeat_interleave" REPEAT_INTERLEAVE: host::arrange::repeat_interleave, cuda::repeat_interleave;

@@ -29,7 +29,7 @@ structs! {
         first: usize,
         sample_doubles: usize,
         rolling: u64,
-        /// For each sample of the launch: steps, labels, and where its labels begin.
+        /// For each sample of the launch: its steps, its number of labels, and the position of its first label.
         sizes: [i64; 3 * MAX_SAMPLES],
     }
 }

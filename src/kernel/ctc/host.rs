@@ -1,7 +1,7 @@
 //! CTC loss (connectionist temporal classification, Graves et al., 2006): the likelihood of a sequence of labels under all
 //! alignments, by log-domain forward and backward sums (alpha, beta) in f64, and its gradient.
 //!
-//! Samples run in parallel. Reductions and `zero_infinity` are the caller's.
+//! Samples run in parallel. The caller applies the reduction and `zero_infinity`.
 
 use crate::kernel::abi::{Call, Fault, FaultKind};
 use crate::kernel::guard;
@@ -9,7 +9,7 @@ use crate::kernel::host::attributes;
 use crate::kernel::host::real::{Real, real};
 use crate::kernel::host::staging::{Shared, Sink, read, read_as};
 
-/// One sample: its log-probabilities of `classes` at each step, `stride` elements apart, and its labels.
+/// One sample: its log-probabilities of `classes` at each step, with a stride of `stride` elements, and its labels.
 struct Sample<'a, T> {
     logs: &'a [T],
     stride: usize,
@@ -25,7 +25,7 @@ fn log_add(a: f64, b: f64) -> f64 {
 }
 
 impl<T: Real> Sample<'_, T> {
-    /// Labels with a blank before, between and behind them.
+    /// Number of states: the labels with a blank before, between and after them.
     fn states(&self) -> usize {
         2 * self.labels.len() + 1
     }
@@ -38,7 +38,7 @@ impl<T: Real> Sample<'_, T> {
         self.logs[step * self.stride + self.start + label as usize].to_f64()
     }
 
-    /// May the blank before this state be left out?
+    /// Whether a path may skip the blank before this state.
     fn skips(&self, state: usize) -> bool {
         state % 2 == 1 && state > 1 && self.label(state) != self.label(state - 2)
     }
@@ -102,7 +102,8 @@ impl<T: Real> Sample<'_, T> {
         -before.map_or(last, |&before| log_add(last, before))
     }
 
-    /// Adds the gradient times `g`; as PyTorch's it holds for log-probabilities that a log-softmax made.
+    /// Adds the gradient times `g`. As in PyTorch, it is valid for log-probabilities that are the result of a
+    /// log-softmax.
     fn gradient(&self, classes: usize, g: f64, to: Shared<T>) {
         if self.steps == 0 {
             return;
@@ -131,7 +132,7 @@ impl<T: Real> Sample<'_, T> {
     }
 }
 
-/// The samples of a call: inputs 0 and 1, attributes 0 to 3. Bad labels are reported and leave their sample out.
+/// The samples of a call: inputs 0 and 1, attributes 0 to 3. Invalid labels are reported; their sample is `None`.
 fn samples<'a, T: Real>(call: &Call<'_>, logs: &'a [T], labels: &'a [i64]) -> Vec<Option<Sample<'a, T>>> {
     let shape = &call.inputs[0].shape;
     let (n, classes) = (shape[1], shape[2]);
@@ -151,9 +152,9 @@ fn samples<'a, T: Real>(call: &Call<'_>, logs: &'a [T], labels: &'a [i64]) -> Ve
         .collect()
 }
 
-/// Losses. Inputs: log-probabilities `[T, N, C]`; labels (i64), all in one row. Output: `[N]`. Attributes: steps
-/// of each sample (Ints), how many labels it has (Ints), where they begin (Ints), the blank's class (Int).
-/// Faults: `Label`.
+/// Losses. Inputs: log-probabilities `[T, N, C]`; labels (i64), all in one row. Output: `[N]`. Attributes: for each
+/// sample its steps (Ints), its number of labels (Ints) and the position of its first label (Ints); the class of the
+/// blank (Int). Faults: `Label`.
 ///
 /// # Safety
 /// As `HostFn`.
@@ -216,7 +217,7 @@ mod tests {
     use crate::kernel::host::staging::testing;
     use crate::kernel::host::staging::testing::Array;
 
-    /// The sum over all alignments, one by one.
+    /// The sum over all alignments, enumerated.
     #[test]
     fn loss_is_the_sum_over_alignments() {
         let (steps, classes) = (4usize, 3usize);

@@ -137,7 +137,7 @@ pub enum ConvOrder {
 /// A convolution of which no size is 0. 16-bit floats accumulate in f32.
 #[derive(Clone, Copy, Debug)]
 pub struct ConvCall {
-    pub wanted: ConvPart,
+    pub part: ConvPart,
     pub dtype: DType,
     pub order: ConvOrder,
     pub x: *mut u8,

@@ -95,7 +95,7 @@ const NAMES: [&str; 3] = ["avx512", "avx2", "portable"];
 pub fn level() -> usize {
     static LEVEL: OnceLock<usize> = OnceLock::new();
     // A session reports an error of `choice` before it runs kernels, so the fallback here is never used.
-    *LEVEL.get_or_init(|| choice().as_ref().map_or(best(), |&level| level))
+    *LEVEL.get_or_init(|| choice().as_ref().map_or(highest_level(), |&level| level))
 }
 
 /// Whether the level has AVX2.
@@ -110,23 +110,23 @@ pub fn has_avx2() -> bool {
 pub fn choice() -> &'static Result<usize, String> {
     static CHOICE: OnceLock<Result<usize, String>> = OnceLock::new();
     CHOICE.get_or_init(|| match std::env::var_os("TSCRIPT_SIMD") {
-        Some(word) if !word.is_empty() => choose(&word.to_string_lossy(), best()),
-        _ => Ok(best()),
+        Some(word) if !word.is_empty() => choose(&word.to_string_lossy(), highest_level()),
+        _ => Ok(highest_level()),
     })
 }
 
-/// The level of this name on a machine whose highest level is `best`.
-fn choose(word: &str, best: usize) -> Result<usize, String> {
+/// The level of this name on a machine whose highest level is `highest`.
+fn choose(word: &str, highest: usize) -> Result<usize, String> {
     match NAMES.iter().position(|name| *name == word) {
-        Some(level) if level >= best => Ok(level),
-        Some(_) => Err(format!("TSCRIPT_SIMD asks for `{word}`, and the best of this machine is `{}`", NAMES[best])),
+        Some(level) if level >= highest => Ok(level),
+        Some(_) => Err(format!("TSCRIPT_SIMD asks for `{word}`, and the best of this machine is `{}`", NAMES[highest])),
         None => Err(format!("TSCRIPT_SIMD wants `avx512`, `avx2` or `portable`, not `{word}`")),
     }
 }
 
 /// The highest level of the machine.
 #[cfg(target_arch = "x86_64")]
-fn best() -> usize {
+fn highest_level() -> usize {
     let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("bmi2");
     let avx512 = is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512dq")
@@ -140,11 +140,11 @@ fn best() -> usize {
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn best() -> usize {
+fn highest_level() -> usize {
     2
 }
 
-/// `levels!(<S> fn(x: T, ...) -> R { body })`: an array of three `unsafe fn(T, ...) -> R`, best first.
+/// `levels!(<S> fn(x: T, ...) -> R { body })`: an array of three `unsafe fn(T, ...) -> R`, highest first.
 /// The body may call anything `#[inline(always)]` that is generic over `S: Simd`.
 macro_rules! levels {
     (<$S:ident> fn($($p:ident: $P:ty),* $(,)?) $(-> $R:ty)? $body:block) => {{
@@ -157,7 +157,7 @@ macro_rules! levels {
         #[cfg(target_arch = "x86_64")]
         #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,bmi2")]
         #[allow(clippy::too_many_arguments, clippy::extra_unused_type_parameters)]
-        unsafe fn best($($p: $P),*) $(-> $R)? {
+        unsafe fn highest($($p: $P),*) $(-> $R)? {
             // SAFETY: `level` chose this version because the machine has these instructions; the rest is the contract
             // of the body.
             unsafe { body::<$crate::kernel::host::simd::Avx512>($($p),*) }
@@ -176,7 +176,7 @@ macro_rules! levels {
             unsafe { body::<$crate::kernel::host::simd::Portable>($($p),*) }
         }
         #[cfg(target_arch = "x86_64")]
-        let all: [unsafe fn($($P),*) $(-> $R)?; 3] = [best, middle, plain];
+        let all: [unsafe fn($($P),*) $(-> $R)?; 3] = [highest, middle, plain];
         #[cfg(not(target_arch = "x86_64"))]
         let all: [unsafe fn($($P),*) $(-> $R)?; 3] = [plain, plain, plain];
         all

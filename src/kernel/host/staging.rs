@@ -64,8 +64,8 @@ impl<T: Copy + Default> Scratch<T> {
         guard::admit(need);
         let cached = CACHE.with_borrow_mut(|cached| {
             let fits = |&(_, &(_, bytes)): &(usize, &(*mut u8, usize))| bytes >= need && bytes / 4 <= need.max(4096);
-            let best = cached.0.iter().enumerate().filter(fits).min_by_key(|(_, block)| block.1)?.0;
-            Some(cached.0.swap_remove(best))
+            let best_fit = cached.0.iter().enumerate().filter(fits).min_by_key(|(_, block)| block.1)?.0;
+            Some(cached.0.swap_remove(best_fit))
         });
         let (ptr, bytes) = cached.unwrap_or_else(|| {
             let layout = Layout::from_size_align(need, ALIGN).expect("scratch fits the address space");

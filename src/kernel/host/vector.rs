@@ -386,14 +386,14 @@ mod x86 {
         let mut lanes = [V::Elem::default(); 16];
         // SAFETY: no vector has more than 16 lanes.
         unsafe { v.store(lanes.as_mut_ptr()) };
-        let mut best = lanes[0];
+        let mut max = lanes[0];
         for &lane in &lanes[1..V::N] {
             // Also replaces a NaN, which is not comparable.
-            if lane > best || best.partial_cmp(&best).is_none() {
-                best = lane;
+            if lane > max || max.partial_cmp(&max).is_none() {
+                max = lane;
             }
         }
-        best
+        max
     }
 
     #[inline(always)]

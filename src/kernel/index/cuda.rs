@@ -1,7 +1,7 @@
-//! CUDA launches of the kernels in `kernel/index/host`: one engine for all kinds of index tensors.
+//! CUDA launches of the kernels in `kernel/index/host`: one implementation for all kinds of index tensors.
 //!
-//! Where several entries have the same index, floats are added in no fixed order, as in PyTorch; a write keeps the last
-//! entry.
+//! If several entries have the same index, floats are added in no fixed order, as in PyTorch; of writes the last entry
+//! is stored.
 
 use crate::base::attr::Attr;
 use crate::base::dtype::{DType, Scalar};
@@ -54,14 +54,14 @@ structs! {
 const INDEX: u64 = 1;
 const LABEL: u64 = 2;
 
-/// May elements that lie next to each other move together?
+/// Whether adjacent elements may be copied as one wider element.
 #[derive(Clone, Copy, PartialEq)]
 enum Width {
     One,
     Any,
 }
 
-/// An index tensor seen over the dense side's shape, and what its value does.
+/// An index tensor expanded to the shape of the dense side, and the strides that its value is multiplied with.
 struct Index {
     view: RawView,
     bound: usize,
@@ -70,7 +70,7 @@ struct Index {
     dim: usize,
 }
 
-/// The two sides and the indices between them; strides are over the shape of the dense side.
+/// The dense side, the indexed side and the indices; strides are over the shape of the dense side.
 struct AdvancedIndex {
     x: RawView,
     other: RawView,
@@ -94,7 +94,7 @@ fn at_least_1d(view: &RawView) -> RawView {
     view
 }
 
-/// An index tensor as i64, with its own layout where it is one already.
+/// An index tensor as i64; itself if it is i64 already.
 fn as_index(view: &RawView, gpu: &mut dyn Gpu) -> Result<RawView, GpuError> {
     if view.dtype == DType::I64 { Ok(view.clone()) } else { input(view, DType::I64, gpu) }
 }
@@ -145,7 +145,8 @@ impl AdvancedIndex {
         })
     }
 
-    /// One index of the shape of `other` names places along dim `d` of `x`; the other dims go side by side.
+    /// One index tensor of the shape of `other` gives positions along dim `d` of `x`; the other dims of both
+    /// correspond.
     fn along(
         x: &RawView,
         other: &RawView,
@@ -184,7 +185,7 @@ impl AdvancedIndex {
         })
     }
 
-    /// The arguments; elements are `width` of the tensor's own, which lie next to each other on both sides.
+    /// The arguments, and the number of adjacent elements that are copied as one.
     fn args(&self, allowed: Width, gpu: &mut dyn Gpu) -> Result<(Args, usize), GpuError> {
         let virtual_view = |strides: &Strides| RawView { strides: strides.clone(), ..self.other.clone() };
         let mut views = vec![
@@ -200,7 +201,7 @@ impl AdvancedIndex {
         if dims.len() > MAX_DIMS || self.indices.len() > MAX_DIMS {
             return Err(GpuError::Unsupported("indexing with this many dims"));
         }
-        // Elements next to each other on both sides, and named by one index, move together.
+        // Elements that are adjacent on both sides and have the same index are copied as one.
         let size = self.other.dtype.size_bytes();
         let mut width = 1;
         if let Some((last, outer)) = dims.split_last() {
@@ -240,7 +241,7 @@ impl AdvancedIndex {
         let w = width as i64;
         let last = dims.len().wrapping_sub(1);
         for (d, dim) in dims.iter().enumerate() {
-            // Sides count wide elements.
+            // Strides count wide elements.
             let side = |c: usize| if d == last { dim.strides[c] } else { dim.strides[c] / w };
             args.size[d] = dim.size;
             (args.dense_stride[d], args.indexed_stride[d]) = (side(0), side(1));
@@ -274,21 +275,21 @@ impl AdvancedIndex {
         each(source, "ts_index_put", args.n as usize, args.words(), gpu)
     }
 
-    /// `x[..] += factor * other`, where `x` has a type that can be added to at once.
+    /// `x[..] += factor * other`, for types of `x` that have an atomic addition.
     fn add(&self, factor: f64, gpu: &mut dyn Gpu) -> Done {
         let (mut args, _) = self.args(Width::One, gpu)?;
         args.factor = factor;
         each(sums(self.x.dtype, self.other.dtype, 0), "ts_index_add", args.n as usize, args.words(), gpu)
     }
 
-    /// `x[..]` combined with `other` in the way of that number (`FOLD`).
+    /// `x[..]` combined with `other` by the operation of this number (`FOLD` in the text).
     fn fold(&self, way: u32, gpu: &mut dyn Gpu) -> Done {
         let (args, _) = self.args(Width::One, gpu)?;
         each(sums(self.x.dtype, self.other.dtype, way), "ts_scatter_reduce", args.n as usize, args.words(), gpu)
     }
 }
 
-/// Texts of copies of elements of some bytes.
+/// The text of copies of elements of this many bytes.
 fn copies(bytes: usize) -> &'static Source {
     let float = Value::Type(DType::F32);
     source(
@@ -297,13 +298,13 @@ fn copies(bytes: usize) -> &'static Source {
     )
 }
 
-/// Texts of sums of `from` into `to`, and of other ways to combine.
+/// The text that combines `from` into `to`: a sum, or the operation `fold`.
 fn sums(to: DType, from: DType, fold: u32) -> &'static Source {
     let (four, fold) = (Value::Number(4), Value::Number(fold));
     source("index/index.cuh", &[("B", four), ("ADD", Value::Type(to)), ("FROM", Value::Type(from)), ("FOLD", fold)])
 }
 
-/// The type in which an element is added to by many threads at once.
+/// The type in which many threads add to an element atomically.
 fn addable(dtype: DType) -> DType {
     match dtype {
         DType::F32 | DType::F64 | DType::I64 | DType::I32 => dtype,
@@ -317,20 +318,20 @@ fn copy_unless_in_place(x: &RawView, y: &RawView, gpu: &mut dyn Gpu) -> Done {
     if x.ptr == y.ptr && x.strides == y.strides { Ok(()) } else { copy_view(x, y, gpu) }
 }
 
-/// Adds to `y` through a copy of a type that can be added to, where its own cannot.
+/// Adds to `y`, through a copy of another type if its own has no atomic addition.
 fn accumulate(
     y: &RawView,
     factor: f64,
-    places: impl FnOnce(&RawView, &mut dyn Gpu) -> Result<AdvancedIndex, GpuError>,
+    indexed: impl FnOnce(&RawView, &mut dyn Gpu) -> Result<AdvancedIndex, GpuError>,
     gpu: &mut dyn Gpu,
 ) -> Done {
     let wide = addable(y.dtype);
     if wide == y.dtype {
-        return places(y, gpu)?.add(factor, gpu);
+        return indexed(y, gpu)?.add(factor, gpu);
     }
     let target = scratch(wide, &y.shape, gpu)?;
     copy_view(y, &target, gpu)?;
-    places(&target, gpu)?.add(factor, gpu)?;
+    indexed(&target, gpu)?.add(factor, gpu)?;
     copy_view(&target, y, gpu)
 }
 
@@ -423,20 +424,20 @@ pub fn embedding(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 pub fn embedding_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (g, gw) = (&call.inputs[0], &call.outputs[0]);
     let skips = if let Some(Attr::Int(padding)) = call.attrs.first() { Some(*padding) } else { None };
-    let places = |gw: &RawView, gpu: &mut dyn Gpu| {
-        let places = AdvancedIndex::of(gw, g, &call.inputs[1..2], &[0], 0, false, gpu)?;
-        Ok(AdvancedIndex { skips, ..places })
+    let indexed = |gw: &RawView, gpu: &mut dyn Gpu| {
+        let indexed = AdvancedIndex::of(gw, g, &call.inputs[1..2], &[0], 0, false, gpu)?;
+        Ok(AdvancedIndex { skips, ..indexed })
     };
     if !flag(call, 1) {
         fill(Scalar::Int(0), gw, gpu)?;
-        return accumulate(gw, 1.0, places, gpu);
+        return accumulate(gw, 1.0, indexed, gpu);
     }
-    // Each row's sum is divided by how often its index is there.
+    // The sum of each row is divided by the number of times that its index occurs.
     let target = scratch(addable(gw.dtype), &gw.shape, gpu)?;
     let counts = scratch(DType::I32, &gw.shape[..1], gpu)?;
     fill(Scalar::Int(0), &target, gpu)?;
     fill(Scalar::Int(0), &counts, gpu)?;
-    places(&target, gpu)?.add(1.0, gpu)?;
+    indexed(&target, gpu)?.add(1.0, gpu)?;
     let one = broadcast(Scalar::Int(1), DType::I32, &call.inputs[1], gpu)?;
     AdvancedIndex::of(&counts, &one, &call.inputs[1..2], &[0], 0, false, gpu)?.add(1.0, gpu)?;
     divide_by_counts(&target, &counts, gpu)?;
@@ -460,7 +461,7 @@ pub fn scatter_add(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     accumulate(y, 1.0, |y, gpu| AdvancedIndex::along(y, src, index, dim(call, 0), gpu), gpu)
 }
 
-/// `y` with `src` added at the places that `index` names along a dim.
+/// Adds `src` to `y` at the positions that `index` gives along a dim.
 pub fn add_along(y: &RawView, src: &RawView, index: &RawView, d: usize, gpu: &mut dyn Gpu) -> Done {
     accumulate(y, 1.0, |y, gpu| AdvancedIndex::along(y, src, index, d, gpu), gpu)
 }
@@ -489,15 +490,15 @@ pub fn scatter_reduce(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
         let value = broadcast(neutral, wide, index, gpu)?;
         AdvancedIndex::along(&target, &value, index, d, gpu)?.write(gpu)?;
     }
-    let places = AdvancedIndex::along(&target, src, index, d, gpu)?;
+    let indexed = AdvancedIndex::along(&target, src, index, d, gpu)?;
     if way == 0 {
-        places.add(1.0, gpu)?
+        indexed.add(1.0, gpu)?
     } else {
-        places.fold(way, gpu)?
+        indexed.fold(way, gpu)?
     }
     if reduce == "mean" {
         if !wide.is_float() && wide != y.dtype {
-            // The sum wraps as it does in the elements' own type.
+            // The sum wraps as in the elements' own type.
             copy_view(&target, y, gpu)?;
             copy_view(y, &target, gpu)?;
         }
@@ -510,7 +511,8 @@ pub fn scatter_reduce(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     copy_view(&target, y, gpu)
 }
 
-/// Divides dense sums by how many each is of (i32): a number for each, or for as many neighbors as there are more sums.
+/// Divides contiguous sums by counts (i32). If there are fewer counts than sums, each count is for the same number of
+/// adjacent sums.
 fn divide_by_counts(sums_of: &RawView, counts: &RawView, gpu: &mut dyn Gpu) -> Done {
     let (n, wide) = (sums_of.numel(), sums_of.dtype);
     let count = (n / counts.numel().max(1)) as u64;
@@ -518,7 +520,7 @@ fn divide_by_counts(sums_of: &RawView, counts: &RawView, gpu: &mut dyn Gpu) -> D
     each(sums(wide, wide, 0), "ts_scatter_mean", n, args.words(), gpu)
 }
 
-/// One number seen as a tensor of the shape of `like`.
+/// A number expanded to the shape of `like`.
 fn broadcast(value: Scalar, dtype: DType, like: &RawView, gpu: &mut dyn Gpu) -> Result<RawView, GpuError> {
     let one = scratch(dtype, &[], gpu)?;
     fill(value, &one, gpu)?;
@@ -528,19 +530,19 @@ fn broadcast(value: Scalar, dtype: DType, like: &RawView, gpu: &mut dyn Gpu) -> 
 pub fn one_hot(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (labels, y) = (&call.inputs[0], &call.outputs[0]);
     fill(Scalar::Int(0), y, gpu)?;
-    // Each label names one place of a row of its own.
+    // Each label gives one position in its row.
     let last = y.shape.len() - 1;
     let mut index = labels.clone();
     index.shape.push(1);
     index.strides.push(0);
     let one = broadcast(Scalar::Int(1), y.dtype, &index, gpu)?;
-    let places = AdvancedIndex::along(y, &one, &index, last, gpu)?;
-    AdvancedIndex { kind: LABEL, ..places }.write(gpu)
+    let indexed = AdvancedIndex::along(y, &one, &index, last, gpu)?;
+    AdvancedIndex { kind: LABEL, ..indexed }.write(gpu)
 }
 
-/// `y[start..] += g` at the places of a layout that may name one element several times.
+/// `y[start..] += g` with a strided layout that may overlap itself.
 pub fn add_strided(g: &RawView, y: &RawView, start: isize, strides: &Strides, gpu: &mut dyn Gpu) -> Done {
-    let places = |y: &RawView, _: &mut dyn Gpu| {
+    let indexed = |y: &RawView, _: &mut dyn Gpu| {
         let none: Strides = strides.iter().map(|_| 0).collect();
         Ok(AdvancedIndex {
             x: shifted(y, start, y.shape.clone(), y.strides.clone()),
@@ -555,7 +557,7 @@ pub fn add_strided(g: &RawView, y: &RawView, start: isize, strides: &Strides, gp
             skips: None,
         })
     };
-    accumulate(y, 1.0, places, gpu)
+    accumulate(y, 1.0, indexed, gpu)
 }
 
 /// Texts for the compile test.

@@ -1,9 +1,9 @@
 //! Advanced indexing: reading and writing the elements that index tensors name.
 //!
-//! One engine serves `x[i, j]`, `index_select`, `embedding`, their gradients and in-place forms: a table converts a block of
-//! indices into offsets, and at each offset starts a slice of the dims that are not indexed. Writes are free of races and
-//! independent of the number of threads: a thread owns a range of the target, and every thread processes the indices in
-//! order. Gather and scatter along a dim are in `gather.rs`.
+//! One implementation is used for `x[i, j]`, `index_select`, `embedding`, their gradients and in-place forms: a table
+//! converts a block of indices into offsets, and at each offset starts a slice of the dims that are not indexed. Writes
+//! have no races and do not depend on the number of threads: a thread owns a range of the target, and every thread
+//! processes the indices in order. Gather and scatter along a dim are in `gather.rs`.
 
 pub mod gather;
 pub mod rows;
@@ -19,23 +19,24 @@ use std::ops::Range;
 /// Indices that are checked and converted into offsets at a time: two buffers of 4 KB on the stack.
 const BLOCK: usize = 512;
 /// The offset of an index that is out of range or skipped.
-const NOWHERE: isize = isize::MIN;
+const INVALID: isize = isize::MIN;
 
-/// An index tensor and what its values must satisfy.
+/// An index tensor and the bounds of its values.
 struct Bounded<'a> {
     index: &'a RawView,
     size: usize,
     kind: FaultKind,
-    /// Are negative indices counted from the end?
+    /// Whether negative indices count from the end.
     wraps: bool,
     faults: &'a Faults,
 }
 
 impl Bounded<'_> {
-    /// Reads indices into `0..size`; false when some were bad: those are -1 and reported, with their position.
+    /// Reads indices in `0..size`. Invalid ones are reported with their position and become -1; returns false if there
+    /// are any.
     #[inline]
     unsafe fn read(&self, at: (isize, isize), out: &mut [i64], position: impl Fn(usize) -> usize) -> bool {
-        // SAFETY: whoever calls this names as many elements of the index, from offset and with stride `at`, as `out`
+        // SAFETY: whoever calls this names as indexed_loop elements of the index, from offset and with stride `at`, as `out`
         // has.
         unsafe { read_ints(self.index, at.0, at.1, out) };
         let size = self.size as i64;
@@ -55,7 +56,7 @@ impl Bounded<'_> {
     fn report(&self, out: &mut [i64], position: impl Fn(usize) -> usize) {
         let size = self.size as i64;
         for (k, i) in out.iter_mut().enumerate().filter(|(_, i)| **i as u64 >= size as u64) {
-            // The value as the user wrote it; a wrapped negative one was moved by the size.
+            // The value as the user wrote it: wrapping added the size to a negative one.
             let value = if *i < 0 && self.wraps { *i - size } else { *i };
             self.faults.report(Fault { kind: self.kind, position: position(k) as u64, value, bound: size });
             *i = -1;
@@ -63,14 +64,14 @@ impl Bounded<'_> {
     }
 }
 
-/// How an index value moves through the indexed tensor.
+/// How an index value becomes an offset in the indexed tensor.
 enum Step<'a> {
     Stride(isize),
     /// The value is a row-major position in the whole tensor.
     Position(&'a RawView),
 }
 
-/// Index tensors of one shape, that together name offsets.
+/// Index tensors of one shape, which together give offsets.
 struct Table<'a> {
     entries: SmallVec<[(Bounded<'a>, StridedIter<1>, Step<'a>); 2]>,
     /// A value of the first index tensor that is skipped without a fault (`padding_idx`).
@@ -93,7 +94,7 @@ impl<'a> Table<'a> {
         Table { entries: indices.iter().zip(dims).map(entry).collect(), skips: None }
     }
 
-    /// Offsets of the entries `start..start + out.len()`; false when some are `NOWHERE`.
+    /// Offsets of the entries `start..start + out.len()`; false when some are `INVALID`.
     unsafe fn offsets(&self, start: usize, out: &mut [isize]) -> bool {
         let mut buffer = [0i64; BLOCK];
         let values = &mut buffer[..out.len()];
@@ -107,7 +108,7 @@ impl<'a> Table<'a> {
                     // SAFETY: the walk over the index gives this offset for `part.len()` elements that exist.
                     unsafe { read_ints(bounded.index, offset, stride, part) };
                     for (k, _) in part.iter().enumerate().filter(|(_, v)| **v == skipped) {
-                        out[position - start + k] = NOWHERE;
+                        out[position - start + k] = INVALID;
                         good = false;
                     }
                 }
@@ -115,13 +116,13 @@ impl<'a> Table<'a> {
                 good &= unsafe { bounded.read((offset, stride), part, |k| position + k) };
             });
             if let (true, Step::Stride(stride)) = (good, step) {
-                // The common case, without a branch an element.
+                // The common case, without a branch for each element.
                 out.iter_mut().zip(values.iter()).for_each(|(offset, &value)| *offset += value as isize * stride);
                 continue;
             }
             for (offset, &value) in out.iter_mut().zip(values.iter()) {
-                if value < 0 || *offset == NOWHERE {
-                    *offset = NOWHERE;
+                if value < 0 || *offset == INVALID {
+                    *offset = INVALID;
                     continue;
                 }
                 *offset += match step {
@@ -154,7 +155,7 @@ struct AdvancedIndex<'a> {
 }
 
 impl<'a> AdvancedIndex<'a> {
-    /// `dims` of `x` are indexed; in `other` the dims of the index stand at `place` among those that are left.
+    /// `dims` of `x` are indexed; in `other` the dims of the index are inserted at `place` among the remaining dims.
     fn new(table: Table<'a>, x: &RawView, other: &RawView, dims: &[i64], place: usize) -> AdvancedIndex<'a> {
         let index_ndim = table.entries.first().map_or(0, |(bounded, ..)| bounded.index.shape.len());
         let unindexed: Vec<usize> = (0..x.shape.len()).filter(|&d| !dims.contains(&(d as i64))).collect();
@@ -166,24 +167,25 @@ impl<'a> AdvancedIndex<'a> {
         AdvancedIndex { table, entries, slice: StridedIter::new(&shape, [&from, &to]) }
     }
 
-    /// Calls `act` for every pair of an element of `x` and one of `other`. A bad index is replaced by `act.missing` if there
-    /// is one, else skipped.
+    /// Calls `loops` for every pair of an element of `x` and one of `other`. For an invalid index `loops.missing` is used
+    /// instead of an element of `x`; without it the index is skipped.
     ///
     /// `Access::Read`: `x` is only read, so that entries are divided freely. `Access::Write`: each element of `x` belongs to
     /// one thread, which processes the entries in order.
-    unsafe fn each(&self, x: &RawView, other: &RawView, access: Access, threads: &Threads, act: &Act) {
+    unsafe fn each(&self, x: &RawView, other: &RawView, access: Access, threads: &Threads, loops: &PairLoops) {
         let (entries, slice) = (self.entries.numel, self.slice.numel);
         if entries == 0 || slice == 0 {
             return;
         }
         let everywhere = isize::MIN + 1..isize::MAX;
-        let ends = Ends { x: Ptr::of(x), other: Ptr::of(other), size: x.dtype.size_bytes() as isize };
+        let ends = BytePtrs { x: Ptr::of(x), other: Ptr::of(other), size: x.dtype.size_bytes() as isize };
         let work = |entries: Range<usize>, slice: Range<usize>, owned: &Range<isize>| {
-            // SAFETY: `x` and `other` are valid and `act` is for their dtype (this function's contract); the comment
+            // SAFETY: `x` and `other` are valid and `loops` is for their dtype (this function's contract); the comment
             // below says how the work is divided.
-            unsafe { self.part(&ends, entries, slice, owned, act) }
+            unsafe { self.part(&ends, entries, slice, owned, loops) }
         };
-        // Slices are divided when that gives enough to do: threads then touch different elements whatever the index.
+        // Slices are divided among threads if they are long enough: threads then access different elements for any
+        // indices.
         if slice >= 16 * 1024 || (slice >= 64 && entries <= BLOCK) {
             let grain = (16 * 1024 / entries.min(16 * 1024)).max(16);
             threads.split(slice, grain, |range| work(0..entries, range, &everywhere));
@@ -193,7 +195,7 @@ impl<'a> AdvancedIndex<'a> {
         } else if threads.count() == 1 || entries * slice < 16 * 1024 {
             work(0..entries, 0..slice, &everywhere);
         } else {
-            // Each thread owns a range of starts of slices. Different slices of `x` start at different elements.
+            // Each thread owns a range of offsets of slices: different slices of `x` start at different offsets.
             let reach = |(bounded, _, step): &(Bounded<'_>, StridedIter<1>, Step<'_>)| match step {
                 Step::Stride(stride) => (bounded.size as isize - 1) * stride + 1,
                 Step::Position(x) => offset_of(x, x.numel() - 1) + 1,
@@ -208,12 +210,19 @@ impl<'a> AdvancedIndex<'a> {
         }
     }
 
-    unsafe fn part(&self, ends: &Ends, entries: Range<usize>, slice: Range<usize>, owned: &Range<isize>, act: &Act) {
+    unsafe fn part(
+        &self,
+        ends: &BytePtrs,
+        entries: Range<usize>,
+        slice: Range<usize>,
+        owned: &Range<isize>,
+        loops: &PairLoops,
+    ) {
         let [entry_step] = self.entries.inner();
         let [slice_from, slice_to] = self.slice.inner();
         let all = owned.start == isize::MIN + 1;
         let mut buffer = [0isize; BLOCK];
-        // The longer run of `other` goes innermost.
+        // The longer contiguous dim of `other` is the inner loop.
         let entries_inside = self.slice.numel == 1 || (slice_to != 1 && entry_step == 1);
         self.entries.pieces(entries, |first, [to], n| {
             for start in (0..n).step_by(BLOCK) {
@@ -223,7 +232,7 @@ impl<'a> AdvancedIndex<'a> {
                 let to = to + start as isize * entry_step;
                 if !all {
                     for offset in offsets.iter_mut().filter(|o| !owned.contains(o)) {
-                        *offset = NOWHERE;
+                        *offset = INVALID;
                     }
                 }
                 // SAFETY: offsets and walks stay inside the tensors; the caller divides the elements among threads.
@@ -232,21 +241,21 @@ impl<'a> AdvancedIndex<'a> {
                         self.slice.pieces(slice.clone(), |_, [s_from, s_to], m| {
                             for k in 0..m as isize {
                                 let (f, t) = (s_from + k * slice_from, to + s_to + k * slice_to);
-                                (act.many)(act, ends.x(f), offsets, ends.other(t), entry_step, good && all);
+                                (loops.indexed_loop)(loops, ends.x(f), offsets, ends.other(t), entry_step, good && all);
                             }
                         });
                         continue;
                     }
                     for (i, &offset) in offsets.iter().enumerate() {
                         let to = to + i as isize * entry_step;
-                        let (base, moves) = match (offset == NOWHERE, act.missing) {
+                        let (base, moves) = match (offset == INVALID, loops.missing) {
                             (false, _) => (ends.x(offset), 1),
                             (true, Some(missing)) => (missing.at(0), 0),
                             (true, None) => continue,
                         };
                         self.slice.pieces(slice.clone(), |_, [s_from, s_to], m| {
                             let from = base.wrapping_offset(moves * s_from * ends.size);
-                            (act.run)(act, from, moves * slice_from, ends.other(to + s_to), slice_to, m);
+                            (loops.strided_loop)(loops, from, moves * slice_from, ends.other(to + s_to), slice_to, m);
                         });
                     }
                 }
@@ -256,13 +265,13 @@ impl<'a> AdvancedIndex<'a> {
 }
 
 /// Both tensors, in bytes.
-struct Ends {
+struct BytePtrs {
     x: Ptr<u8>,
     other: Ptr<u8>,
     size: isize,
 }
 
-impl Ends {
+impl BytePtrs {
     fn x(&self, offset: isize) -> *mut u8 {
         self.x.at(offset * self.size)
     }
@@ -272,13 +281,13 @@ impl Ends {
     }
 }
 
-/// An operation on pairs of elements: two loops behind function pointers, so that the code around them is compiled once.
-struct Act {
-    /// For pairs of `x[offsets[i]]` and `other[i * step]`; `plain` if no offset is `NOWHERE`.
-    many: unsafe fn(&Act, x: *mut u8, offsets: &[isize], other: *mut u8, step: isize, plain: bool),
+/// An operation on pairs of elements: two loops as function pointers, so that the code around them is compiled once.
+struct PairLoops {
+    /// For pairs of `x[offsets[i]]` and `other[i * step]`; `plain` if no offset is `INVALID`.
+    indexed_loop: unsafe fn(&PairLoops, x: *mut u8, offsets: &[isize], other: *mut u8, step: isize, plain: bool),
     /// For n pairs of `x[i * step]` and `other[i * other_step]`.
-    run: unsafe fn(&Act, x: *mut u8, step: isize, other: *mut u8, other_step: isize, n: usize),
-    /// The element that is used for bad indices.
+    strided_loop: unsafe fn(&PairLoops, x: *mut u8, step: isize, other: *mut u8, other_step: isize, n: usize),
+    /// The element that is used for invalid indices.
     missing: Option<Ptr<u8>>,
     /// A factor, in the dtype of the tensors.
     factor: [u8; 8],
@@ -287,9 +296,9 @@ struct Act {
 /// The operation on a pair of elements.
 ///
 /// # Safety
-/// Of `meet`: `x` and `other` name one element each, which nobody else touches meanwhile.
-trait Meet<T>: 'static {
-    unsafe fn meet(x: *mut T, other: *mut T, factor: T);
+/// Of `apply`: `x` and `other` name one element each, which nobody else touches meanwhile.
+trait PairOp<T>: 'static {
+    unsafe fn apply(x: *mut T, other: *mut T, factor: T);
 }
 
 struct Get;
@@ -297,38 +306,38 @@ struct Set;
 struct Add;
 struct AddScaled;
 
-impl<T: Copy> Meet<T> for Get {
+impl<T: Copy> PairOp<T> for Get {
     #[inline(always)]
-    unsafe fn meet(x: *mut T, other: *mut T, _: T) {
-        // SAFETY: `x` and `other` name one element each (`Meet`), which nobody else touches now.
+    unsafe fn apply(x: *mut T, other: *mut T, _: T) {
+        // SAFETY: `x` and `other` name one element each (`PairOp`), which nobody else touches now.
         unsafe { *other = *x }
     }
 }
-impl<T: Copy> Meet<T> for Set {
+impl<T: Copy> PairOp<T> for Set {
     #[inline(always)]
-    unsafe fn meet(x: *mut T, other: *mut T, _: T) {
-        // SAFETY: `x` and `other` name one element each (`Meet`), which nobody else touches now.
+    unsafe fn apply(x: *mut T, other: *mut T, _: T) {
+        // SAFETY: `x` and `other` name one element each (`PairOp`), which nobody else touches now.
         unsafe { *x = *other }
     }
 }
-impl<T: Element> Meet<T> for Add {
+impl<T: Element> PairOp<T> for Add {
     #[inline(always)]
-    unsafe fn meet(x: *mut T, other: *mut T, _: T) {
-        // SAFETY: `x` and `other` name one element each (`Meet`), which nobody else touches now.
+    unsafe fn apply(x: *mut T, other: *mut T, _: T) {
+        // SAFETY: `x` and `other` name one element each (`PairOp`), which nobody else touches now.
         unsafe { *x = (*x).plus(*other) }
     }
 }
-impl<T: Element> Meet<T> for AddScaled {
+impl<T: Element> PairOp<T> for AddScaled {
     #[inline(always)]
-    unsafe fn meet(x: *mut T, other: *mut T, factor: T) {
-        // SAFETY: `x` and `other` name one element each (`Meet`), which nobody else touches now.
+    unsafe fn apply(x: *mut T, other: *mut T, factor: T) {
+        // SAFETY: `x` and `other` name one element each (`PairOp`), which nobody else touches now.
         unsafe { *x = (*x).plus((*other).times(factor)) }
     }
 }
 
-fn act<T: Copy, M: Meet<T>>(missing: Option<Ptr<u8>>, factor: [u8; 8]) -> Act {
-    unsafe fn many<T: Copy, M: Meet<T>>(
-        act: &Act,
+fn pair_loops<T: Copy, M: PairOp<T>>(missing: Option<Ptr<u8>>, factor: [u8; 8]) -> PairLoops {
+    unsafe fn indexed_loop<T: Copy, M: PairOp<T>>(
+        loops: &PairLoops,
         x: *mut u8,
         offsets: &[isize],
         other: *mut u8,
@@ -339,25 +348,25 @@ fn act<T: Copy, M: Meet<T>>(missing: Option<Ptr<u8>>, factor: [u8; 8]) -> Act {
         // SAFETY: `part` names the elements of `x` and `other` by good offsets of their walks; eight bytes hold any
         // factor.
         unsafe {
-            let factor = act.factor.as_ptr().cast::<T>().read_unaligned();
+            let factor = loops.factor.as_ptr().cast::<T>().read_unaligned();
             if plain {
                 for (i, &offset) in offsets.iter().enumerate() {
-                    M::meet(x.wrapping_offset(offset), other.wrapping_offset(i as isize * step), factor);
+                    M::apply(x.wrapping_offset(offset), other.wrapping_offset(i as isize * step), factor);
                 }
                 return;
             }
             for (i, &offset) in offsets.iter().enumerate() {
                 let to = other.wrapping_offset(i as isize * step);
-                match (offset != NOWHERE, act.missing) {
-                    (true, _) => M::meet(x.wrapping_offset(offset), to, factor),
-                    (false, Some(missing)) => M::meet(missing.at(0).cast(), to, factor),
+                match (offset != INVALID, loops.missing) {
+                    (true, _) => M::apply(x.wrapping_offset(offset), to, factor),
+                    (false, Some(missing)) => M::apply(missing.at(0).cast(), to, factor),
                     (false, None) => {}
                 }
             }
         }
     }
-    unsafe fn run<T: Copy, M: Meet<T>>(
-        act: &Act,
+    unsafe fn strided_loop<T: Copy, M: PairOp<T>>(
+        loops: &PairLoops,
         x: *mut u8,
         step: isize,
         other: *mut u8,
@@ -368,15 +377,15 @@ fn act<T: Copy, M: Meet<T>>(missing: Option<Ptr<u8>>, factor: [u8; 8]) -> Act {
         // SAFETY: `part` names the elements of `x` and `other` by good offsets of their walks; eight bytes hold any
         // factor.
         unsafe {
-            let factor = act.factor.as_ptr().cast::<T>().read_unaligned();
+            let factor = loops.factor.as_ptr().cast::<T>().read_unaligned();
             if (step, other_step) == (1, 1) {
-                (0..n).for_each(|i| M::meet(x.add(i), other.add(i), factor));
+                (0..n).for_each(|i| M::apply(x.add(i), other.add(i), factor));
             } else {
-                (0..n as isize).for_each(|i| M::meet(x.offset(i * step), other.offset(i * other_step), factor));
+                (0..n as isize).for_each(|i| M::apply(x.offset(i * step), other.offset(i * other_step), factor));
             }
         }
     }
-    Act { many: many::<T, M>, run: run::<T, M>, missing, factor }
+    PairLoops { indexed_loop: indexed_loop::<T, M>, strided_loop: strided_loop::<T, M>, missing, factor }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -385,39 +394,39 @@ enum Access {
     Write,
 }
 
-/// Reads: `other = x[..]`, zero where an index is bad.
-unsafe fn index_read(places: &AdvancedIndex<'_>, x: &RawView, other: &RawView, threads: &Threads) {
+/// Reads: `other = x[..]`, zero where an index is invalid.
+unsafe fn index_read(indexed: &AdvancedIndex<'_>, x: &RawView, other: &RawView, threads: &Threads) {
     let mut zero = 0u64;
     let zero = Some(Ptr::new((&raw mut zero).cast::<u8>()));
-    let act = by_size!(x.dtype, T => act::<T, Get>(zero, [0; 8]));
-    // SAFETY: both views are of a `HostFn` call, and `act` is for the dtype of `x`; each element of `other` is written
+    let loops = by_size!(x.dtype, T => pair_loops::<T, Get>(zero, [0; 8]));
+    // SAFETY: both views are of a `HostFn` call, and `loops` is for the dtype of `x`; each element of `other` is written
     // once.
-    unsafe { places.each(x, other, Access::Read, threads, &act) }
+    unsafe { indexed.each(x, other, Access::Read, threads, &loops) }
 }
 
-/// Writes: `x[..] = other`; of duplicates the last one wins.
-unsafe fn index_write(places: &AdvancedIndex<'_>, x: &RawView, other: &RawView, threads: &Threads) {
-    let act = by_size!(x.dtype, T => act::<T, Set>(None, [0; 8]));
-    // SAFETY: both views are of a `HostFn` call, and `act` is for the dtype of `x`; `Access::Write` gives each thread
+/// Writes: `x[..] = other`; of duplicate indices the last one is written.
+unsafe fn index_write(indexed: &AdvancedIndex<'_>, x: &RawView, other: &RawView, threads: &Threads) {
+    let loops = by_size!(x.dtype, T => pair_loops::<T, Set>(None, [0; 8]));
+    // SAFETY: both views are of a `HostFn` call, and `loops` is for the dtype of `x`; `Access::Write` gives each thread
     // elements of its own.
-    unsafe { places.each(x, other, Access::Write, threads, &act) }
+    unsafe { indexed.each(x, other, Access::Write, threads, &loops) }
 }
 
 /// Adds: `x[..] += other * factor`, duplicates in order; a factor of 1 when there is none.
 unsafe fn index_accumulate(
-    places: &AdvancedIndex<'_>,
+    indexed: &AdvancedIndex<'_>,
     x: &RawView,
     other: &RawView,
     factor: Option<[u8; 8]>,
     threads: &Threads,
 ) {
-    let act = match factor {
-        None => by_dtype!(x.dtype, T => act::<T, Add>(None, [0; 8])),
-        Some(factor) => by_dtype!(x.dtype, T => act::<T, AddScaled>(None, factor)),
+    let loops = match factor {
+        None => by_dtype!(x.dtype, T => pair_loops::<T, Add>(None, [0; 8])),
+        Some(factor) => by_dtype!(x.dtype, T => pair_loops::<T, AddScaled>(None, factor)),
     };
-    // SAFETY: both views are of a `HostFn` call, and `act` is for the dtype of `x`; `Access::Write` gives each thread
+    // SAFETY: both views are of a `HostFn` call, and `loops` is for the dtype of `x`; `Access::Write` gives each thread
     // elements of its own.
-    unsafe { places.each(x, other, Access::Write, threads, &act) }
+    unsafe { indexed.each(x, other, Access::Write, threads, &loops) }
 }
 
 /// Copies `x` to the output unless they are the same memory, as in the in-place forms.
@@ -439,10 +448,10 @@ pub unsafe fn index_get(call: &Call<'_>) {
     let ([x, indices @ ..], y) = (call.inputs, &call.outputs[0]) else { return };
     let dims = ints(call, 0);
     let table = Table::new(call, x, indices, dims, true);
-    let places = AdvancedIndex::new(table, x, y, dims, int(call, 1) as usize);
+    let indexed = AdvancedIndex::new(table, x, y, dims, int(call, 1) as usize);
     // SAFETY: `call` is one of `HostFn`: its views are valid and nobody else touches them, which is all the callee asks
     // for.
-    unsafe { index_read(&places, x, y, call.threads) }
+    unsafe { index_read(&indexed, x, y, call.threads) }
 }
 
 /// `x[i, .., j] = value`, or `+=`: inputs `[x, value, index ..]`, value of the shape that [`index_get`] gives (stride 0
@@ -455,15 +464,15 @@ pub unsafe fn index_put(call: &Call<'_>) {
     let ([x, value, indices @ ..], y) = (call.inputs, &call.outputs[0]) else { return };
     let dims = ints(call, 0);
     let table = Table::new(call, y, indices, dims, true);
-    let places = AdvancedIndex::new(table, y, value, dims, int(call, 1) as usize);
+    let indexed = AdvancedIndex::new(table, y, value, dims, int(call, 1) as usize);
     // SAFETY: `call` is one of `HostFn`: its views are valid and nobody else touches them, which is all the callee asks
     // for.
     unsafe {
         begin(x, y, call.threads);
         if flag(call, 2) {
-            index_accumulate(&places, y, value, None, call.threads);
+            index_accumulate(&indexed, y, value, None, call.threads);
         } else {
-            index_write(&places, y, value, call.threads);
+            index_write(&indexed, y, value, call.threads);
         }
     }
 }
@@ -475,10 +484,10 @@ pub unsafe fn index_put(call: &Call<'_>) {
 /// As [`crate::kernel::abi::HostFn`].
 pub unsafe fn take(call: &Call<'_>) {
     let (x, index, y) = (&call.inputs[0], &call.inputs[1], &call.outputs[0]);
-    let places = positions(call, x, index, y);
+    let indexed = positions(call, x, index, y);
     // SAFETY: `call` is one of `HostFn`: its views are valid and nobody else touches them, which is all the callee asks
     // for.
-    unsafe { index_read(&places, x, y, call.threads) }
+    unsafe { index_read(&indexed, x, y, call.threads) }
 }
 
 /// `torch.Tensor.put_`, and the gradient of [`take`] (from a zero `x`): inputs `[x, value, index]`, value of the shape of
@@ -488,15 +497,15 @@ pub unsafe fn take(call: &Call<'_>) {
 /// As [`crate::kernel::abi::HostFn`], except that `y` may be `x`.
 pub unsafe fn put(call: &Call<'_>) {
     let (x, value, index, y) = (&call.inputs[0], &call.inputs[1], &call.inputs[2], &call.outputs[0]);
-    let places = positions(call, y, index, value);
+    let indexed = positions(call, y, index, value);
     // SAFETY: `call` is one of `HostFn`: its views are valid and nobody else touches them, which is all the callee asks
     // for.
     unsafe {
         begin(x, y, call.threads);
         if flag(call, 0) {
-            index_accumulate(&places, y, value, None, call.threads);
+            index_accumulate(&indexed, y, value, None, call.threads);
         } else {
-            index_write(&places, y, value, call.threads);
+            index_write(&indexed, y, value, call.threads);
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Decompositions and linear systems, batched over leading dims, in `f32` and `f64` (16-bit through `f32`).
 //!
-//! The algorithms are faer's. Here are batches, faults with LAPACK's meaning, and harmless results beside a
-//! fault. Signs: `qr` has LAPACK's; vectors of `svd` and `eigh` are determined only up to a sign (of a pair,
-//! or a rotation for equal values), and have faer's.
+//! The algorithms are faer's. This code adds batches, faults with LAPACK's meaning, and defined results in case of a
+//! fault. Signs: those of `qr` are LAPACK's; vectors of `svd` and `eigh` are determined only up to a sign (or a
+//! rotation for equal values), and are faer's.
 
 pub mod factor;
 pub mod householder;
@@ -16,14 +16,15 @@ use faer::{MatMut, MatRef, Par};
 use std::ops::Range;
 use std::time::Duration;
 
-/// Bound: from this size on, one matrix is worth several threads.
+/// Bound: size of a matrix from which on several threads work on it.
 const PARALLEL_SIZE: usize = 192;
 
-/// Operations of a decomposition for each of its rows times columns times third size, and how many a core does in a
-/// second: not the most.
+/// Operations of a decomposition, divided by its rows times columns times third size; and operations of a core in a
+/// second, a low estimate.
 const FLOPS: f64 = 6.0;
 const SPEED: f64 = 4e9;
-/// Bound: time that nobody minds to wait for; making copies and a thread takes a hundredth of it.
+/// Bound: estimated time from which on a decomposition runs on a detached thread. An interruption may have to wait this
+/// long without; copies and the thread cost a hundredth of it.
 const APART: Duration = Duration::from_millis(50);
 
 /// Matrices of one operand.
@@ -54,7 +55,7 @@ impl<'a, T: Real> Matrices<'a, T> {
     }
 }
 
-/// Results of one kind for every matrix of a batch.
+/// One result for every matrix of a batch.
 #[derive(Clone, Copy)]
 struct Results<T> {
     to: Shared<T>,
@@ -85,8 +86,8 @@ impl<T: Real> Results<T> {
     }
 }
 
-/// Runs `each(matrix, threads for faer)`: matrices side by side, or a large one alone on all threads. `sizes` are the
-/// rows and columns of a matrix, and the third size of what is done with it: columns of a result, or right-hand sides.
+/// Runs `each(matrix, threads for faer)`: small matrices in parallel, or large ones one after the other on all threads.
+/// `sizes` are the rows and columns of a matrix, and a third size: columns of a result, or right-hand sides.
 fn for_each(threads: &Threads, count: usize, sizes: [usize; 3], each: impl Fn(usize, Par) + Sync) {
     let [m, n, k] = sizes;
     let size = m.max(n);
@@ -106,7 +107,7 @@ fn for_each(threads: &Threads, count: usize, sizes: [usize; 3], each: impl Fn(us
     }
 }
 
-/// faer can neither be cut nor asked what it takes. It copies operands and results a few times.
+/// faer can neither be interrupted nor report its memory. It copies operands and results a few times.
 fn afford(threads: &Threads, count: usize, [m, n, k]: [usize; 3]) {
     let product = |a: usize, b: usize| a.saturating_mul(b);
     let elements = product(m, n).saturating_add(product(n, k)).saturating_add(product(m, k));
@@ -250,7 +251,7 @@ mod tests {
         close(&solve(false, false, true), &[-31., 11.], 1e-14);
     }
 
-    // torch.linalg.qr (LAPACK): R of these has signs to be met.
+    // torch.linalg.qr (LAPACK): the signs of R must agree.
     #[test]
     fn qr_is_lapacks() {
         for (m, n) in [(5, 3), (3, 5), (4, 4), (70, 40)] {
@@ -280,7 +281,7 @@ mod tests {
         let (q, r) = (Array::empty(F, &[2, 2]), Array::empty(F, &[2, 2]));
         call(spectral::qr, &[&a], &[&q, &r], &[Attr::Bool(false)]);
         close(&r.get(), &[5., 1., 0., 2.], 1e-13);
-        // The last reflection of a square matrix is none: LAPACK leaves its sign.
+        // LAPACK makes no last reflection of a square matrix, so its sign remains.
         let a = Array::of(F, &[2, 2], &[1., 0., 0., 1.]);
         let (q, r) = (Array::empty(F, &[2, 2]), Array::empty(F, &[2, 2]));
         call(spectral::qr, &[&a], &[&q, &r], &[Attr::Bool(false)]);

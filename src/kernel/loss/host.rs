@@ -1,6 +1,6 @@
 //! Cross entropy and negative log-likelihood, fused from logits to loss, with gradients.
 //!
-//! Gives the loss of every element and the weight that they add up to; the mean is the caller's division.
+//! Returns the loss of every element and the sum of their weights; the caller divides for the mean.
 
 use crate::kernel::abi::{Call, Fault, FaultKind, RawView};
 use crate::kernel::host::attributes;
@@ -29,17 +29,17 @@ impl Classes {
         self.outer * self.inner
     }
 
-    /// Where the classes of an element begin; they are `inner` apart.
+    /// Offset of the first class of an element; classes have a stride of `inner`.
     fn start(&self, element: usize) -> usize {
         element / self.inner * self.classes * self.inner + element % self.inner
     }
 }
 
-/// A label as the kernel acts on it.
+/// A checked label.
 #[derive(Clone, Copy)]
 enum Label {
     Class(usize),
-    /// `ignore_index`, or a bad label that has been reported.
+    /// `ignore_index`, or an invalid label that was reported.
     None,
 }
 
@@ -132,7 +132,7 @@ pub unsafe fn cross_entropy(call: &Call<'_>) {
     });
 }
 
-/// The classes of an element as a slice: where they lie, or gathered into `row`.
+/// The logits of an element as a slice: in place, or gathered into `row`.
 fn class_row<'a, T: Real>(c: Classes, x: &'a [T], element: usize, row: &'a mut [T]) -> &'a [T] {
     let start = c.start(element);
     if c.inner == 1 {

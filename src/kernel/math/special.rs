@@ -2,7 +2,7 @@
 
 use std::f64::consts::PI;
 
-/// The inverse of `erf`: a rational start and two Newton steps. NaN outside -1..=1.
+/// The inverse of `erf`: a rational approximation and two Newton steps. NaN outside -1..=1.
 pub fn erfinv(y: f64) -> f64 {
     if y.is_nan() || y.abs() > 1.0 {
         return f64::NAN;

@@ -166,12 +166,12 @@ fn own(call: &MatmulCall, gpu: &mut dyn Gpu) -> Result<(), GpuError> {
     Ok(())
 }
 
-/// Beside `kernel/matmul/host`.
+/// CUDA launch of the kernel of this name in `kernel/matmul/host`.
 pub fn matmul(call: &Call<'_>, gpu: &mut dyn Gpu) -> Result<(), GpuError> {
     product(&call.inputs[0], &call.inputs[1], &call.outputs[0], 0.0, NO_BIAS, gpu)
 }
 
-/// Beside `kernel/matmul/host`.
+/// CUDA launch of the kernel of this name in `kernel/matmul/host`.
 pub fn linear(call: &Call<'_>, gpu: &mut dyn Gpu) -> Result<(), GpuError> {
     let (x, weight, out) = (&call.inputs[0], &call.inputs[1], &call.outputs[0]);
     let bias = match call.inputs.get(2) {
@@ -191,7 +191,7 @@ pub fn linear(call: &Call<'_>, gpu: &mut dyn Gpu) -> Result<(), GpuError> {
     c.finish(gpu)
 }
 
-/// A view of one dim as a matrix of one row; others as they are.
+/// A view of one dim as a matrix of one row; other views unchanged.
 fn as_matrices(view: &RawView) -> RawView {
     let mut view = view.clone();
     if view.shape.len() == 1 {

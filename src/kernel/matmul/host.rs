@@ -1,8 +1,7 @@
 //! Matrix products of every dtype but `bool`, batched, with operands in any layout.
 //!
-//! Transposed operands are never copied: their strides go to the product. 16-bit floats compute in `f32` and
-//! round once. Knows nothing of broadcasting rules or of vectors as arguments: rows give batch dims already
-//! expanded (stride 0) and vectors as matrices.
+//! Transposed operands are never copied: their strides go to the product. 16-bit floats compute in `f32` and round
+//! once. Batch dims are already expanded (stride 0) and vectors are already matrices: rows of the op table broadcast.
 
 pub mod batch;
 pub mod bf16;
@@ -87,19 +86,19 @@ pub unsafe fn linear(call: &Call<'_>) {
     });
 }
 
-/// A view of one dim as a matrix of one row; others as they are.
+/// A view of one dim as a matrix of one row; other views unchanged.
 fn as_matrices(view: &RawView) -> RawView {
     let mut view = view.clone();
     if view.shape.len() == 1 {
         view.shape.insert(0, 1);
         view.strides.insert(0, 0);
-        // A row of one matrix: its stride is never used, but an even one lets batches fold.
+        // The row stride of a matrix of one row is never used; this value lets batches be merged.
         view.strides[0] = view.shape[1] as isize * view.strides[1];
     }
     view
 }
 
-/// Fills rows with the bias, so that the product is added to it in the same pass that would store it.
+/// Fills rows with the bias, so that the product is accumulated onto it.
 unsafe fn start_with_bias<T: Real>(threads: &Threads, bias: Option<&RawView>, out: &mut [T]) -> Accum {
     let Some(bias) = bias else { return Accum::Replace };
     // SAFETY: `bias` is a view of the call of a `HostFn`, valid for reading.
@@ -118,7 +117,7 @@ unsafe fn start_with_bias<T: Real>(threads: &Threads, bias: Option<&RawView>, ou
     Accum::Add
 }
 
-/// A product of 16-bit floats: in panels of pairs where the machine can, else through `f32`.
+/// A product of 16-bit floats: with AVX-512 BF16 if the machine has it, else through `f32`.
 unsafe fn widened(threads: &Threads, a: &RawView, b: &RawView, c: &RawView, bias: Option<&RawView>) {
     // SAFETY: shapes fit each other and `c` overlaps nothing, as for the product that this is a form of.
     unsafe {
@@ -155,7 +154,7 @@ mod tests {
     use super::*;
     use crate::kernel::host::staging::testing::*;
 
-    /// The definition, in `f64`, over the flat copies of both sides.
+    /// The definition, in `f64`, on contiguous copies of both factors.
     fn naive(a: &Array, b: &Array, batch: usize, (m, k, n): (usize, usize, usize)) -> Vec<f64> {
         let (a, b) = (a.get(), b.get());
         let mut c = Vec::new();
@@ -224,7 +223,7 @@ mod tests {
         let c = Array::empty(DType::F32, &[5, 7, 30]);
         call(matmul, &[&a, &wide], &[&c], &[]);
         close(&c.get(), &naive(&a, &wide, 5, (7, 20, 30)), 1e-5);
-        // A matrix that is one number everywhere.
+        // A matrix that is one broadcast number.
         let mut one = Array::of(DType::F32, &[1, 1], &[2.0]);
         one.view.shape = Shape::from_slice(&[40, 50]);
         one.view.strides = Strides::from_slice(&[0, 0]);

@@ -54,7 +54,7 @@ structs! {
     }
 }
 
-/// Rows as the kernels see them: `span` neighbors share a weight, which start again after `period` rows.
+/// The rows of a launch: `span` adjacent elements share a weight, and the weights repeat after `period` rows.
 #[derive(Clone, Copy)]
 struct Shape {
     rows: usize,
@@ -74,7 +74,7 @@ impl Shape {
     fn grouped(x: &RawView, groups: usize) -> Shape {
         let span: usize = x.shape[2..].iter().product();
         let (rows, n) = (x.shape[0] * groups, x.shape[1] / groups.max(1) * span);
-        // One position a channel is no layer norm: its weights differ from row to row.
+        // Group norm with one position for each channel: the weights differ from row to row.
         Shape { rows, n, span, period: groups, center: true }
     }
 
@@ -142,7 +142,8 @@ impl Weights {
         Ok(Weights { dtype, weight: dense(weight)?, bias: dense(bias)? })
     }
 
-    /// 0: there are none; 1: each element of a row has its own and `vector` neighbors can be read at once; 2: any.
+    /// `WEIGHTS` of the text. 0: there are none; 1: each element of a row has its own, and `vector` adjacent ones can
+    /// be loaded at once; 2: any.
     fn kind(&self, s: Shape, vector: usize) -> u32 {
         let bytes = (vector * self.dtype.size_bytes()).min(16);
         let both = [&self.weight, &self.bias].into_iter().flatten();
@@ -238,7 +239,7 @@ fn backward(call: &Call<'_>, s: Shape, gpu: &mut dyn Gpu) -> Done {
     Ok(())
 }
 
-/// `[batch, channels, span]` and how statistics of a channel are shared.
+/// `[batch, channels, span]`, and how the statistics of a channel are divided among blocks.
 struct Planes {
     batch: usize,
     channels: usize,
@@ -316,28 +317,6 @@ pub fn batch_norm_train(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     y.finish(gpu)?;
     mean.finish(gpu)?;
     variance.finish(gpu)
-}
-
-pub fn batch_norm_eval(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
-    let dtype = call.inputs[0].dtype;
-    let p = Planes::of(&call.inputs[0].shape, gpu);
-    let x = input(&call.inputs[0], dtype, gpu)?;
-    let (mean, variance) =
-        (input(&call.inputs[1], dtype.compute(), gpu)?, input(&call.inputs[2], dtype.compute(), gpu)?);
-    let weights = Weights::of(call, 3, 1, dtype, gpu)?;
-    let y = Output::new(&call.outputs[0], dtype, gpu)?;
-    let args = BatchArgs {
-        x: x.ptr,
-        weight: address(weights.weight.as_ref()),
-        bias: address(weights.bias.as_ref()),
-        y: y.dense.ptr,
-        mean: mean.ptr,
-        variance: variance.ptr,
-        eps: attributes::float(call, 0),
-        ..p.args()
-    };
-    apply(&p, p.source(dtype, weights.dtype), "ts_batch_norm_apply", args.words(), gpu)?;
-    y.finish(gpu)
 }
 
 pub fn batch_norm_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {

@@ -16,7 +16,6 @@ family! {
         "group_norm_grad" GROUP_NORM_GRAD: host::layer::group_norm_grad, cuda::group_norm_grad;
         "rms_norm_grad" RMS_NORM_GRAD: host::layer::rms_norm_grad, cuda::rms_norm_grad;
         "batch_norm_train" BATCH_NORM_TRAIN: host::batch::batch_norm_train, cuda::batch_norm_train;
-        "batch_norm_eval" BATCH_NORM_EVAL: host::batch::batch_norm_eval, cuda::batch_norm_eval;
         "batch_norm_grad" BATCH_NORM_GRAD: host::batch::batch_norm_grad, cuda::batch_norm_grad;
     }
     headers { "norm/layer_norm.cuh" "norm/batch_norm.cuh" }

@@ -32,7 +32,7 @@ structs! {
     }
 }
 
-/// Product of the leading dims, and the last `spatial` as three.
+/// Product of the leading dims, and the last `spatial` dims padded to three.
 pub fn planes(view: &RawView, spatial: usize) -> (usize, [usize; 3]) {
     let lead = view.shape.len().saturating_sub(spatial);
     let mut size = [1; 3];
@@ -40,7 +40,8 @@ pub fn planes(view: &RawView, spatial: usize) -> (usize, [usize; 3]) {
     (view.shape[..lead].iter().product(), size)
 }
 
-/// Which windows: attributes are kernel, stride, padding and what follows, or a number of dims.
+/// The kind of windows: attributes are kernel, stride, padding and others; or, for adaptive pooling, the number of
+/// dims.
 #[derive(Clone, Copy, PartialEq)]
 enum Windows {
     Dilated,

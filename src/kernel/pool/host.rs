@@ -1,7 +1,7 @@
-//! Pooling over windows of one to three dims, and resampling, with gradients.
+//! Pooling over windows of one to three dims, with gradients.
 //!
-//! Output sizes are the rows' business: `ceil_mode` and adaptive sizes are seen here only as the shape of the
-//! output. Planes (everything before the spatial dims) are independent.
+//! Rows of the op table compute output sizes: `ceil_mode` and adaptive sizes appear here only as the shape of the
+//! output. Planes (all dims before the spatial ones) are independent.
 
 mod max_pool;
 pub mod window;
@@ -14,7 +14,7 @@ use crate::kernel::host::staging::{Packed, Shared, Sink, read, read_as};
 use max_pool::Even;
 use window::{Window, Windows, adaptive, average, dilated};
 
-/// Bound: elements of a window from which on it is worth a look of its own.
+/// Bound: elements of a window from which on `guard::check` is called for each window.
 const LONG: usize = 4096;
 
 /// Leading dims as one, spatial dims as three.
@@ -37,7 +37,7 @@ impl Planes {
     }
 }
 
-/// Runs `each(plane)` for every plane, several at a time when they are small.
+/// Runs `each(plane)` for every plane; a thread gets several if they are small.
 pub(crate) fn for_planes(threads: &Threads, count: usize, work: usize, each: impl Fn(usize) + Sync) {
     threads.split(count, (16 * 1024 / work.max(1)).max(1), |range| range.for_each(&each));
 }
@@ -59,8 +59,8 @@ pub unsafe fn max_pool(call: &Call<'_>) {
     unsafe { largest_of_each(call, from, to, &dilated(call, from.size, to.size)) }
 }
 
-/// Largest element of each of `o..` windows that cover the plane evenly. Inputs, outputs as `max_pool`.
-/// Attributes: number of spatial dims (Int).
+/// Largest element of each of `o..` adaptive windows. Inputs, outputs as `max_pool`. Attributes: number of spatial dims
+/// (Int).
 ///
 /// # Safety
 /// As `HostFn`.
@@ -144,8 +144,7 @@ pub unsafe fn avg_pool(call: &Call<'_>) {
     unsafe { mean(call, from, to, &average(call, from.size, to.size)) }
 }
 
-/// Mean of each of `o..` windows that cover the plane evenly. Inputs, output as `avg_pool`.
-/// Attributes: number of spatial dims (Int).
+/// Mean of each of `o..` adaptive windows. Inputs, output as `avg_pool`. Attributes: number of spatial dims (Int).
 ///
 /// # Safety
 /// As `HostFn`.
@@ -266,12 +265,13 @@ mod tests {
 
     const F: DType = DType::F64;
 
-    /// One number that depends on every element and its place.
+    /// One number that depends on every element and its position.
     fn summary(a: &Array) -> f64 {
         a.get().iter().enumerate().map(|(i, y)| y * (i as f64 * 0.7).cos()).sum()
     }
 
-    // Summaries come from PyTorch 2.15 in f64, of `wave` data: outputs, positions, gradients for a wavy cotangent.
+    // Summaries of PyTorch 2.15's results in f64 for `wave` data: outputs, positions, gradients (the output's gradient
+    // is `wave` data too).
 
     #[allow(clippy::type_complexity)]
     #[rustfmt::skip]

@@ -1,7 +1,7 @@
 //! Random values by element index: uniform, normal, integers, permutations.
 //!
-//! An element's value depends on seed, first counter and its own index alone (`base::rng` has the rules), so
-//! tiles, threads and devices agree. Words are made 64 counters at a time, which vectorizes.
+//! An element's value depends only on the seed, the first counter and its index (`base::rng` defines how), so results
+//! are the same for any tiles, threads and devices. Words are computed for 64 counters at a time, which is vectorized.
 
 use crate::base::rng::{self, SECOND};
 use crate::kernel::abi::Call;
@@ -12,11 +12,11 @@ use crate::kernel::host::simd::{Simd, levels};
 use crate::kernel::math::Math;
 use crate::kernel::program::{Class, Draw};
 
-/// Counters made at once.
+/// Counters whose words are computed at once.
 const BLOCK: usize = 64;
 const VALUES: usize = 4 * BLOCK;
 
-/// A random operation: how words become values, and where its words begin.
+/// A random operation: how words become values, its seed and its first counter.
 #[derive(Clone, Copy)]
 pub(crate) struct Source {
     draw: Draw,
@@ -27,7 +27,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// `scalars` begins with seed and first counter, for `Integer` then low and range.
+    /// `scalars`: seed and first counter; for `Integer` also low and range.
     pub fn new(draw: Draw, scalars: &[u64]) -> Source {
         let integer = matches!(draw, Draw::Integer);
         let entry = |i: usize| if integer { scalars[i] } else { 0 };
@@ -42,7 +42,7 @@ impl Source {
         let make = block(self.draw, class)[simd::level()];
         let size = class.size_bytes();
         let mut values = [0u64; VALUES];
-        let made = values.as_mut_ptr().cast::<u8>();
+        let block = values.as_mut_ptr().cast::<u8>();
         let mut done = 0;
         while done < n {
             let index = start.wrapping_add(step.wrapping_mul(done as u64));
@@ -50,8 +50,8 @@ impl Source {
             let take = if step == 1 { (n - done).min(VALUES - lane) } else { 1 };
             // SAFETY: a block has room for its counters' values, and `out` for `n` (this function's contract).
             unsafe {
-                make(self, self.first.wrapping_add(index / 4), (lane + take).div_ceil(4), made);
-                std::ptr::copy_nonoverlapping(made.add(lane * size), out.add(done * size), take * size);
+                make(self, self.first.wrapping_add(index / 4), (lane + take).div_ceil(4), block);
+                std::ptr::copy_nonoverlapping(block.add(lane * size), out.add(done * size), take * size);
             }
             done += take;
         }
@@ -67,15 +67,15 @@ fn words(seed: u64, first: u64, count: usize) -> [[u32; BLOCK]; 4] {
     let mut words = [[0; BLOCK]; 4];
     let [w0, w1, w2, w3] = &mut words;
     for j in 0..count.min(BLOCK) {
-        let made = rng::philox(seed, first.wrapping_add(j as u64));
-        (w0[j], w1[j], w2[j], w3[j]) = (made[0], made[1], made[2], made[3]);
+        let words = rng::philox(seed, first.wrapping_add(j as u64));
+        (w0[j], w1[j], w2[j], w3[j]) = (words[0], words[1], words[2], words[3]);
     }
     words
 }
 
 /// `(cos 2 pi u, sin 2 pi u)` for u in [0, 1): the quadrant is exact, the rest Cephes' `sinf` and `cosf`.
 #[inline(always)]
-fn turn_f32<S: Simd>(u: f32) -> (f32, f32) {
+fn cos_sin_2pi_f32<S: Simd>(u: f32) -> (f32, f32) {
     let quarter = (4.0 * u + 0.5) as i32;
     let r = (u - 0.25 * quarter as f32) * std::f32::consts::TAU;
     let z = r * r;
@@ -90,10 +90,10 @@ fn turn_f32<S: Simd>(u: f32) -> (f32, f32) {
 
 #[inline(always)]
 fn normal_f32<S: Simd>(even: u32, odd: u32) -> (f32, f32) {
-    // In (0, 1], so that the logarithm is finite.
+    // u in (0, 1], so that the logarithm is finite.
     let u = ((even >> 8) + 1) as f32 * (1.0 / 16_777_216.0);
     let radius = (-2.0 * Math::log::<S>(u)).sqrt();
-    let (c, s) = turn_f32::<S>(rng::uniform_f32(odd));
+    let (c, s) = cos_sin_2pi_f32::<S>(rng::uniform_f32(odd));
     (radius * c, radius * s)
 }
 
@@ -179,8 +179,8 @@ fn block(draw: Draw, class: Class) -> &'static [BlockFn; 3] {
     }
 }
 
-/// A random order of 0 to n - 1 into the one output, by Fisher and Yates from the end: place i changes with
-/// the place that the 64-bit word of element i picks among 0 to i. Takes counters for n values.
+/// A random permutation of 0 to n - 1, by the Fisher-Yates shuffle from the end: entry i is exchanged with an entry in
+/// 0 to i that the 64-bit word of element i selects. Uses the counters of n values.
 ///
 /// # Safety
 /// As `HostFn`; the output has one dim.
@@ -190,7 +190,7 @@ pub unsafe fn randperm(call: &Call<'_>) {
     let mut order = guard::with_capacity(n);
     order.extend(0..n as i64);
     for i in (1..n).rev() {
-        // Bound: swaps between two looks; each may miss the caches.
+        // Bound: exchanges between two calls of `guard::check`; each may miss the caches.
         guard::check_every(i, 1 << 14);
         let word = rng::word64(call.seed, call.offset, i as u64);
         order.swap(i, rng::below(word, 0, i as u64 + 1) as usize);
@@ -224,7 +224,7 @@ mod tests {
         out
     }
 
-    /// Element i depends on i alone, however the elements are asked for.
+    /// Element i depends only on i, for any start and step.
     #[test]
     fn by_index() {
         for kind in [Draw::Uniform, Draw::Normal] {

@@ -1,6 +1,6 @@
-//! multinomial: sampling from given probabilities. They are checked here, since they are data.
+//! multinomial: sampling from given probabilities. The kernel checks them, since they are data.
 //!
-//! Knows nothing of generators' state: seed and first counter come with the call (`base::rng` has the rules).
+//! Seed and first counter are arguments of the call (`base::rng`).
 
 use crate::base::rng;
 use crate::kernel::abi::{Call, Fault, FaultKind};
@@ -11,12 +11,13 @@ fn report(call: &Call<'_>, position: usize) {
     call.faults.report(Fault { kind: FaultKind::Probability, position: position as u64, value: 0, bound: 0 });
 }
 
-/// Indices drawn with the probabilities of each row. Input: floats, one or two dims, the last the categories.
-/// Output: i64, samples in the last dim. Attribute: with replacement or without.
+/// Samples indices with the probabilities of each row. Input: floats, one or two dims, the last the categories. Output:
+/// i64, samples in the last dim. Attribute: with replacement or without.
 ///
-/// With replacement, sample k of row r takes the category where the cumulated probability passes u · sum, with
-/// the uniform u of element r · samples + k. Without, category c of row r gets the key -ln(1 - u) / p with the
-/// u of element r · categories + c, and the smallest keys win in order (Efraimidis and Spirakis, 2006).
+/// With replacement, sample k of row r is the first category whose cumulative probability exceeds u · sum, where u is
+/// the uniform value of element r · samples + k. Without replacement, category c of row r has the key -ln(1 - u) / p
+/// with the u of element r · categories + c, and the categories with the smallest keys are sampled in order (Efraimidis
+/// and Spirakis, 2006).
 ///
 /// # Safety
 /// As `HostFn`.
@@ -64,7 +65,7 @@ fn with_replacement(call: &Call<'_>, row: &[f64], picked: &mut [i64], first: usi
     for (k, pick) in picked.iter_mut().enumerate() {
         guard::check_every(k, 4096);
         let at = uniform(call, first + k) * sum;
-        // Rounding can bring u · sum up to the sum itself.
+        // Rounding can make u · sum equal to the sum.
         *pick = cumulated.partition_point(|c| *c <= at).min(last) as i64;
     }
 }

@@ -1,7 +1,7 @@
-//! Reductions whose innermost dim is an output dim: tiles are combined lane by lane.
+//! Reductions whose innermost dim is an output dim: tiles are combined elementwise.
 //!
-//! Several tiles of a wide row are processed before the next row: sequential reads are several times faster than tiles one
-//! below the other.
+//! Several tiles of a wide row are processed before the next row: sequential reads are several times faster than
+//! reading tile by tile down a column.
 
 use super::{Partials, Plan, Task, Wide, part_count};
 use crate::base::dtype::DType;
@@ -11,30 +11,30 @@ use crate::kernel::host::simd;
 use smallvec::{SmallVec, smallvec};
 use std::ops::Range;
 
-/// Bound: tiles of one row that are worked on together; their accumulators stay in the second-level cache.
+/// Bound: tiles of one row that are processed together; their accumulators stay in the L2 cache.
 const GROUP: usize = 8;
-/// Tiles that are added lane by lane in the element type before the lanes are added to f64 ones.
+/// Tiles that are accumulated in the element type before the accumulators are added to f64 ones.
 const FLUSH: usize = 16;
-/// Rows that are added while their lanes are in registers, when nothing is computed before.
+/// Rows that are added while accumulators are in registers, if a view is reduced without computation.
 const ROWS: usize = 16;
-/// Rows of a part at least, then: a part costs as much as reading a few dozen.
+/// Minimal rows of a part in this case: a part costs as much as reading some dozens of rows.
 const PART_ROWS: usize = 256;
-/// Width from which lanes are kept by rows; narrower rows are better taken several to a tile.
+/// Width from which on accumulators have one row; for narrower rows a tile of several rows is faster.
 const WIDE: usize = 64;
 
-/// A row of the output dim, cut into pieces of `c` lanes, the last shorter.
+/// The innermost output dim, cut into pieces of `c` elements; the last is shorter.
 struct Cut {
-    /// Space and full box of a piece of `c` lanes, and of the last one.
+    /// Space and full box of a piece of `c` elements, and of the last one.
     whole: (Space, [usize; 3]),
     tail: (Space, [usize; 3]),
-    /// First of the dims that a piece covers: reduced ones and the row.
+    /// Index of the first dim of a piece: reduced dims, then the innermost output dim.
     first: usize,
     c: usize,
     pieces: usize,
 }
 
 impl Cut {
-    /// `by_rows`: a box is one row, whatever its width.
+    /// `by_rows`: a box is one row, for any width.
     fn new(space: &Space, first: usize, tile: usize, by_rows: bool) -> Cut {
         let last = space.dims.len() - 1;
         let width = space.dims[last].size;
@@ -44,7 +44,7 @@ impl Cut {
             let mut piece = space.clone();
             piece.dims[last].size = c;
             let sizes = [0, 1, 2].map(|i| piece.dims[last - 2 + i].size);
-            // Pieces of one row go in step, so they have equally many boxes.
+            // Pieces of one row are processed together, so they need the same number of boxes.
             let full = if pieces > 1 || by_rows { [1, 1, c] } else { fit(sizes, tile) };
             (piece, full)
         };
@@ -67,7 +67,7 @@ impl Cut {
     }
 }
 
-/// Boxes between two looks whether to end; each is taken for several pieces.
+/// Boxes between two calls of `guard::check`; each is processed for several pieces.
 const LOOKS: usize = 16;
 
 impl Plan<'_> {
@@ -168,7 +168,7 @@ impl Plan<'_> {
         }
     }
 
-    /// The view that is reduced as it lies in memory: nothing is computed or converted before, and its rows are dense.
+    /// The view that is reduced without computation or conversion, if its rows are contiguous.
     fn plain_load(&self, space: &Space) -> Option<usize> {
         let [Op::Load { slot, out }, ref rest @ ..] = self.code.ops[..] else { return None };
         let reduces = |op: &Op| matches!(*op, Op::Reduce { arg, .. } if arg == out);
@@ -180,7 +180,7 @@ impl Plan<'_> {
         applies.then_some(slot as usize)
     }
 
-    /// As `column`, straight from the memory of view `slot`: rows are added to lanes that stay in registers.
+    /// As `column`, directly from the memory of view `slot`: rows are added to accumulators in registers.
     ///
     /// # Safety
     /// As `column`; `plain_load` gave the slot.
@@ -230,8 +230,8 @@ impl Plan<'_> {
         }
     }
 
-    /// As `column`, for reduced dims that one box covers: its rows are added to as many lanes as a row has, since
-    /// lanes for the whole box would cost more to combine than they save.
+    /// As `column`, for reduced dims that are one box: its rows are added to one row of accumulators, since combining
+    /// the accumulators of a whole box would cost more than it saves.
     ///
     /// # Safety
     /// As `column`.
@@ -261,7 +261,7 @@ impl Plan<'_> {
         }
     }
 
-    /// Boxes `span` of the reduced dims, for some pieces of one row, lane by lane into `lanes`.
+    /// Combines the boxes `span` of the reduced dims, for some pieces of one row, elementwise into `lanes`.
     ///
     /// # Safety
     /// As `run`; `offsets` are the pieces'.
@@ -274,14 +274,14 @@ impl Plan<'_> {
         offsets: SmallVec<[SmallVec<[isize; 8]>; GROUP]>,
         lanes: &mut [Lanes],
     ) {
-        let mut places: SmallVec<[Place; GROUP]> = SmallVec::new();
+        let mut boxes: SmallVec<[Place; GROUP]> = SmallVec::new();
         let mut position = 0;
         for (k, piece) in pieces.clone().enumerate() {
             let grid = cut.grid(piece);
             lanes[k].reset(self.tasks, grid.full.iter().product());
             if !span.is_empty() {
-                places.push(grid.place(span.start, &offsets[k]));
-                position = (grid.elements_before(&places[k]) / cut.width(piece)) as i64;
+                boxes.push(grid.place(span.start, &offsets[k]));
+                position = (grid.elements_before(&boxes[k]) / cut.width(piece)) as i64;
                 lanes[k].start(position, cut.width(piece));
             }
         }
@@ -297,14 +297,14 @@ impl Plan<'_> {
                 // SAFETY: the places are those of `run`, and `offsets` lie in its views (this function's contract);
                 // lanes have room for a full box.
                 unsafe {
-                    tiles.run(&places[k]);
-                    let count = places[k].counts.iter().product::<usize>();
+                    tiles.run(&boxes[k]);
+                    let count = boxes[k].counts.iter().product::<usize>();
                     rows = count / cut.width(piece);
                     let full = grid.full.iter().product();
                     lanes[k].add(self.tasks, tiles, (count, rows, full), position, done % FLUSH == FLUSH - 1);
                 }
                 if n + 1 < span.end {
-                    grid.advance(&mut places[k]);
+                    grid.advance(&mut boxes[k]);
                 }
             }
             position += rows as i64;
@@ -315,9 +315,9 @@ impl Plan<'_> {
     }
 }
 
-/// Accumulators of one piece, per task: lanes in the element type, wide lanes, positions.
+/// Accumulators of one piece for each task: in the element type, in the wide type, and positions.
 struct Lanes {
-    /// Lanes of a task.
+    /// Number of accumulators of a task.
     each: usize,
     narrow: Vec<u64>,
     wide: Vec<Wide>,
@@ -351,7 +351,7 @@ impl Lanes {
         (self.narrow[at..].as_mut_ptr().cast(), self.wide[at..].as_mut_ptr(), self.positions[at..].as_mut_ptr())
     }
 
-    /// Combines a box of (elements, rows) into the lanes, of which a full box has the third number.
+    /// Combines a box of (elements, rows, elements of a full box) into the accumulators.
     ///
     /// # Safety
     /// The tiles have just run on that box.
@@ -381,7 +381,7 @@ impl Lanes {
         }
     }
 
-    /// Combines all rows of a tile, `width` long, into as many lanes.
+    /// Combines all rows of a tile, of `width` elements, into `width` accumulators.
     ///
     /// # Safety
     /// The tiles have just run on that box.
@@ -407,7 +407,7 @@ impl Lanes {
         }
     }
 
-    /// Combines the rows of a box of `full` lanes into the first, `width` long.
+    /// Combines the rows of accumulators, `full` in all, into the first row of `width`.
     fn finish(&mut self, tasks: &[Task], full: usize, width: usize) {
         for (t, task) in tasks.iter().enumerate() {
             let filled = if task.arg { width } else { full };

@@ -1,38 +1,38 @@
-//! The arithmetic of reductions over dense registers: each kind over each class, in ways that vectorize.
+//! The arithmetic of reductions over contiguous tiles: each kind for each class, in forms that the compiler vectorizes.
 //!
-//! Knows nothing of shapes, tiles' origin or threads.
+//! Knows nothing of shapes, layouts or threads.
 
-// Each pointer type is named once, with its arguments explained beside it.
+// Each function pointer type occurs once, with a comment that explains its arguments.
 #![allow(clippy::type_complexity)]
 
 use crate::kernel::host::simd::levels;
 use crate::kernel::program::{Class, ReduceKind};
 
-/// Accumulated values travel as 64 bits: f64 for floats, i64 for integers and bool.
+/// Accumulated values are passed as 64 bits: f64 for floats, i64 for integers and bool.
 pub(super) type Wide = u64;
 
 /// The arithmetic of one kind over one class.
 #[derive(Clone, Copy)]
 pub(super) struct Kernels {
-    /// All of `n` elements to one.
+    /// Reduces `n` elements to one.
     pub fold: [unsafe fn(*const u8, usize) -> Wide; 3],
-    /// Row after row of `c` elements: (source, rows, c, out, positions).
+    /// Reduces each row of `c` elements: (source, rows, c, out, positions).
     pub rows: [unsafe fn(*const u8, usize, usize, *mut Wide, *mut i64); 3],
-    /// Lane by lane: (accumulators, source, n).
+    /// Combines elementwise: (accumulators, source, n).
     pub join: [unsafe fn(*mut u8, *const u8, usize); 3],
-    /// Row after row of `c` elements, lane by lane: (accumulators, source, bytes from row to row, rows, c).
+    /// Combines rows of `c` elements elementwise: (accumulators, source, row stride in bytes, rows, c).
     pub join_rows: [unsafe fn(*mut u8, *const u8, isize, usize, usize); 3],
-    /// Lane by lane with positions: (accumulators, positions, source, rows, c, position of the first row).
+    /// Combines elementwise with positions: (accumulators, positions, source, rows, c, position of the first row).
     pub join_at: [unsafe fn(*mut u8, *mut i64, *const u8, usize, usize, i64); 3],
-    /// Sets lanes to the identity.
+    /// Sets accumulators to the identity.
     pub clear: unsafe fn(*mut u8, usize),
-    /// Adds lanes to wide ones and resets them.
+    /// Adds accumulators to wide ones and resets them.
     pub flush: [unsafe fn(*mut u8, *mut Wide, usize); 3],
     /// First element equal to a wide value (NaN equals NaN).
     pub find: unsafe fn(*const u8, usize, Wide) -> usize,
     /// Combines two wide values.
     pub combine: fn(Wide, Wide) -> Wide,
-    /// Whether the second beats the first, for `ArgMin` and `ArgMax`.
+    /// Whether the second is a new extreme, for `ArgMin` and `ArgMax`.
     pub beats: fn(Wide, Wide) -> bool,
     pub identity: Wide,
     pub float: bool,
@@ -102,13 +102,13 @@ macro_rules! kernels {
                 for i in 0..rows {
                     let row = source.cast::<$T>().add(i * c);
                     if !positions.is_null() {
-                        let (mut best, mut at) = (*row, 0);
+                        let (mut extreme, mut index) = (*row, 0);
                         for l in 1..c {
-                            if beats(best, *row.add(l)) {
-                                (best, at) = (*row.add(l), l);
+                            if beats(extreme, *row.add(l)) {
+                                (extreme, index) = (*row.add(l), l);
                             }
                         }
-                        *positions.add(i) = at as i64;
+                        *positions.add(i) = index as i64;
                         continue;
                     }
                     let mut lanes = [IDENTITY; 8];
@@ -138,7 +138,7 @@ macro_rules! kernels {
             }),
             join_rows: levels!(<S> fn(lanes: *mut u8, source: *const u8, step: isize, rows: usize, c: usize) {
                 let lanes = lanes.cast::<$T>();
-                // Some lanes at a time, which stay in registers from row to row.
+                // Some columns at a time, whose accumulators stay in registers from row to row.
                 let mut first = 0;
                 while first < c {
                     let width = if c - first < LANES { c - first } else { LANES };
@@ -208,7 +208,7 @@ macro_rules! bits_of {
     };
 }
 
-/// Minimum and maximum where NaN wins, and their arg-forms.
+/// Minimum and maximum with NaN propagation, argmin and argmax.
 macro_rules! extremes {
     ($T:ident, $W:ident, $kind:expr) => {
         match $kind {

@@ -1,9 +1,10 @@
 //! Reductions of tile programs: a map of any length, reduced over some dims.
 //!
-//! There are three kinds. `Rows`: the innermost dim in memory is reduced, tiles become single values. `Short`: the same with
-//! rows so short that a tile holds many. `Columns`: the innermost dim is an output dim, tiles are combined lane by lane. Long
-//! reductions are divided into parts by shape only and combined in order, so no result depends on the number of threads. Sums
-//! of f32 are f32 lanes within a tile and f64 between tiles.
+//! There are three kinds. `Rows`: the innermost dim in memory is reduced, and each tile is reduced to one value.
+//! `Short`: the same with rows so short that a tile contains many. `Columns`: the innermost dim is an output dim, and
+//! tiles are combined elementwise. Long reductions are divided into parts by shape only and combined in order, so
+//! results do not depend on the number of threads. Sums of f32 are accumulated in f32 lanes within a tile and in f64
+//! between tiles.
 
 mod columns;
 mod kernels;
@@ -16,11 +17,11 @@ use crate::kernel::program::{Class, ReduceKind};
 use kernels::{Kernels, Wide, kernels};
 use smallvec::SmallVec;
 
-/// Bound: elements from which another thread is worth its cost.
+/// Bound: minimal number of elements for a further thread.
 const GRAIN: usize = 32 << 10;
-/// Tiles of a part, at least.
+/// Minimal number of tiles of a part.
 const PART_TILES: usize = 64;
-/// The most parts that a reduction to few values is divided into.
+/// Maximal number of parts of a reduction to few values.
 const PARTS: usize = 64;
 
 /// One `Reduce` of the program.
@@ -32,7 +33,7 @@ struct Task {
 }
 
 impl Task {
-    /// Writes `m` results, the view's bytes `step` apart from `offset` on.
+    /// Writes `m` results at byte offsets `offset`, `offset + step`, ... of the view.
     ///
     /// # Safety
     /// The view is valid there.
@@ -100,7 +101,7 @@ struct Plan<'a> {
     threads: &'a Threads,
 }
 
-/// Results of units that are parts of a reduction, written by several workers.
+/// Partial results, written by several workers.
 struct Partials {
     values: Vec<Wide>,
     positions: Vec<i64>,
@@ -183,7 +184,7 @@ mod tests {
         Program::new(instrs, vec![class; 2], 0)
     }
 
-    /// The definition, in f64, first position first.
+    /// The definition, in f64, in order of position.
     fn reference(kind: ReduceKind, values: &[f64]) -> f64 {
         let extreme = |better: fn(f64, f64) -> bool| {
             let mut at = 0;
@@ -206,7 +207,7 @@ mod tests {
         }
     }
 
-    /// Every split of every layout against the definition, for kinds together in one program.
+    /// Every division of every layout against the definition, with several kinds in one program.
     fn check(shape: &[usize], x: impl Fn(usize) -> f64) {
         use ReduceKind::*;
         let kinds = [Sum, Max, ArgMax, Min, ArgMin];
@@ -229,12 +230,12 @@ mod tests {
                     let output_dims = &shape[..shape.len() - reduced];
                     let outs: usize = output_dims.iter().product();
                     let mut floats = vec![[0f32; 3]; outs];
-                    let mut places = vec![[0i64; 2]; outs];
+                    let mut positions = vec![[0i64; 2]; outs];
                     let steps: Vec<isize> = contiguous_strides(output_dims).to_vec();
                     let thrice: Vec<isize> = steps.iter().map(|s| s * 3).collect();
                     let twice: Vec<isize> = steps.iter().map(|s| s * 2).collect();
                     let base = floats.as_mut_ptr().cast::<f32>();
-                    let at = places.as_mut_ptr().cast::<i64>();
+                    let at = positions.as_mut_ptr().cast::<i64>();
                     let out = |k: usize| {
                         // SAFETY: within the three columns of `floats`.
                         let ptr = unsafe { base.add(k) }.cast();
@@ -275,9 +276,9 @@ mod tests {
                         let got = [
                             floats[o][0] as f64,
                             floats[o][1] as f64,
-                            places[o][0] as f64,
+                            positions[o][0] as f64,
                             floats[o][2] as f64,
-                            places[o][1] as f64,
+                            positions[o][1] as f64,
                         ];
                         for (kind, got) in kinds.iter().zip(got) {
                             let want = reference(*kind, &values);
@@ -314,7 +315,7 @@ mod tests {
         check(&[10, 20], |_| f64::NEG_INFINITY);
     }
 
-    /// A sum of ten million tenths: adding one after another gives 1087937.
+    /// A sum of ten million times 0.1: sequential addition in f32 gives 1087937.
     #[test]
     fn sums_keep_their_digits() {
         let n = 10_000_000;

@@ -1,4 +1,4 @@
-//! Reductions whose innermost dim is reduced: a tile becomes one value, or one per short row.
+//! Reductions whose innermost dim is reduced: a tile gives one value, or one for each short row.
 
 use super::{Partials, Plan, Task, Wide, part_count};
 use crate::kernel::fused::host::{Grid, Op, Space, Tiles, fit, is_register};
@@ -6,7 +6,7 @@ use crate::kernel::guard;
 use crate::kernel::host::simd;
 use smallvec::{SmallVec, smallvec};
 
-/// Tiles between two checks whether to stop.
+/// Tiles between two calls of `guard::check`.
 const TILES: usize = 64;
 
 impl Plan<'_> {
@@ -88,7 +88,7 @@ impl Plan<'_> {
         }
     }
 
-    /// The view whose elements are reduced as they lie in memory, one dense run a row; `None` when there is more to do.
+    /// The view that is reduced without computation or conversion, if each row is contiguous.
     fn plain(&self, inner: &Grid<'_>) -> Option<u16> {
         let (mut slot, mut value) = (None, None);
         for op in &self.code.ops {
@@ -106,8 +106,8 @@ impl Plan<'_> {
         (one && dense && is_register(dtype)).then_some(slot)
     }
 
-    /// As `row`, of a view that `plain` named: the same runs are combined in the same order, without a program around it.
-    /// Cost: of rows of 4096 elements, the program takes a fifth of the time.
+    /// As `row`, for a view that `plain` returned: the same elements are combined in the same order, without executing
+    /// a program. Cost: for rows of 4096 elements, executing the program takes a fifth of the time.
     ///
     /// # Safety
     /// As `row`.
@@ -137,7 +137,7 @@ impl Plan<'_> {
         }
     }
 
-    /// Boxes `span` of one row's reduced dims, to one value per task.
+    /// Reduces the boxes `span` of a row to one value for each task.
     ///
     /// # Safety
     /// As `run`; the offsets are the row's.
@@ -176,7 +176,7 @@ impl Plan<'_> {
         }
     }
 
-    /// Many short rows of `reduced` elements per tile; at most two reduced dims.
+    /// Reduces short rows of `reduced` elements, many in a tile; at most two reduced dims.
     ///
     /// # Safety
     /// As `run`.
@@ -188,7 +188,7 @@ impl Plan<'_> {
         space.pad_at(0, output_dims, 3 - (space.dims.len() - output_dims).min(2), false);
         let last = space.dims.len() - 1;
         let two = space.dims[last - 1].reduced;
-        // Box: rows along the innermost output dim; a output dim beyond it only when there is one reduced dim.
+        // A box has rows along the innermost output dim; and along the next one only if there is one reduced dim.
         let rows_dim = if two { last - 2 } else { last - 1 };
         let rows = (self.code.tile / reduced).clamp(1, space.dims[rows_dim].size.max(1));
         let c = space.dims[last].size;

@@ -28,12 +28,12 @@ structs! {
         output: [usize; 3],
         pad_before: [i64; 3],
         unchanged: [u64; 3],
-        /// Scale factors of the caller; 0 where there is none.
+        /// Scale factors of the caller; 0 if there is none.
         scale_factor: [f64; 3],
     }
 }
 
-/// The numbers of `resample/resample.cuh`. Bytes have the plain weights here, as on PyTorch's GPUs.
+/// The mode numbers of `resample/resample.cuh`. Weights for u8 are not rounded, as in PyTorch on GPUs.
 fn mode(name: &str) -> u64 {
     match name.strip_suffix(" of bytes").unwrap_or(name) {
         "reflect" => 0,
@@ -47,7 +47,7 @@ fn mode(name: &str) -> u64 {
 }
 
 impl Args {
-    /// Up to three padded dims, the last ones.
+    /// The last dims, up to three, which are padded.
     fn padding(call: &Call<'_>, from: &RawView, to: &RawView) -> Result<Args, GpuError> {
         let mut pad_before = [0; 3];
         for (k, pair) in ints(call, 0).chunks_exact(2).enumerate() {
@@ -93,7 +93,8 @@ fn text(dtype: DType) -> &'static Source {
     source("resample/resample.cuh", &[("T", Value::Type(dtype))])
 }
 
-/// Operands made dense; `args` gets the view of the input's side first, also where it is the result.
+/// Launches with contiguous operands. `args` is called with the view of the input's side first, also for gradients,
+/// where that is the result.
 fn run(
     call: &Call<'_>,
     entry: &str,

@@ -1,8 +1,8 @@
 //! Resampling (`interpolate`): nearest, linear and cubic along one to three dims, and the gradient.
 //!
-//! Every mode is separable: each output takes up to four inputs along each dim with weights from a table.
-//! Formulas are those of PyTorch's `UpSample.h`, computed in the same precision. `area` is adaptive
-//! average pooling, and antialiasing is not here.
+//! Every mode is separable: each output reads up to four inputs along each dim, with weights from a table. Formulas are
+//! those of PyTorch's `UpSample.h`, computed in the same precision. `area` is adaptive average pooling; antialiasing is
+//! not supported.
 
 use crate::kernel::abi::Call;
 use crate::kernel::host::attributes;
@@ -10,7 +10,7 @@ use crate::kernel::host::real::{Real, real};
 use crate::kernel::host::staging::{Shared, Sink, read};
 use crate::kernel::pool::host::{Planes, for_planes};
 
-/// Inputs and weights of the outputs along one dim: `taps` for each.
+/// Input indices and weights of the outputs along one dim, `taps` for each.
 struct Table<T> {
     taps: usize,
     at: Vec<usize>,
@@ -24,7 +24,7 @@ impl<T: Real> Table<T> {
     }
 }
 
-/// How far apart outputs are, in inputs.
+/// Distance between outputs, in units of inputs.
 fn scale<T: Real>(size: usize, out: usize, align_corners: bool, given: Option<f64>) -> T {
     if align_corners {
         return if out > 1 { T::from_usize(size - 1) / T::from_usize(out - 1) } else { T::ZERO };
@@ -35,7 +35,7 @@ fn scale<T: Real>(size: usize, out: usize, align_corners: bool, given: Option<f6
     }
 }
 
-/// Position of an output among the inputs.
+/// Position of an output, in units of inputs.
 fn source<T: Real>(scale: T, out: usize, align_corners: bool) -> T {
     if align_corners {
         return scale * T::from_usize(out);
@@ -44,12 +44,13 @@ fn source<T: Real>(scale: T, out: usize, align_corners: bool) -> T {
     scale * (T::from_usize(out) + half) - half
 }
 
-/// PyTorch's weights for bytes: whole multiples of the smallest power of two that lets the largest fit into 15 bits.
+/// PyTorch's fixed-point weights for u8: integer multiples of the smallest power of two for which the largest weight
+/// fits into 15 bits.
 fn coarse<T: Real>(fine: Table<f64>) -> Table<T> {
     let mut weight = fine.weight;
     let (ats, weights) = (fine.at.chunks_exact(fine.taps), weight.chunks_exact_mut(fine.taps));
     for (at, weight) in ats.zip(weights) {
-        // Inputs that an edge gives twice are one.
+        // At an edge one input can occur twice: its weights are added.
         for tap in (1..at.len()).rev().filter(|&tap| at[tap] == at[tap - 1]) {
             weight[tap - 1] += std::mem::take(&mut weight[tap]);
         }
@@ -68,7 +69,7 @@ fn table<T: Real>(mode: &str, size: usize, out: usize, align_corners: bool, give
     let last = size.saturating_sub(1);
     match mode {
         "nearest" | "nearest-exact" => {
-            // PyTorch takes `f32` here whatever the dtype.
+            // PyTorch computes this in `f32` for any dtype.
             let step: f32 = scale(size, out, false, given);
             let shift = if mode == "nearest" { 0.0 } else { 0.5 };
             let at = (0..out).map(|o| (((o as f32 + shift) * step).floor() as usize).min(last)).collect();
@@ -115,7 +116,7 @@ fn cubic<T: Real>(t: T) -> [T; 4] {
     [far(t + T::ONE), near(t), near(T::ONE - t), far(n(2.0) - t)]
 }
 
-/// Attributes as of `interpolate`, from the one of that number.
+/// Tables from the attributes of `interpolate`.
 fn tables<T: Real>(call: &Call<'_>, from: Planes, to: Planes, dims: usize) -> [Table<T>; 3] {
     let mode = attributes::text(call, 1);
     let align = attributes::flag(call, 2);
@@ -146,10 +147,10 @@ fn for_rows<T: Real>(from: Planes, to: Planes, t: &[Table<T>; 3], mut each: impl
     }
 }
 
-/// Resamples the last one to three dims. Inputs: `x` `[.., d..]`, float. Output: `[.., o..]`; its shape is the
-/// size wanted. Attributes: number of spatial dims (Int); mode (Str: nearest, nearest-exact, linear, bilinear,
-/// trilinear, bicubic; " of bytes" behind it rounds weights as PyTorch does for u8); align_corners (Bool); scale factors (Floats, one for each spatial dim, when the
-/// caller gave them and did not ask to recompute them; else None).
+/// Resamples the last one to three dims. Inputs: `x` `[.., d..]`, float. Output: `[.., o..]`; its shape determines the
+/// size. Attributes: number of spatial dims (Int); mode (Str: nearest, nearest-exact, linear, bilinear, trilinear,
+/// bicubic; the suffix " of bytes" rounds weights as PyTorch does for u8); align_corners (Bool); scale factors (Floats,
+/// one for each spatial dim, if the caller gave them and did not set recompute_scale_factor; else None).
 ///
 /// # Safety
 /// As `HostFn`.

@@ -1,7 +1,7 @@
 //! Padding: constant, reflect, replicate and circular; and its gradient.
 //!
-//! Each mode is one table a padded dim: the input index that an output index reads. The gradient gathers: for each input it
-//! sums over the outputs that read it, so that no two threads add to one element.
+//! Each mode is a table for each padded dim: the input index that an output index reads. The gradient gathers: for each
+//! input it sums over the outputs that read it, so that no two threads add to one element.
 
 use crate::base::dtype::Scalar;
 use crate::base::layout::{Shape, Strides};
@@ -20,7 +20,7 @@ pub fn pads_of(call: &Call<'_>, ndim: usize) -> Vec<(i64, i64)> {
     pads
 }
 
-/// What of `x` is kept, and where it lies in `y`.
+/// The part of `x` that is copied, and its window in `y`.
 pub fn windows(x: &RawView, y: &RawView, pads: &[(i64, i64)]) -> (RawView, RawView) {
     let (mut from, mut to) = (0, 0);
     let mut shape = Shape::new();
@@ -32,7 +32,7 @@ pub fn windows(x: &RawView, y: &RawView, pads: &[(i64, i64)]) -> (RawView, RawVi
     (shifted(x, from, shape.clone(), x.strides.clone()), shifted(y, to, shape, y.strides.clone()))
 }
 
-/// Puts a constant around `x`, or cuts where a pad is negative. Inputs `[x]`, outputs `[y]` of the same dtype. Attrs
+/// Pads `x` with a constant, or crops where a pad is negative. Inputs `[x]`, outputs `[y]` of the same dtype. Attrs
 /// `[pads, value]`: PyTorch's list (last dim first: before, after, ..) and a scalar (0 when absent). Its gradient is
 /// the same kernel with the pads negated.
 ///
@@ -55,7 +55,7 @@ pub unsafe fn pad_constant(call: &Call<'_>) {
     unsafe { copy_view(&from, &to, call.threads) }
 }
 
-/// Which input index each output index of a dim shows.
+/// The input index that each output index of a dim reads.
 fn table(mode: &str, size: usize, before: i64, out: usize) -> Vec<usize> {
     let n = size as i64;
     let source = |o: usize| {
@@ -73,7 +73,7 @@ fn table(mode: &str, size: usize, before: i64, out: usize) -> Vec<usize> {
     (0..out).map(|o| source(o) as usize).collect()
 }
 
-/// Surrounds `x` by its own elements. Inputs `[x]`, outputs `[y]` of the same dtype. Attrs `[pads, mode]`: PyTorch's list
+/// Pads `x` with its own elements. Inputs `[x]`, outputs `[y]` of the same dtype. Attrs `[pads, mode]`: PyTorch's list
 /// (last dim first: before, after, ..) and `"reflect"`, `"replicate"` or `"circular"`. No dim of `x` that is padded is
 /// empty.
 ///
@@ -114,10 +114,10 @@ pub unsafe fn pad(call: &Call<'_>) {
     });
 }
 
-/// For each input index of a dim, the outputs (as offsets) that show it: `places[starts[i]..starts[i + 1]]`.
+/// For each input index i of a dim, the offsets of the outputs that read it: `offsets[starts[i]..starts[i + 1]]`.
 struct Inverse {
     starts: Vec<usize>,
-    places: Vec<isize>,
+    offsets: Vec<isize>,
 }
 
 impl Inverse {
@@ -125,16 +125,16 @@ impl Inverse {
         let mut starts = guard::filled(size + 1, 0);
         table.iter().for_each(|&i| starts[i + 1] += 1);
         (0..size).for_each(|i| starts[i + 1] += starts[i]);
-        let (mut next, mut places) = (starts.clone(), guard::filled(table.len(), 0));
+        let (mut next, mut offsets) = (starts.clone(), guard::filled(table.len(), 0));
         for (o, &i) in table.iter().enumerate() {
-            places[next[i]] = o as isize * stride;
+            offsets[next[i]] = o as isize * stride;
             next[i] += 1;
         }
-        Inverse { starts, places }
+        Inverse { starts, offsets }
     }
 
     fn of(&self, i: usize) -> &[isize] {
-        &self.places[self.starts[i]..self.starts[i + 1]]
+        &self.offsets[self.starts[i]..self.starts[i + 1]]
     }
 }
 
@@ -157,17 +157,17 @@ pub unsafe fn pad_grad(call: &Call<'_>) {
     by_dtype!(gx.dtype, T => {
         let (from, to) = (Ptr::<T>::of(g), Ptr::<T>::of(gx));
         call.threads.split(rows.numel, (4 * 1024 / cols).max(1), |range| {
-            // Offsets of the output rows that show the current input row: the product of the outer dims' lists.
+            // Offsets of the output rows that read the current input row: all combinations of the outer dims' offsets.
             let (mut shown, mut longer) = (Vec::new(), Vec::new());
             for row in range {
                 shown.clear();
                 shown.push(0isize);
                 let mut rest = row;
                 for d in (0..last).rev() {
-                    let places = inverses[d].of(rest % gx.shape[d]);
+                    let offsets = inverses[d].of(rest % gx.shape[d]);
                     rest /= gx.shape[d];
                     longer.clear();
-                    places.iter().for_each(|&p| longer.extend(shown.iter().map(|&s| s + p)));
+                    offsets.iter().for_each(|&p| longer.extend(shown.iter().map(|&s| s + p)));
                     std::mem::swap(&mut shown, &mut longer);
                 }
                 shown.sort_unstable();
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn the_gradient_is_the_transpose() {
-        // <pad(x), g> = <x, pad_grad(g)> with small integers, hence exact.
+        // <pad(x), g> = <x, pad_grad(g)>, exact with small integers.
         let mut dice = Dice(8);
         let (shape, out, pads) = ([2, 4, 5], [2, 7, 7], dims(&[-1, 3, 2, 1]));
         for mode in ["reflect", "replicate", "circular"] {
@@ -236,7 +236,7 @@ mod tests {
                 sample::call(pad_grad, &[&g], &[&gx], &attrs);
                 let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
                 assert_eq!(dot(&y.get(), &gs), dot(&xs, &gx.get()), "{mode} {dtype}");
-                // And each place by itself.
+                // Each position separately.
                 let rows = table(mode, 4, 2, 7);
                 let cols = table(mode, 5, -1, 7);
                 let at = |i| {

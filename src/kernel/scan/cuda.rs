@@ -1,8 +1,8 @@
 //! CUDA launches of the kernels in `kernel/scan/host`.
 //!
-//! Rows that fit are held in registers. Longer rows, and dims that are not the last, are cut into tiles, a block for each,
-//! which are read once: a tile publishes its aggregate and looks back over those of the tiles before it
-//! (`kernels/scan/tile.cuh`).
+//! Short rows are held in registers. Longer rows, and dims that are not the last, are cut into tiles, with a block for
+//! each, and are read once: decoupled look-back, in which a tile publishes its aggregate and combines those of the
+//! tiles before it (`kernels/scan/tile.cuh`).
 
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView};
@@ -17,22 +17,22 @@ use smallvec::{SmallVec, smallvec};
 type Done = Result<(), GpuError>;
 type Name = (&'static str, Value);
 
-/// `OP` of the texts.
+/// Values of `OP` in the texts.
 const LOG_SUM_EXP: u32 = 2;
 
-/// Bound: 32-bit registers of the states that a thread holds.
+/// Bound: 32-bit registers for the states of a thread.
 const MAX_REGISTERS: usize = 32;
 /// Threads of a tile.
 const TILE: usize = 256;
-/// Threads that share a row at most.
+/// Maximal number of threads of a row.
 const LANES: usize = 1024;
 
-/// What the text is specialized by, besides the dtype and the operation.
+/// Parameters of the text, beside the dtype and the operation.
 #[derive(Clone, Copy, Debug)]
 struct Form {
     /// Elements of a vector.
     vector: usize,
-    /// Vectors that a thread holds.
+    /// Vectors that a thread holds in registers.
     cached: usize,
     lanes: usize,
     reverse: bool,
@@ -52,7 +52,7 @@ fn text(header: &'static str, dtype: DType, op: u32, form: Form, names: &[Name])
     source(header, &all)
 }
 
-/// Rows that begin or end within a vector; rows that are cut.
+/// `EDGES`: rows begin or end within a vector; `TILES`: rows are cut into tiles.
 fn row_names(edges: bool, tiles: bool) -> [Name; 2] {
     [("EDGES", Value::Number(edges as u32)), ("TILES", Value::Number(tiles as u32))]
 }
@@ -67,13 +67,13 @@ structs! {
         rows: usize,
         n: usize,
         inner: usize,
-        /// Along the dim, and beside each other.
+        /// Number of tiles along the dim, and number of strips.
         tiles: usize,
         column_tiles: usize,
     }
 }
 
-/// An operation on dense operands of the shape `[outer, n, inner]`.
+/// An operation on contiguous operands of shape `[outer, n, inner]`.
 struct Scan<'a> {
     op: u32,
     reverse: bool,
@@ -85,7 +85,7 @@ struct Scan<'a> {
 }
 
 impl Scan<'_> {
-    /// 32-bit registers of a state: a value, with a place or a second value where the operation has one.
+    /// 32-bit registers of a state: a value, and for some operations an index or a second value.
     fn registers(&self) -> usize {
         let value = if matches!(self.dtype, DType::F32 | DType::F16 | DType::BF16) { 1 } else { 2 };
         match self.op {
@@ -94,7 +94,8 @@ impl Scan<'_> {
         }
     }
 
-    /// Elements by which the operands are past a place where vectors of `n` begin; none if they differ.
+    /// Elements between the last vector boundary (of `n` elements) and the operands' start; `None` if it differs
+    /// between operands.
     fn shift(&self, n: usize) -> Option<usize> {
         let of = |view: &RawView, bytes: usize| view.ptr as usize / bytes % n;
         let shift = of(self.x, self.dtype.size_bytes());
@@ -113,7 +114,7 @@ impl Scan<'_> {
         Args { x, y, indices, tile_states, rows, n, inner, tiles, column_tiles }
     }
 
-    /// Launches a block for each of `tiles` tiles in each strip, where `lanes` threads tell `states` states each.
+    /// Launches a block for each of `tiles` tiles in each strip; `lanes` threads publish `states` states each.
     fn tiles(
         &self,
         (source, entry): (&Source, &str),
@@ -127,7 +128,7 @@ impl Scan<'_> {
         }
         let mut tile_states = std::ptr::null_mut();
         if tiles > 1 {
-            // A value with a place is as large as two values.
+            // A value with an index is as large as two values.
             let words = self.registers().next_power_of_two() * lanes * states;
             let bytes = strips * (tiles + tiles.div_ceil(TILE / lanes)) * words * 8;
             tile_states = gpu.scratch(bytes)?;
@@ -138,7 +139,7 @@ impl Scan<'_> {
 
     fn columns(&self, gpu: &mut dyn Gpu) -> Done {
         let [_, n, inner] = self.sizes;
-        // Narrow vectors leave room for more elements of the dim; with 8 or 16 of those a thread was fastest (H200).
+        // With narrow vectors a thread can hold more elements along the dim; 8 or 16 were fastest (H200).
         let wide = if self.dtype.size_bytes() <= 4 { 2 } else { 1 };
         let vector = self.vector(wide, |v| inner.is_multiple_of(v) && self.shift(v) == Some(0));
         let lanes = inner.div_ceil(vector).next_power_of_two().min(32);
@@ -151,13 +152,14 @@ impl Scan<'_> {
 
     fn rows(&self, gpu: &mut dyn Gpu) -> Done {
         let [outer, n, _] = self.sizes;
-        // Rows may begin and end within vectors, but have a whole one.
+        // Rows may begin and end within vectors, but must contain a whole one.
         let wide = (16 / self.dtype.size_bytes()).min(8);
         let vector = self.vector(wide, |v| n >= 2 * v && self.shift(v).is_some());
         let edges = vector > 1 && !(n.is_multiple_of(vector) && self.shift(vector) == Some(0));
         let vectors = (n + if edges { vector - 1 } else { 0 }).div_ceil(vector);
         let vectors_of_thread = (MAX_REGISTERS / (vector * self.registers())).max(1);
-        // Two vectors a thread for short rows, and as many threads as long ones need. Edges make a row one vector longer.
+        // Two vectors for each thread for short rows, and more threads for long ones. With edges a row has one vector
+        // more.
         let lanes =
             vectors.div_ceil(2).min(TILE).max(vectors.div_ceil(vectors_of_thread + edges as usize)).next_power_of_two();
         let form = |cached, lanes| Form { vector, cached, lanes, reverse: self.reverse };

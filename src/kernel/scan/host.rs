@@ -1,8 +1,9 @@
 //! Cumulative sums, products, maxima, minima and log-sum-exps along a dim.
 //!
-//! A row is divided into units of fixed length: first the totals of the units are computed, then every unit is scanned from
-//! the exclusive prefix of the totals. So one long row runs in parallel, and the result does not depend on the number of
-//! threads. Dtypes appear only in the loops that read a few elements into a wider type and write them back.
+//! A row is divided into units of fixed length: first the totals of the units are computed, then every unit is scanned
+//! from the exclusive prefix of the totals. So one long row is scanned in parallel, and the result does not depend on
+//! the number of threads. Only the loops that load a few elements to a wider type and store them are compiled for each
+//! dtype.
 
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView, Threads};
@@ -16,7 +17,7 @@ const UNIT: usize = 1024;
 /// Elements that are read, scanned and written at a time; also columns that are scanned in parallel.
 const BLOCK: usize = 64;
 
-/// The type that a dtype is scanned in, and loops between the two.
+/// The loops between a dtype and the type `V` that it is scanned in.
 struct Kind<V> {
     bytes: isize,
     load: unsafe fn(from: *const u8, stride: isize, out: &mut [V]),
@@ -74,7 +75,7 @@ impl Value for i64 {
     fn is_nan(self) -> bool {
         false
     }
-    /// Not reached: log-sum-exps are of floats.
+    /// Not reached: logcumsumexp supports floats only.
     fn log_add(self, other: i64) -> i64 {
         self.max(other)
     }
@@ -112,7 +113,7 @@ trait Scan<V: Value>: 'static {
     fn next(state: Self::State, value: V, position: usize) -> Self::State;
     fn join(left: Self::State, right: Self::State) -> Self::State;
     fn value(state: Self::State) -> V;
-    /// Position of the element that the state shows; only for maxima and minima.
+    /// Position of the element that is the state's value; only for maxima and minima.
     fn position(_: Self::State) -> i64 {
         0
     }
@@ -144,8 +145,8 @@ plain!(Sum, V::ZERO, V::add);
 plain!(Product, V::ONE, V::mul);
 plain!(LogSumExp, V::LOWEST, V::log_add);
 
-/// Maximum or minimum with its position. As PyTorch: of equal elements the later one, and NaN stays once seen, at the
-/// position of the latest NaN.
+/// Maximum or minimum with its position. As PyTorch: of equal elements the later one; after a NaN the result stays NaN,
+/// at the position of the latest NaN.
 struct Extreme<const LARGEST: bool>;
 impl<V: Value, const LARGEST: bool> Scan<V> for Extreme<LARGEST> {
     /// The position is -1 before the first element.
@@ -184,7 +185,7 @@ pub unsafe fn cumsum(call: &Call<'_>) {
     unsafe { values::<Sum>(call) }
 }
 
-/// Running products; arguments as [`cumsum`].
+/// Cumulative products; arguments as [`cumsum`].
 ///
 /// # Safety
 /// As [`crate::kernel::abi::HostFn`].
@@ -194,7 +195,7 @@ pub unsafe fn cumprod(call: &Call<'_>) {
     unsafe { values::<Product>(call) }
 }
 
-/// Running `log(sum(exp x))`; arguments as [`cumsum`], floats only.
+/// Cumulative `log(sum(exp x))`; arguments as [`cumsum`], floats only.
 ///
 /// # Safety
 /// As [`crate::kernel::abi::HostFn`].
@@ -204,8 +205,8 @@ pub unsafe fn logcumsumexp(call: &Call<'_>) {
     unsafe { values::<LogSumExp>(call) }
 }
 
-/// Running maxima and where they are. Inputs `[x]`; outputs `[values, indices]`: dtype of `x`, i64. Attrs `[dim]`. Of equal elements
-/// the later index; NaN stays once seen.
+/// Cumulative maxima and their indices. Inputs `[x]`; outputs `[values, indices]`: dtype of `x`, i64. Attrs `[dim]`. Of
+/// equal elements the later index; after a NaN the result stays NaN.
 ///
 /// # Safety
 /// As [`crate::kernel::abi::HostFn`].
@@ -216,7 +217,7 @@ pub unsafe fn cummax(call: &Call<'_>) {
     unsafe { each_dtype::<Extreme<true>>(x, y, indices, dim(call, 0), call.threads) }
 }
 
-/// Running minima; arguments as [`cummax`].
+/// Cumulative minima; arguments as [`cummax`].
 ///
 /// # Safety
 /// As [`crate::kernel::abi::HostFn`].
@@ -271,7 +272,7 @@ struct Row<'a, V> {
 }
 
 impl<V: Value> Row<'_, V> {
-    /// Reads elements from position `at` on, `stride` apart.
+    /// Reads elements from position `at` on, with a stride of `stride`.
     #[inline(always)]
     unsafe fn load(&self, at: isize, stride: isize, out: &mut [V]) {
         // SAFETY: whoever calls this names elements of this row, or of rows beside it that are the same thread's.
@@ -302,13 +303,13 @@ unsafe fn along<V: Value, S: Scan<V>>(
     let others = |view: &RawView| without(&view.strides, d);
     let walk = StridedIter::<3>::new(&without(&y.shape, d), [&others(x), &others(y), &others(third)]);
     let (from, to) = (Ptr::<u8>::of(x), Ptr::<u8>::of(y));
-    let places = indices.map(Ptr::<i64>::of);
+    let indices = indices.map(Ptr::<i64>::of);
     let row = |[f, t, i]: [isize; 3]| {
         let (from, to) = (Ptr::new(from.at(f * kind.bytes)), Ptr::new(to.at(t * kind.bytes)));
-        Row { kind, from, to, indices: places.map(|p| Ptr::new(p.at(i))), steps }
+        Row { kind, from, to, indices: indices.map(|p| Ptr::new(p.at(i))), steps }
     };
     let inner = walk.inner();
-    // Adjacent rows are scanned together, line by line.
+    // Adjacent rows are scanned together, so that memory is read sequentially.
     let together = inner[1].unsigned_abs() < steps[1].unsigned_abs() && length <= 2 * UNIT;
     if length <= 2 * UNIT || walk.numel >= 4 * threads.count() {
         threads.split(walk.numel, (16 * 1024 / length).max(1), |range| {
@@ -335,7 +336,7 @@ unsafe fn along<V: Value, S: Scan<V>>(
     }
 }
 
-/// Adjacent rows, as many as `width`.
+/// Scans `width` adjacent rows.
 unsafe fn columns<V: Value, S: Scan<V>>(row: &Row<'_, V>, inner: [isize; 3], width: usize, length: usize) {
     let mut states = [S::START; BLOCK];
     let mut buffer = [V::ZERO; BLOCK];
@@ -359,7 +360,7 @@ unsafe fn columns<V: Value, S: Scan<V>>(row: &Row<'_, V>, inner: [isize; 3], wid
     }
 }
 
-/// One row, in units when it is long.
+/// Scans one row, in units if it is long.
 unsafe fn one<V: Value, S: Scan<V>>(row: &Row<'_, V>, length: usize, threads: &Threads) {
     if length <= 2 * UNIT {
         // SAFETY: the row has `length` elements, all of which are scanned.
@@ -386,7 +387,7 @@ unsafe fn one<V: Value, S: Scan<V>>(row: &Row<'_, V>, length: usize, threads: &T
             // SAFETY: units of the row belong to one thread each.
             unsafe {
                 if u + 4 <= range.end && (u + 4) * UNIT <= length {
-                    // Four at once: the chains of dependent additions overlap.
+                    // Four units at once: their chains of dependent additions overlap in time.
                     units::<V, S, 4>(row, u * UNIT, UNIT, std::array::from_fn(|k| totals[u + k]));
                     u += 4;
                 } else {
@@ -419,7 +420,7 @@ unsafe fn total<V: Value, S: Scan<V>>(row: &Row<'_, V>, start: usize, end: usize
     total
 }
 
-/// Scans `N` units of `length` elements that follow each other, each from its own state.
+/// Scans `N` consecutive units of `length` elements, each from its own state.
 unsafe fn units<V: Value, S: Scan<V>, const N: usize>(
     row: &Row<'_, V>,
     start: usize,
@@ -427,7 +428,7 @@ unsafe fn units<V: Value, S: Scan<V>, const N: usize>(
     mut states: [S::State; N],
 ) {
     let mut values = [[V::ZERO; BLOCK]; N];
-    let mut places = [[0i64; BLOCK]; N];
+    let mut extreme_indices = [[0i64; BLOCK]; N];
     for first in (0..length).step_by(BLOCK) {
         let n = Ord::min(BLOCK, length - first);
         let at = |u: usize, step: isize| (start + u * length + first) as isize * step;
@@ -440,16 +441,16 @@ unsafe fn units<V: Value, S: Scan<V>, const N: usize>(
                 for u in 0..N {
                     states[u] = S::next(states[u], values[u][k], start + u * length + first + k);
                     values[u][k] = S::value(states[u]);
-                    places[u][k] = S::position(states[u]);
+                    extreme_indices[u][k] = S::position(states[u]);
                 }
             }
             for (u, values) in values.iter().enumerate() {
                 row.store(&values[..n], at(u, row.steps[1]), row.steps[1]);
             }
             if let Some(indices) = row.indices {
-                for (u, places) in places.iter().enumerate() {
-                    for (k, &place) in places[..n].iter().enumerate() {
-                        *indices.at(at(u, row.steps[2]) + k as isize * row.steps[2]) = place;
+                for (u, block) in extreme_indices.iter().enumerate() {
+                    for (k, &index) in block[..n].iter().enumerate() {
+                        *indices.at(at(u, row.steps[2]) + k as isize * row.steps[2]) = index;
                     }
                 }
             }
@@ -466,7 +467,7 @@ mod tests {
     use crate::kernel::host::walk::sample;
     use crate::kernel::host::walk::sample::{Dice, Owned, call_on, coords, flat, values};
 
-    /// The loop that each scan is: `fold(state, value, position) -> state`.
+    /// A scan as a simple loop: `fold(state, value, position) -> state`.
     fn naive(xs: &[f64], shape: &[usize], d: usize, reverse: bool, fold: impl Fn(Option<f64>, f64) -> f64) -> Vec<f64> {
         let mut out = vec![0.0; xs.len()];
         for i in (0..xs.len()).filter(|&i| coords(i, shape)[d] == 0) {

@@ -14,7 +14,7 @@ use crate::kernel::structs::structs;
 
 type Done = Result<(), GpuError>;
 
-/// Bound: blocks of a pass that looks at everything once; each leaves one result.
+/// Bound: blocks of a reduction of all elements; each stores one partial result.
 const BLOCKS: usize = 256;
 
 fn text(dtype: DType) -> &'static Source {
@@ -115,7 +115,7 @@ pub fn histc(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     copy_view(&counts, y, gpu)
 }
 
-/// The running sums of counts, none of which is below 0; one that is, is reported to `fault`.
+/// The cumulative sums of counts, clamped at 0; a negative count is reported to `fault`.
 fn running(call: &Call<'_>, fault: *mut u8, gpu: &mut dyn Gpu) -> Result<RawView, GpuError> {
     let repeats = input(&call.inputs[0], call.inputs[0].dtype, gpu)?;
     let n = repeats.numel();

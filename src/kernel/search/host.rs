@@ -36,8 +36,9 @@ pub unsafe fn bincount_size(call: &Call<'_>) {
     unsafe { *call.outputs[0].ptr.cast::<i64>() = Ord::max(int(call, 0), largest.into_inner().saturating_add(1)) };
 }
 
-/// How often each value occurs, or the sum of its weights in order. Inputs `[x]` or `[x, weights]`, both `[m]`; outputs `[y]` of shape
-/// `[n]`: i64, or the weights' dtype. A value that is not in `0..n` is an `Index` fault of dim 0.
+/// The number of occurrences of each value, or the sum of its weights in order. Inputs `[x]` or `[x, weights]`, both
+/// `[m]`; outputs `[y]` of shape `[n]`: i64, or the weights' dtype. A value that is not in `0..n` is an `Index` fault
+/// of dim 0.
 ///
 /// # Safety
 /// As [`crate::kernel::abi::HostFn`].
@@ -57,8 +58,9 @@ pub unsafe fn bincount(call: &Call<'_>) {
     }
 }
 
-/// Histogram of `bins` equal parts of `[min, max]`; what lies outside, and NaN, is not counted; both limits 0 (or equal) mean
-/// those of the data. Inputs `[x]`; outputs `[y]` of shape `[bins]`, dtype of `x`. Attrs `[bins, min, max]`.
+/// Histogram of `bins` equal parts of `[min, max]`; values outside and NaN are not counted; if both limits are 0 (or
+/// equal), they are those of the data. Inputs `[x]`; outputs `[y]` of shape `[bins]`, dtype of `x`. Attrs `[bins, min,
+/// max]`.
 ///
 /// # Safety
 /// As [`crate::kernel::abi::HostFn`].
@@ -91,7 +93,7 @@ pub unsafe fn histc(call: &Call<'_>) {
                 (low, high) = (low - 1.0, high + 1.0);
             }
         }
-        // As PyTorch, in the arithmetic of the elements' dtype: edges would fall elsewhere in another.
+        // As PyTorch, in the arithmetic of the elements' dtype: the edges of bins depend on it.
         let round = |value: f64| T::from_f64(value).to_f64();
         let (low, high) = (round(low), round(high));
         let (span, parts) = (round(high - low), round(bins as f64));
@@ -116,10 +118,10 @@ pub unsafe fn histc(call: &Call<'_>) {
     });
 }
 
-/// Where each value would be inserted to keep the order. Inputs `[sorted, values]` or `[sorted, values, sorter]`, same dtype;
-/// `sorted` is `[n]`, or has the leading dims of `values`; `sorter` (i64, shape of `sorted`) lists its ascending order. Outputs
-/// `[y]` of the values' shape, i64 or i32. Attrs `[right]`: after equal elements instead of before. `bucketize(x, b)` is
-/// `searchsorted(b, x)`. A value NaN goes to the end.
+/// The index at which each value would be inserted to keep the order. Inputs `[sorted, values]` or `[sorted, values,
+/// sorter]`, same dtype; `sorted` is `[n]`, or has the leading dims of `values`; `sorter` (i64, shape of `sorted`)
+/// lists its ascending order. Outputs `[y]` of the values' shape, i64 or i32. Attrs `[right]`: after equal elements
+/// instead of before. `bucketize(x, b)` is `searchsorted(b, x)`. A NaN is inserted at the end.
 ///
 /// # Safety
 /// As [`crate::kernel::abi::HostFn`].

@@ -37,7 +37,7 @@ fn text(flags: DType, bytes: usize) -> &'static Source {
     source("select/select.cuh", &[("T", Value::Type(flags)), ("B", Value::Number(bytes as u32))])
 }
 
-/// Counts in `flags`, summed up: the arguments, with the counts in place.
+/// Counts `flags` by blocks and scans the counts; returns the arguments with the counts.
 fn counted(
     flags: &RawView,
     bytes: usize,
@@ -94,7 +94,7 @@ pub fn masked_select(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     out.finish(gpu)
 }
 
-/// How many of `flags` are set up to each element, less one; and how many there are at all. Dense, not empty.
+/// For each element the number of flags up to it, minus one; and the total. Operands are contiguous and not empty.
 pub fn ranks(flags: &RawView, ranks: &RawView, total: &RawView, gpu: &mut dyn Gpu) -> Done {
     let (source, mut args) = counted(flags, 8, total.ptr, gpu)?;
     args.indices = ranks.ptr;

@@ -1,8 +1,8 @@
-//! Operations whose result's size depends on data: positions and elements where something is not zero.
+//! Stream compaction: positions or elements where a mask is not zero.
 //!
-//! Two phases, called one after the other: a count, then, with an output of that size, the fill. Both cut the elements
-//! into the same fixed chunks; the fill starts each chunk at the sum of the counts before it, so chunks are filled in
-//! parallel and the order is row-major.
+//! The size of the result depends on data, so there are two phases: a count, then, with an output of that size, the
+//! fill. Both divide the elements into the same fixed chunks; the fill writes each chunk at the exclusive prefix sum of
+//! the counts, so chunks are filled in parallel and the order is row-major.
 
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, Fault, FaultKind, RawView, Threads};
@@ -12,12 +12,13 @@ use crate::kernel::host::element::{Element, by_dtype, by_size};
 use crate::kernel::host::walk::{Ptr, StridedIter};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Elements of a chunk: few enough for some per thread at 10^5 elements, enough to hide what a chunk costs.
+/// Elements of a chunk: few enough that 10^5 elements have several chunks for each thread, enough that the overhead of
+/// a chunk is negligible.
 const CHUNK: usize = 16 * 1024;
 /// Positions that are found at a time.
 const RUN: usize = 512;
 
-/// Writes 1 where an element is not zero, for as many as `out` has room; the stride counts elements.
+/// Writes 1 for each element that is not zero, else 0, for `out.len()` elements; the stride counts elements.
 type Flags = unsafe fn(from: *const u8, stride: isize, out: &mut [u8]);
 
 unsafe fn flags_of<T: Element>(from: *const u8, stride: isize, out: &mut [u8]) {
@@ -63,7 +64,7 @@ impl Mask {
     }
 }
 
-/// How many elements of each chunk are not zero.
+/// The number of elements of each chunk that are not zero.
 unsafe fn counts(mask: &Mask, threads: &Threads) -> Vec<usize> {
     let n = mask.walk.numel;
     let mut counts: Vec<AtomicUsize> = guard::with_capacity(n.div_ceil(CHUNK));
@@ -82,7 +83,7 @@ unsafe fn counts(mask: &Mask, threads: &Threads) -> Vec<usize> {
     counts.into_iter().map(AtomicUsize::into_inner).collect()
 }
 
-/// The sum before each chunk, and of all.
+/// The exclusive prefix sums of the counts, and the total.
 fn starts(counts: &[usize]) -> Vec<usize> {
     let mut sum = 0;
     let mut starts = guard::with_capacity(counts.len() + 1);
@@ -94,7 +95,7 @@ fn starts(counts: &[usize]) -> Vec<usize> {
     starts
 }
 
-/// Writes `start + i` for every flag `i` that is 1 to the front of `out`; how many.
+/// Writes `start + i` for every flag `i` that is 1 to `out`, compacted; returns their number.
 #[inline]
 fn compress(flags: &[u8], start: usize, out: &mut [usize; RUN]) -> usize {
     #[cfg(target_arch = "x86_64")]
@@ -102,7 +103,7 @@ fn compress(flags: &[u8], start: usize, out: &mut [usize; RUN]) -> usize {
         // SAFETY: the feature is there; there are `RUN` flags.
         return unsafe { compress_avx512(flags, start, out) };
     }
-    // Without branches: every position is written, and the next one overwrites those that do not count.
+    // Without branches: every position is written, and one whose flag is 0 is overwritten by the next.
     let mut n = 0;
     for (i, &flag) in flags.iter().enumerate() {
         out[n] = start + i;
@@ -111,7 +112,7 @@ fn compress(flags: &[u8], start: usize, out: &mut [usize; RUN]) -> usize {
     n
 }
 
-/// Eight flags at a time, whose positions one instruction moves together.
+/// Eight flags at a time, whose positions one instruction compacts (`vpcompressq`).
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f")]
 unsafe fn compress_avx512(flags: &[u8], start: usize, out: &mut [usize; RUN]) -> usize {
@@ -119,7 +120,7 @@ unsafe fn compress_avx512(flags: &[u8], start: usize, out: &mut [usize; RUN]) ->
     let mut lanes = _mm512_add_epi64(_mm512_set1_epi64(start as i64), _mm512_set_epi64(7, 6, 5, 4, 3, 2, 1, 0));
     let mut n = 0;
     for eight in flags.chunks_exact(8) {
-        // The product moves the lowest bit of each byte to the top byte.
+        // The multiplication collects the lowest bit of each byte in the top byte.
         let bytes = eight.iter().rev().fold(0u64, |word, &flag| word << 8 | flag as u64);
         let mask = (bytes.wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8;
         // SAFETY: at most as many lanes were kept as flags were read, so eight more fit.
@@ -150,7 +151,7 @@ unsafe fn each_run(x: &RawView, threads: &Threads, fill: impl Fn(usize, &[usize]
     });
 }
 
-/// First phase of [`nonzero`] and of [`masked_select`]. Inputs `[x]` or `[x, mask]`, of which the last is counted; outputs
+/// First phase of [`nonzero`] and of [`masked_select`]. Inputs `[x]` or `[x, mask]`, whose last is counted; outputs
 /// `[n]`: i64 of shape `[1]`, the number of elements that are not zero.
 ///
 /// # Safety
@@ -161,8 +162,8 @@ pub unsafe fn count(call: &Call<'_>) {
     unsafe { *call.outputs[0].ptr.cast::<i64>() = counts(&Mask::new(x), call.threads).iter().sum::<usize>() as i64 };
 }
 
-/// Where `x` is not zero (NaN is not), in row-major order. Inputs `[x]`; outputs `[y]`: i64 of shape `[n, x.ndim]`, n from
-/// [`count`]. `argwhere` is the same.
+/// The coordinates of elements of `x` that are not zero (NaN counts as not zero), in row-major order. Inputs `[x]`;
+/// outputs `[y]`: i64 of shape `[n, x.ndim]`, n from [`count`]. `argwhere` is the same.
 ///
 /// # Safety
 /// As [`crate::kernel::abi::HostFn`].
@@ -181,7 +182,7 @@ pub unsafe fn nonzero(call: &Call<'_>) {
                 }
                 return;
             }
-            // The last coordinate advances by differences; the others change rarely.
+            // The last coordinate is advanced by differences; the others are recomputed when it overflows.
             let Some(last) = ndim.checked_sub(1) else { return };
             let (size, mut line, mut before) = (x.shape[last], usize::MAX, [0i64; 64]);
             for (k, &position) in positions.iter().enumerate() {
@@ -234,9 +235,10 @@ pub unsafe fn masked_select(call: &Call<'_>) {
     })
 }
 
-/// Puts the elements of `src` in order where the mask is true. Inputs `[x, mask, src]`, mask of the shape of `x` (stride 0 allowed),
-/// src of any shape and the dtype of `x`; outputs `[y]` like `x`, which may be `x`. Too few elements in `src` are an `Index` fault of
-/// dim 0 (value: how many were wanted, bound: how many there are), and the rest of `y` stays as `x`.
+/// Writes the elements of `src`, in order, where the mask is true. Inputs `[x, mask, src]`, mask of the shape of `x`
+/// (stride 0 allowed), src of any shape and the dtype of `x`; outputs `[y]` like `x`, which may be `x`. Too few
+/// elements in `src` are an `Index` fault of dim 0 (value: the number of true elements, bound: the elements of `src`),
+/// and the rest of `y` stays as `x`.
 ///
 /// # Safety
 /// As [`crate::kernel::abi::HostFn`], except that `y` may be `x`.
@@ -268,8 +270,8 @@ pub unsafe fn masked_scatter(call: &Call<'_>) {
     }
 }
 
-/// How often each element of a tensor of counts makes `repeat_interleave` repeat: first phase. Inputs `[repeats]`, integral `[m]`;
-/// outputs `[n]`: i64 of shape `[1]`, their sum. A negative one is an `Index` fault of dim 0.
+/// First phase of `repeat_interleave` with a tensor of counts. Inputs `[repeats]`, integral `[m]`; outputs `[n]`: i64
+/// of shape `[1]`, their sum. A negative count is an `Index` fault of dim 0.
 ///
 /// # Safety
 /// As [`crate::kernel::abi::HostFn`].
@@ -288,8 +290,8 @@ pub unsafe fn repeats_count(call: &Call<'_>) {
     unsafe { *call.outputs[0].ptr.cast::<i64>() = sum };
 }
 
-/// The indices that repeat: `0` as often as `repeats[0]` says, then `1`, and so on. Inputs `[repeats]`; outputs `[y]`: i64 `[n]`, n from
-/// [`repeats_count`]. `repeat_interleave(x, repeats, dim)` is `index_select` of `x` by these.
+/// Second phase: the index `0` `repeats[0]` times, then `1` `repeats[1]` times, and so on. Inputs `[repeats]`; outputs
+/// `[y]`: i64 `[n]`, n from [`repeats_count`]. `repeat_interleave(x, repeats, dim)` is `index_select` of `x` by these.
 ///
 /// # Safety
 /// As [`crate::kernel::abi::HostFn`].
@@ -310,7 +312,7 @@ pub unsafe fn repeats_fill(call: &Call<'_>) {
     }
 }
 
-/// One entry, or the negative value that it is.
+/// One count; `Err` if it is negative.
 unsafe fn repeat_of(repeats: &RawView, i: usize) -> Result<i64, i64> {
     let mut value = [0];
     // SAFETY: `i` is below the number of repeats, or the view has one element that stands for all.

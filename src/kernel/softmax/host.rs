@@ -1,4 +1,4 @@
-//! Softmax and log-softmax along one dim: rows in one pass each; along other dims many columns at a time.
+//! Softmax and log-softmax along one dim: row by row along the last dim, many columns at a time along others.
 
 use crate::kernel::abi::{Call, Threads};
 use crate::kernel::copy::host::non_temporal_fence;
@@ -10,7 +10,7 @@ use crate::kernel::host::staging::{Scratch, Shared, Sink, around, read};
 use crate::kernel::host::vector::Vector;
 use std::ops::Range;
 
-/// Which of the two; the arithmetic differs only at the ends.
+/// Softmax or log-softmax, which differ only in the first and last step.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     Plain,
@@ -60,7 +60,7 @@ pub unsafe fn log_softmax_grad(call: &Call<'_>) {
     unsafe { backward(call, Form::Log) }
 }
 
-/// Columns taken together when the dim is not the last: a few cache lines, in registers and first-level cache.
+/// Columns that are processed together if the dim is not the last: a few cache lines, in registers and the L1 cache.
 const COLUMNS: usize = 128;
 
 unsafe fn forward(call: &Call<'_>, form: Form) {
@@ -108,7 +108,7 @@ widths! {
         for (x, y) in x.chunks_exact(n).zip(y.chunks_exact_mut(n)) {
             // SAFETY: `S` is the machine's; the rows are equally long.
             unsafe {
-                // NaN is not the largest, but it makes the sum NaN.
+                // The maximum ignores NaN, but the sum becomes NaN.
                 let max = rows::largest::<T, T::In<S>>(x);
                 let sum = rows::exp_sum::<T, S>(x.as_ptr(), max, powers.as_mut_ptr(), n, n);
                 match form {

@@ -1,5 +1,5 @@
-//! CUDA launches of the kernels in `kernel/sort/host`: stable sorts along a dim, topk, and selections from sorted rows. Of
-//! equal elements the earlier comes first, also in `topk`, where PyTorch makes no guarantee.
+//! CUDA launches of the kernels in `kernel/sort/host`: stable sorts along a dim, topk, and selections from sorted rows.
+//! Of equal elements the earlier is first, also in `topk`, where PyTorch makes no guarantee.
 
 use crate::base::attr::Attr;
 use crate::base::dtype::{DType, Scalar};
@@ -16,7 +16,7 @@ use crate::kernel::structs::structs;
 type Done = Result<(), GpuError>;
 
 const TILE: usize = 1024;
-/// Bound: rows of which one thread goes through all elements, to choose among equals as the CPU does.
+/// Bound: length of rows in which one thread reads all elements, to select among equal ones as the CPU does.
 const MAX_CPU_ORDER: usize = 256;
 
 fn text(dtype: DType) -> &'static Source {
@@ -41,7 +41,7 @@ structs! {
     }
 }
 
-/// The view with one dim moved to the end; a 0-dimensional one as a row of one.
+/// The view with one dim moved to the end; a 0-dimensional view as a row of one element.
 fn moved(view: &RawView, d: usize) -> RawView {
     let mut view = view.clone();
     if view.shape.is_empty() {
@@ -55,7 +55,7 @@ fn moved(view: &RawView, d: usize) -> RawView {
     view
 }
 
-/// Dense rows to be sorted.
+/// Contiguous rows to be sorted.
 struct Table {
     x: RawView,
     rows: usize,
@@ -99,15 +99,16 @@ impl Table {
         Ok(from)
     }
 
-    /// The first `kept` entries of all rows, and how many lie in a row's memory: tiles give their best until one is left.
-    fn best(&self, kept: usize, descending: bool, gpu: &mut dyn Gpu) -> Result<(*mut u8, usize), GpuError> {
+    /// The first `topk` entries of all rows, and the entries that a row has in memory: each pass selects within tiles,
+    /// until one tile is left.
+    fn topk_entries(&self, k: usize, descending: bool, gpu: &mut dyn Gpu) -> Result<(*mut u8, usize), GpuError> {
         let (mut from, mut n) = (std::ptr::null_mut(), self.n);
         loop {
             let tiles = n.div_ceil(TILE);
-            let to = gpu.scratch(self.rows * tiles * kept * self.entry)?;
-            let args = Args { from, to, n, topk: kept, tiles, descending: descending.into(), ..self.words() };
+            let to = gpu.scratch(self.rows * tiles * k * self.entry)?;
+            let args = Args { from, to, n, topk: k, tiles, descending: descending.into(), ..self.words() };
             launch(self.source, "ts_block_topk", (self.rows * tiles, 1), 512, args.words(), gpu)?;
-            (from, n) = (to, tiles * kept);
+            (from, n) = (to, tiles * k);
             if tiles == 1 {
                 return Ok((from, n));
             }
@@ -115,7 +116,7 @@ impl Table {
     }
 }
 
-/// Sorts along `d` and keeps the first of each row that the outputs have room for.
+/// Sorts along `d` and writes the first elements of each row, as many as the outputs have.
 fn run(
     x: &RawView,
     values: Option<&RawView>,
@@ -128,19 +129,18 @@ fn run(
     let mut output =
         |view: Option<&RawView>, dtype: DType| view.map(|view| Output::new(&moved(view, d), dtype, gpu)).transpose();
     let (values, at) = (output(values, x.dtype)?, output(at, DType::I64)?);
-    let kept =
-        [&values, &at].into_iter().flatten().next().map_or(0, |out| out.dense.shape.last().copied().unwrap_or(1));
-    if table.rows * table.n == 0 || kept == 0 {
+    let k = [&values, &at].into_iter().flatten().next().map_or(0, |out| out.dense.shape.last().copied().unwrap_or(1));
+    if table.rows * table.n == 0 || k == 0 {
         return Ok(());
     }
-    let (from, tiles) = if kept * 4 <= TILE && table.n > TILE {
-        table.best(kept, descending, gpu)?
+    let (from, tiles) = if k * 4 <= TILE && table.n > TILE {
+        table.topk_entries(k, descending, gpu)?
     } else {
         (table.sorted(descending, gpu)?, table.n)
     };
     let place = |out: &Option<Output>| address(out.as_ref().map(|out| &out.dense));
-    let args = Args { values: place(&values), indices: place(&at), from, topk: kept, tiles, ..table.words() };
-    each(table.source, "ts_gather_sorted", table.rows * kept, args.words(), gpu)?;
+    let args = Args { values: place(&values), indices: place(&at), from, topk: k, tiles, ..table.words() };
+    each(table.source, "ts_gather_sorted", table.rows * k, args.words(), gpu)?;
     [values, at].into_iter().flatten().try_for_each(|out| out.finish(gpu))
 }
 
@@ -153,21 +153,17 @@ pub fn argsort(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     run(&call.inputs[0], None, call.outputs.first(), dim(call, 0), flag(call, 1), gpu)
 }
 
-pub fn sort_values(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
-    run(&call.inputs[0], call.outputs.first(), None, dim(call, 0), flag(call, 1), gpu)
-}
-
 pub fn topk(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let outputs = call.outputs;
     run(&call.inputs[0], outputs.first(), outputs.get(1), dim(call, 1), flag(call, 2), gpu)
 }
 
-/// Positions of the smallest of each row of a dense matrix, in order.
+/// Indices of the smallest elements of each row of a contiguous matrix, in order.
 pub fn smallest(x: &RawView, at: &RawView, gpu: &mut dyn Gpu) -> Done {
     run(x, None, Some(at), x.shape.len().saturating_sub(1), false, gpu)
 }
 
-/// What is picked from a sorted row.
+/// Which element of a sorted row is selected.
 #[derive(Clone, Copy, PartialEq)]
 enum Rank {
     Kth(usize),
@@ -194,16 +190,16 @@ fn pick(call: &Call<'_>, dim_attr: usize, rank: Rank, gpu: &mut dyn Gpu) -> Done
         return call.outputs.get(1).map_or(Ok(()), |at| fill(Scalar::Int(0), at, gpu));
     }
     let from = table.sorted(false, gpu)?;
-    // Without the dim, or with size 1 there: row-major they are the same.
+    // Outputs without the dim or with size 1 in it have the same row-major memory.
     let values = Output::new(&call.outputs[0], x.dtype, gpu)?;
     let at = call.outputs.get(1).map(|at| Output::new(at, DType::I64, gpu)).transpose()?;
     let (is_float, place) = (x.dtype.is_float() as usize, address(at.as_ref().map(|at: &Output| &at.dense)));
     let mut args = Args { values: values.dense.ptr, indices: place, from, tiles: is_float, ..table.words() };
     if rank == Rank::Mode {
         let bytes = table.rows * 8;
-        let best = gpu.scratch(bytes)?;
-        gpu.fill_zero(best, bytes)?;
-        args.to = best;
+        let runs = gpu.scratch(bytes)?;
+        gpu.fill_zero(runs, bytes)?;
+        args.to = runs;
         each(table.source, "ts_longest_runs", table.rows * table.n, args.words(), gpu)?;
         each(table.source, "ts_mode", table.rows, args.words(), gpu)?;
     } else {
@@ -234,12 +230,12 @@ pub fn nanmedian(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     pick(call, 0, Rank::NanMedian, gpu)
 }
 
-/// Of the most frequent element the last: the CPU's choice in rows of up to 16 elements.
+/// The last index of the most frequent element, as on the CPU for rows of up to 16 elements.
 pub fn mode(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     pick(call, 0, Rank::Mode, gpu)
 }
 
-/// Distinct elements, or slices along a dim.
+/// `unique`, of elements or of slices along a dim.
 pub fn unique(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (x, consecutive) = (&call.inputs[0], flag(call, 1));
     if !matches!(call.attrs.first(), None | Some(Attr::None)) && !x.shape.is_empty() {
@@ -254,9 +250,9 @@ pub fn unique(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let mut row = RawView::contiguous(dense.ptr, dense.dtype, &[n]);
     let mut indices = std::ptr::null_mut();
     if !consecutive {
-        let (sorted, places) = (scratch(x.dtype, &[n], gpu)?, scratch(DType::I64, &[n], gpu)?);
-        run(&row, Some(&sorted), Some(&places), 0, false, gpu)?;
-        (row, indices) = (sorted, places.ptr);
+        let (sorted, positions) = (scratch(x.dtype, &[n], gpu)?, scratch(DType::I64, &[n], gpu)?);
+        run(&row, Some(&sorted), Some(&positions), 0, false, gpu)?;
+        (row, indices) = (sorted, positions.ptr);
     }
     let source = text(x.dtype);
     let firsts = scratch(DType::Bool, &[n], gpu)?;
@@ -264,7 +260,7 @@ pub fn unique(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     each(source, "ts_unique_flags", n, Args { to: firsts.ptr, ..args }.words(), gpu)?;
     let ranks = scratch(DType::I64, &[n], gpu)?;
     select::ranks(&firsts, &ranks, number, gpu)?;
-    // The text takes this address for `run`.
+    // The kernel reads this address from `run`.
     let args = Args { run: gpu.scratch(n * 8)? as usize, ..args };
     let (from, to) = (ranks.ptr, inverse.ptr);
     each(source, "ts_unique_scatter", n, Args { values: values.ptr, indices, from, to, ..args }.words(), gpu)?;

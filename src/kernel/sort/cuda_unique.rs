@@ -87,7 +87,7 @@ pub fn unique(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     each(source, "ts_unique_dim_gather", n * args.m, args.words(), gpu)
 }
 
-/// Tiles first; then longer and longer runs, whose wide steps go across tiles.
+/// Sorts tiles first; then merges longer and longer runs, whose large steps cross tiles.
 fn sort(source: &'static Source, args: &Args, gpu: &mut dyn Gpu) -> Done {
     let tiles = (args.size / TILE, 1);
     launch(source, "ts_bitonic_sort_tile", tiles, 1024, args.words(), gpu)?;

@@ -1,9 +1,9 @@
 //! Sorting along a dim.
 //!
-//! Every element becomes a pair: an unsigned key of the same order, and its index. Pairs are distinct, so every order here is
-//! stable and unique, whatever the method and the number of threads: a comparison sort for short rows, an LSD radix sort for
-//! long ones. NaN is the largest; -0 equals 0. Dtypes appear only where keys are made and values written; everything else is
-//! compiled for two widths of keys. Selections without a sort are in `select.rs`.
+//! Every element becomes a pair: an unsigned key of the same order, and its index. Pairs are distinct, so the sorted
+//! order is stable and unique, for any algorithm and number of threads: a comparison sort for short rows, an LSD radix
+//! sort for long ones. NaN is the largest; -0 equals 0. Only the code that makes keys and writes values is compiled for
+//! each dtype; everything else for two widths of keys. Selections without a sort are in `select.rs`.
 
 pub mod select;
 mod ties;
@@ -18,9 +18,10 @@ use parking_lot::Mutex;
 use std::any::Any;
 use std::ops::Range;
 
-/// Bound: rows up to this length are sorted by comparison, which needs no second buffer and no tables.
+/// Bound: rows up to this length are sorted by comparison, which needs no second buffer and no histograms.
 const SHORT: usize = 512;
-/// Positions in pairs have 32 bits: a longer row (of at least 4 GiB) cannot be sorted, and `infer` refuses it.
+/// Positions in pairs have 32 bits: a longer row (of at least 4 GiB) cannot be sorted, and `op::infer` reports an
+/// error.
 pub const LONGEST_ROW: usize = u32::MAX as usize;
 
 /// The loops over the elements of a dtype with keys `K`.
@@ -31,7 +32,7 @@ struct Kind<K: Key> {
     nan: Option<K>,
     /// Writes the pairs of the elements `range` of a row.
     load: unsafe fn(row: *const u8, stride: isize, range: Range<usize>, descending: bool, out: *mut K::Pair),
-    /// Writes the elements that pairs were made from, `step` apart.
+    /// Writes the elements of pairs, with a stride of `step`.
     store: unsafe fn(row: *const u8, stride: isize, pairs: &[K::Pair], descending: bool, out: *mut u8, step: isize),
 }
 
@@ -64,8 +65,8 @@ fn kind<T: Element>() -> Kind<T::Key> {
         for (i, &pair) in pairs.iter().enumerate() {
             let (key, position) = T::Key::unpair(pair);
             let value = T::from_key(if descending { key.invert() } else { key });
-            // Reading an element back from its key spares a random access; zeros and NaNs alone do not come back
-            // bit for bit. SAFETY: positions lie in the row; the caller names the output.
+            // Computing an element from its key avoids a random access; only zeros and NaNs are not restored bit for
+            // bit. SAFETY: positions lie in the row; the caller names the output.
             unsafe {
                 let lossy = value == T::ZERO || value.is_nan();
                 *out.offset(i as isize * step) = if lossy { *row.offset(position as isize * stride) } else { value };
@@ -86,7 +87,8 @@ fn has_wide_keys(dtype: DType) -> bool {
     by_dtype!(dtype, T => <T as Element>::Key::BITS == u64::BITS)
 }
 
-/// Runs the body with `$kind` as the `Kind` of a dtype. It is compiled for each width of keys, not for each dtype.
+/// Runs the body with `$kind` as the `Kind` of a dtype. The body is compiled for each width of keys, not for each
+/// dtype.
 macro_rules! by_key {
     ($dtype:expr, $kind:ident => $body:expr) => {
         if $crate::kernel::sort::host::has_wide_keys($dtype) {
@@ -110,7 +112,7 @@ struct Row<'a, K: Key> {
 }
 
 impl<K: Key> Row<'_, K> {
-    /// The pairs of a part of the row, appended.
+    /// Appends the pairs of a part of the row.
     ///
     /// # Safety
     /// The row exists and the range lies in it.
@@ -124,17 +126,16 @@ impl<K: Key> Row<'_, K> {
         }
     }
 
-    /// Writes the elements that pairs of this row were made from.
+    /// Writes the elements of pairs of this row.
     ///
-    /// # Safety
-    /// The output has as many elements, `step` apart.
+    /// # Safety The output has as many elements, with a stride of `step`.
     unsafe fn store(&self, pairs: &[K::Pair], descending: bool, out: *mut u8, step: isize) {
         // SAFETY: `out` has room for as many elements `step` apart (this function's contract); pairs hold positions of
         // the row.
         unsafe { (self.kind.store)(self.first.at(0), self.stride, pairs, descending, out, step) }
     }
 
-    /// All pairs in order, in `pairs`; `spare` is a second buffer.
+    /// Stores all pairs of the row, sorted, in `pairs`; `spare` is a second buffer.
     unsafe fn order(&self, descending: bool, pairs: &mut Vec<K::Pair>, spare: &mut Vec<K::Pair>, threads: &Threads) {
         let n = self.length;
         pairs.clear();
@@ -178,8 +179,8 @@ fn count<K: Key>(pairs: &[K::Pair], counts: &mut [[u32; DIGITS]]) {
     }
 }
 
-/// Capacity for `n` more, in huge pages if it is large. Cost: without them, page faults are a third of the time of sorting
-/// 10^6 elements; with them a tenth.
+/// Reserves capacity for `n` more, in huge pages if it is large. Cost: without huge pages, page faults are a third of
+/// the time of sorting 10^6 elements; with them a tenth.
 fn reserve<P>(list: &mut Vec<P>, n: usize) {
     let had = list.capacity();
     guard::reserve(list, n);
@@ -193,16 +194,16 @@ fn reserve<P>(list: &mut Vec<P>, n: usize) {
     }
 }
 
-/// Bits of a digit. Cost: 11 would need three passes instead of four, but then so many runs are written at once that their
-/// ends do not fit the first-level cache, and a sort takes twice as long.
+/// Bits of a digit. Cost: 11 would need three passes instead of four, but a pass would write so many runs at once that
+/// their ends do not fit into the L1 cache, and a sort would take twice as long.
 const DIGIT_BITS: u32 = 8;
 const DIGITS: usize = 1 << DIGIT_BITS;
 /// Pairs that are counted while they are in the cache.
 const BLOCK: usize = 2048;
 /// Bound: parts of a row that threads sort together; each counts its digits.
 const PARTS: usize = 8;
-/// Threads from which a row is moved by several. Cost: two take longer than one for 10^6 elements, since each pass reads
-/// what the other core has just written.
+/// Number of threads from which on a row is sorted in parallel. Cost: two threads take longer than one for 10^6
+/// elements, since each pass reads what the other core has just written.
 const WORTHWHILE: usize = 4;
 
 /// LSD radix sort of pairs by their keys; each pass is stable, so equal keys keep the order of their indices. `counts` is the
@@ -265,8 +266,8 @@ fn radix<K: Key>(pairs: &mut Vec<K::Pair>, spare: &mut Vec<K::Pair>, counts: &[[
     }
 }
 
-/// Sorts along a dim, keeping the order of equals. Inputs `[x]`; outputs `[values, indices]`: dtype of `x`, i64. Attrs `[dim,
-/// descending]`. NaN comes last, or first when descending, as in PyTorch.
+/// Sorts along a dim, stably. Inputs `[x]`; outputs `[values, indices]`: dtype of `x`, i64. Attrs `[dim, descending]`.
+/// NaN comes last, or first when descending, as in PyTorch.
 ///
 /// # Safety
 /// As [`crate::kernel::abi::HostFn`].
@@ -284,16 +285,6 @@ pub unsafe fn argsort(call: &Call<'_>) {
     // SAFETY: `call` is one of `HostFn`: its views are valid and nobody else touches them, which is all the callee asks
     // for.
     unsafe { sorted(call, None, Some(&call.outputs[0])) }
-}
-
-/// The values of [`sort`] (`msort` with dim 0). Inputs `[x]`; outputs `[values]`. Attrs `[dim, descending]`.
-///
-/// # Safety
-/// As [`crate::kernel::abi::HostFn`].
-pub unsafe fn sort_values(call: &Call<'_>) {
-    // SAFETY: `call` is one of `HostFn`: its views are valid and nobody else touches them, which is all the callee asks
-    // for.
-    unsafe { sorted(call, Some(&call.outputs[0]), None) }
 }
 
 unsafe fn sorted(call: &Call<'_>, values: Option<&RawView>, indices: Option<&RawView>) {
@@ -324,7 +315,7 @@ unsafe fn sorted(call: &Call<'_>, values: Option<&RawView>, indices: Option<&Raw
     })
 }
 
-/// Writes the positions of pairs, `step` apart.
+/// Writes the positions of pairs, with a stride of `step`.
 unsafe fn write_positions<K: Key>(_: &Row<'_, K>, pairs: &[K::Pair], out: *mut i64, step: isize) {
     for (i, &pair) in pairs.iter().enumerate() {
         // SAFETY: whoever calls this gives room for `pairs.len()` numbers `step` apart.
@@ -332,10 +323,10 @@ unsafe fn write_positions<K: Key>(_: &Row<'_, K>, pairs: &[K::Pair], out: *mut i
     }
 }
 
-/// What is done with a row: the row of `x`, offsets of the rows of the outputs, two buffers, threads.
+/// The work for a row. Arguments: the row of `x`, offsets of the rows of the outputs, two buffers, threads.
 type Work<'a, K> = dyn Fn(&Row<'_, K>, [isize; 2], &mut [Vec<<K as Key>::Pair>; 2], &Threads) + Sync + 'a;
 
-/// Does `work` for each row along dim `d`: rows in parallel when there are enough, else one after the other with all
+/// Calls `work` for each row along dim `d`: rows in parallel if there are enough, else one after the other with all
 /// threads.
 fn each_row<K: Key>(
     kind: &Kind<K>,
@@ -417,8 +408,6 @@ mod tests {
                         }
                         assert_eq!(call_on(threads, argsort, &[&x], &[&i], &attrs), None);
                         assert!(i.get() == is);
-                        assert_eq!(call_on(threads, sort_values, &[&x], &[&v], &attrs), None);
-                        assert!(v.get() == vs);
                     }
                 }
             }

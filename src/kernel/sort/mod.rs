@@ -1,4 +1,4 @@
-//! Sorting, the largest and middle elements, distinct values.
+//! Sorting, topk, median, mode, unique.
 
 #[cfg(feature = "cuda")]
 pub mod cuda;
@@ -13,7 +13,6 @@ family! {
     kernels {
         "sort" SORT: host::sort, cuda::sort;
         "argsort" ARGSORT: host::argsort, cuda::argsort;
-        "sort_values" SORT_VALUES: host::sort_values, cuda::sort_values;
         "topk" TOPK: host::select::topk, cuda::topk;
         "kthvalue" KTHVALUE: host::select::kthvalue, cuda::kthvalue;
         "median" MEDIAN: host::select::median, cuda::median;

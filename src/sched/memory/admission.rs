@@ -7,7 +7,7 @@
 use crate::base::device_id::DeviceId;
 use crate::base::diag::Result;
 use crate::base::limits::WINDOW_BYTES;
-use crate::device::cache::{ROOM_BESIDE, StreamPoint, sure_bytes};
+use crate::device::cache::{SHARED_SEGMENTS_BYTES, StreamPoint, reserved_bytes_bound};
 use crate::op::tensor::Buffer;
 use crate::sched::memory;
 use crate::sched::order::points::HOST;
@@ -82,7 +82,7 @@ impl Runtime {
 
     /// Whether the result may get its memory later, or gets it now without using up other memory.
     fn may_be_deferred(&self, state: &mut State, slot: u32, home: usize, buffer: &Buffer) -> bool {
-        let bytes = sure_bytes(buffer.size_bytes);
+        let bytes = reserved_bytes_bound(buffer.size_bytes);
         let (demand, windows) = state.demand.of(home);
         let known = state.windows[slot as usize].demand.iter().position(|(other, _)| *other == home);
         let windows = windows + known.is_none() as usize;
@@ -90,7 +90,7 @@ impl Runtime {
         let taken = self.with_home(buffer, |memory| {
             let room = memory.cache().room();
             self.note_room(home, room);
-            if demand.saturating_add(bytes).saturating_add(windows * ROOM_BESIDE) <= room {
+            if demand.saturating_add(bytes).saturating_add(windows * SHARED_SEGMENTS_BYTES) <= room {
                 return Ok(());
             }
             Err(memory.take_cached(buffer.size_bytes, slot, owner))

@@ -91,8 +91,6 @@ const FLOATS: [(DType, f64); 4] = [(DType::F32, 2e-5), (DType::F64, 1e-12), (DTy
 fn rearrangements() {
     for dtype in [DType::F32, DType::BF16, DType::I64, DType::U8] {
         let x = || input((dtype, &[3, 4, 5], Some(&[1, 3, 12])), 1);
-        check(&copy::COPY, &[x()], &[(DType::F64, &[3, 4, 5], None)], &[], 0.0);
-        check(&copy::FILL, &[x()], &[(dtype, &[3, 4], Some(&[1, 3]))], &[Attr::Int(3)], 0.0);
         let y = input((DType::F32, &[3, 2, 5], None), 2);
         check(&copy::CAT, &[x(), y], &[(DType::F32, &[3, 6, 5], None)], &[Attr::Int(1)], 0.0);
         check(&copy::REPEAT, &[x()], &[(dtype, &[2, 6, 4, 10], None)], &[dims(&[2, 2, 1, 2])], 0.0);
@@ -252,13 +250,6 @@ fn norms_and_their_gradients() {
             );
             let variance = || Memory::new(stat, c, &[1], |i| 0.5 + (i % 5) as f64 * 0.1);
             let mean = || input((stat, c, None), 5);
-            check(
-                &norm::BATCH_NORM_EVAL,
-                &[x(), mean(), variance(), w(), b()],
-                &outs[..1],
-                &[eps.clone(), yes.clone(), yes.clone()],
-                close * 4.0,
-            );
             for training in [true, false] {
                 let given = [input((dtype, shape, None), 4), x(), mean(), variance(), w()];
                 let attrs = [eps.clone(), Attr::Bool(training), yes.clone()];

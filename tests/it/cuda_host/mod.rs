@@ -195,7 +195,7 @@ fn convolve(call: &ConvCall) {
     let x = view(call.x, [g.batch, g.groups * g.channels], g.input);
     let w = view(call.w, [g.groups * g.filters, g.channels], g.kernel);
     let y = view(call.y, [g.batch, g.groups * g.filters], g.output);
-    let (kernel, inputs, output) = match call.wanted {
+    let (kernel, inputs, output) = match call.part {
         ConvPart::Output => (&conv::CONV_FORWARD, [x, w], y),
         ConvPart::InputGradient => (&conv::CONV_GRAD_INPUT, [y, w], x),
         ConvPart::WeightGradient => (&conv::CONV_GRAD_WEIGHT, [y, x], w),
@@ -254,7 +254,7 @@ impl Gpu for HostGpu {
     }
 
     fn convolve(&mut self, call: &ConvCall) -> Result<bool, GpuError> {
-        let left = self.forward_only && call.wanted == ConvPart::InputGradient && call.geometry.has_forward_gradient();
+        let left = self.forward_only && call.part == ConvPart::InputGradient && call.geometry.has_forward_gradient();
         let order = self.convolves.filter(|_| !left);
         if let Some(order) = order {
             assert_eq!(call.order, order);
@@ -265,7 +265,7 @@ impl Gpu for HostGpu {
 
     fn convolves_transposed(&mut self, call: &ConvCall) -> Result<bool, GpuError> {
         assert_eq!(call.order, ConvOrder::ChannelsFirst);
-        let left = self.forward_only && call.wanted == ConvPart::InputGradient && call.geometry.has_forward_gradient();
+        let left = self.forward_only && call.part == ConvPart::InputGradient && call.geometry.has_forward_gradient();
         Ok(!left && self.convolves == Some(ConvOrder::ChannelsLast))
     }
 

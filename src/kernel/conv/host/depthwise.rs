@@ -1,4 +1,4 @@
-//! Depthwise convolution: one input plane for each output plane, which is no matrix product.
+//! Depthwise convolution: one input plane for each output plane, so a matrix product does not help.
 
 use super::Geometry;
 use super::im2col::{input_position, valid_outputs};

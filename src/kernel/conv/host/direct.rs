@@ -1,10 +1,9 @@
 //! Convolution of stride 1 in `f32` with AVX-512, from a padded image read in place.
 //!
-//! In an image padded to rows of `w` elements, output position p (rows flattened at that same width) needs,
-//! for each kernel position, the element at p plus a constant. So every row of the unfolded input is the
-//! image itself at an offset, and nothing is unfolded. The few positions past a row's end are computed and
-//! thrown away. Machines without AVX-512 and other dtypes get `false` and use `im2col`. The weight's gradient is
-//! in `wgrad`.
+//! In an image padded to rows of `w` elements, output position p (rows flattened at that same width) needs, for each
+//! kernel position, the element at p plus a constant. So every row of the im2col matrix is the image itself at an
+//! offset, and the matrix is not built. The few positions past a row's end are computed and discarded. Without AVX-512
+//! and for other dtypes functions return `false`, and `im2col` is used. The gradient of the weight is in `wgrad`.
 
 use super::{Geometry, for_units};
 use crate::kernel::abi::Threads;
@@ -26,7 +25,7 @@ pub(super) struct Correlation {
     pub out: [usize; 3],
     kernel: [usize; 3],
     dilation: [usize; 3],
-    /// Zeros before the image along each dim; negative cuts.
+    /// Padding before the image along each dim; negative values crop.
     low: [isize; 3],
 }
 
@@ -58,7 +57,7 @@ impl Correlation {
         ((self.out[0] - 1) * h + self.out[1] - 1) * w + self.out[2]
     }
 
-    /// Elements of the padded image, and what a register tile may read past it.
+    /// Elements of the padded image, including those that a register tile may read past its end.
     pub fn padded_len(&self) -> usize {
         self.channels * self.padded_plane() + POSITIONS
     }
@@ -81,7 +80,7 @@ impl Correlation {
         offsets
     }
 
-    /// Copies some channels of the image between its zeros.
+    /// Copies some channels of the image into the padded image.
     pub fn pad(&self, image: &[f32], channels: Range<usize>, to: &mut [f32]) {
         let [d, h, w] = self.padded();
         let [sd, sh, sw] = self.image;
@@ -133,7 +132,7 @@ impl Correlation {
     }
 }
 
-/// Outputs side by side: their place in a register tile and in the output plane.
+/// Adjacent outputs: their start in a register tile and in the output plane, and their number.
 struct Segment {
     from: usize,
     to: usize,
@@ -152,7 +151,7 @@ pub(super) fn applies<T: Real>() -> bool {
     }
 }
 
-/// The same slice, as the type that it is.
+/// The slice as `&[f32]`; the caller has checked that `T` is `f32`.
 pub(super) fn as_f32<T: Real>(x: &[T]) -> &[f32] {
     debug_assert!(applies::<T>());
     // SAFETY: `applies` has said that `T` is `f32`.
@@ -165,7 +164,7 @@ pub(super) fn as_f32_mut<T: Real>(x: &mut [T]) -> &mut [f32] {
     unsafe { std::slice::from_raw_parts_mut(x.as_mut_ptr().cast(), x.len()) }
 }
 
-/// `false` when this way does not apply. `bias` is one number a filter.
+/// `false` if this algorithm does not apply. `bias` has one number for each filter.
 pub fn forward<T: Real>(threads: &Threads, g: &Geometry, x: &[T], w: &[T], bias: Option<&[T]>, y: &mut [T]) -> bool {
     if !applies::<T>() {
         return false;
@@ -182,8 +181,8 @@ pub fn forward<T: Real>(threads: &Threads, g: &Geometry, x: &[T], w: &[T], bias:
     true
 }
 
-/// The gradient is the correlation of `dy` with the kernel rotated by 180°; `false` when this way does not apply. `bias` is
-/// one number a channel.
+/// The gradient is the correlation of `dy` with the kernel rotated by 180°; `false` if this algorithm does not apply.
+/// `bias` has one number for each channel.
 pub fn grad_input<T: Real>(
     threads: &Threads,
     g: &Geometry,
@@ -218,7 +217,7 @@ pub fn grad_input<T: Real>(
     true
 }
 
-/// Weights and biases as register tiles take them, zeros past the last filter.
+/// Weights and biases in the order of register tiles, zeros past the last filter.
 struct Packed {
     /// `[group, block of filters, channel and kernel position, filter of the block]`.
     weights: Scratch<f32>,
@@ -306,7 +305,8 @@ fn run(
     });
 }
 
-/// Takes the outputs that a tile's row has to their plane. Not: a copy of each run, which is a call for a few elements.
+/// Stores the outputs of a tile's row to their plane. Not: `memcpy` of each segment, which is a call for a few
+/// elements.
 ///
 /// # Safety
 /// The processor has AVX-512; the plane at `to` has these outputs, and nobody else touches them.

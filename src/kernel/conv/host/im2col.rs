@@ -1,5 +1,4 @@
-//! Convolution as a product with the unfolded input (im2col), of which only a tile that fits the
-//! second-level cache exists at a time.
+//! Convolution as a product with the im2col matrix, of which only a tile that fits into the L2 cache exists at a time.
 
 use super::{Geometry, for_units};
 use crate::kernel::abi::Threads;
@@ -8,7 +7,7 @@ use crate::kernel::host::staging::{Scratch, Shared};
 use crate::kernel::matmul::host::product::{Accum, Matrix, Sizes, product};
 use std::ops::Range;
 
-/// Bytes of a tile of columns: half of a common second-level cache, the rest is for the product's own packing.
+/// Bytes of a tile of columns: half of a typical L2 cache; the rest is for the packed operands of the product.
 const TILE_BYTES: usize = 384 * 1024;
 
 /// Output rows (of `output[2]` elements) whose columns of `depth` fit a tile.
@@ -26,15 +25,15 @@ pub fn valid_outputs(g: &Geometry, dim: usize, tap: usize) -> Range<usize> {
     start.min(end) as usize..end as usize
 }
 
-/// Where an output position falls in the input, along one dim.
+/// The input position of an output position and a kernel position along one dim; `None` in the padding.
 pub fn input_position(g: &Geometry, dim: usize, out: usize, tap: usize) -> Option<usize> {
     let at = (out * g.stride[dim] + tap * g.dilation[dim]) as isize - g.padding[dim];
     (at >= 0 && at < g.input[dim] as isize).then_some(at as usize)
 }
 
-/// For rows `depths` of the unfolded input and output rows `rows`: calls `each(position in the tile of the
-/// row's first column, valid columns, start of the input row, position in it of the first valid)`.
-/// An input row outside the input has no valid columns.
+/// For rows `depths` of the im2col matrix and output rows `rows`: calls `each(position in the tile of the row's first
+/// column, valid columns, start of the input row, position in it of the first valid)`. An input row outside the input
+/// has no valid columns.
 fn for_each_row(
     g: &Geometry,
     depths: Range<usize>,

@@ -1,9 +1,10 @@
 //! wgrad: the gradient of a convolution's weight. Stride 1, `f32`, AVX-512, from a padded image read in place.
 //!
-//! dw[o, k] is the sum over output positions p of dy[o, p] times the padded image at p plus the offset of k. Filters are the
-//! vector lanes: `dy` is transposed to rows of filters, a piece at a time, and each element of the image is multiplied by
-//! such a row, so that sums stay in registers over the piece. A few filters would leave most lanes empty: then positions are
-//! the lanes, and every sum is a dot product. Machines without AVX-512 and other dtypes get `false`.
+//! dw[o, k] is the sum over output positions p of dy[o, p] times the padded image at p plus the offset of k. Filters
+//! are the vector lanes: `dy` is transposed to rows of filters, a piece at a time, and each element of the image is
+//! multiplied by such a row, so that sums stay in registers over the piece. Few filters would leave most lanes empty:
+//! then positions are the lanes, and every sum is a dot product. Without AVX-512 and for other dtypes functions return
+//! `false`.
 
 use super::Geometry;
 use super::direct::{Correlation, applies, as_f32, as_f32_mut};
@@ -14,19 +15,19 @@ use crate::kernel::host::staging::{Scratch, Shared};
 
 /// Lanes of a vector.
 const LANES: usize = 16;
-/// Filters that are taken together, at most: four vectors.
+/// Maximal number of filters in a block: four vectors.
 const MAX_FILTERS: usize = 64;
-/// Positions of a piece: transposed, 64 filters of them fill the first-level cache. Sums of a piece begin at zero, and are
-/// added to the others afterwards, so that large images lose no digits.
+/// Positions of a piece: transposed, a piece of 64 filters fills the L1 cache. Sums of a piece begin at zero and are
+/// added to the total afterwards, so that sums over large images stay accurate.
 const PIECE: usize = 128;
-/// Cost: below so many filters, dot products waste less.
-const FEW: usize = 9;
-/// Images are summed in this many parts, in order: the result does not depend on the number of threads.
+/// Cost: with fewer filters than this, dot products are faster.
+const FEW_FILTERS: usize = 9;
+/// Images are summed in this many parts, in order, so that the result does not depend on the number of threads.
 const PARTS: usize = 8;
-/// Bound: tasks that few images are cut into, by channels.
+/// Bound: tasks into which the channels are divided if there are few images.
 const SPLITS: usize = 4;
 
-/// `false` when this way does not apply.
+/// `false` if this algorithm does not apply.
 pub fn grad_weight<T: Real>(threads: &Threads, g: &Geometry, dy: &[T], x: &[T], dw: &mut [T]) -> bool {
     if !applies::<T>() {
         return false;
@@ -36,9 +37,9 @@ pub fn grad_weight<T: Real>(threads: &Threads, g: &Geometry, dy: &[T], x: &[T], 
     let offsets = c.offsets();
     let taps = g.taps();
     let parts = g.batch.min(PARTS);
-    // With few images, channels are shared out as well.
+    // With few images, channels are divided among threads as well.
     let splits = if parts * g.groups >= SPLITS { 1 } else { g.channels.min(SPLITS) };
-    let few = g.filters < FEW;
+    let few = g.filters < FEW_FILTERS;
     let width = if few { g.filters } else { g.filters.next_multiple_of(LANES) };
     let size = width * g.depth();
     if size == 0 {
@@ -101,10 +102,10 @@ pub fn grad_weight<T: Real>(threads: &Threads, g: &Geometry, dy: &[T], x: &[T], 
     true
 }
 
-/// Output positions that follow each other in the output and, at their offset, in the padded image.
+/// Output positions that are contiguous in the output and, at their offset, in the padded image.
 #[derive(Clone, Copy)]
 struct Run {
-    /// Where it starts in a plane of the output, and in the padded image.
+    /// Its start in a plane of the output, and in the padded image.
     out: usize,
     image: usize,
     length: usize,
@@ -121,7 +122,7 @@ impl Correlation {
             let image = (row / oh * h + row % oh) * w;
             let mut done = 0;
             while done < ow {
-                // A row that fits a piece is not cut.
+                // A row that fits into a piece is not cut.
                 if room == 0 || (room < ow - done && ow <= PIECE) {
                     pieces.push(Vec::new());
                     room = PIECE;
@@ -136,7 +137,7 @@ impl Correlation {
         pieces
     }
 
-    /// Output planes laid out at the padded width, zeros between rows and at the end.
+    /// Copies output planes to rows of the padded width, with zeros between rows and at the end.
     fn pad_rows(&self, out: &[f32], length: usize, to: &mut [f32]) {
         let [_, h, w] = self.padded();
         let [od, oh, ow] = self.out;
@@ -152,7 +153,8 @@ impl Correlation {
     }
 }
 
-/// Adds an image's share to `sums`: blocks of up to 64 filters, each `[kernel positions, filters of the block]`.
+/// Adds the gradient of an image to `sums`: blocks of up to 64 filters, each `[kernel positions, filters of the
+/// block]`.
 fn outer_all(
     c: &Correlation,
     pieces: &[Vec<Run>],
@@ -204,7 +206,7 @@ fn transpose(dy: &[f32], plane: usize, piece: &[Run], width: usize, to: &mut [f3
                         to[at + j * width..][..8].copy_from_slice(line);
                     }
                 } else {
-                    // The end of the last plane: eight elements would reach past it.
+                    // The last positions one by one: loading eight elements would read past the end of the plane.
                     for j in 0..positions {
                         let column = |i: usize| dy.get((first + i) * plane + start + j).copied().unwrap_or(0.0);
                         to[at + j * width..][..8].copy_from_slice(&std::array::from_fn::<f32, 8, _>(column));
@@ -216,7 +218,7 @@ fn transpose(dy: &[f32], plane: usize, piece: &[Run], width: usize, to: &mut [f3
     }
 }
 
-/// The eight elements at each of eight places, transposed.
+/// Eight rows of eight elements, transposed.
 ///
 /// # Safety
 /// The elements exist; the processor has AVX-512, and so AVX2.
@@ -267,7 +269,7 @@ unsafe fn outer<const V: usize, const T: usize>(
     // call this.
     unsafe {
         for (tile, offsets) in offsets.chunks(T).enumerate() {
-            // Past the end the last one is computed again, and not used.
+            // Past the end the last one is computed again and discarded.
             let from: [*const f32; T] =
                 std::array::from_fn(|t| image.as_ptr().add(offsets[if t < offsets.len() { t } else { 0 }]));
             let mut found = [[_mm512_setzero_ps(); V]; T];
@@ -295,19 +297,19 @@ unsafe fn outer<const V: usize, const T: usize>(
     }
 }
 
-/// Flattened positions that a pass of dot products takes: the rows in use stay in the first-level cache.
+/// Flattened positions of a pass of dot products: its rows stay in the L1 cache.
 const CHUNK: usize = 1024;
 /// Filters and kernel positions whose dot products are in registers at a time.
 const ROWS: usize = 4;
 const TAPS: usize = 6;
 
-/// Adds an image's share to `sums`, `[kernel positions, filters]`.
+/// Adds the gradient of an image to `sums`, `[kernel positions, filters]`.
 fn dot_all(dy: &[f32], length: usize, image: &[f32], offsets: &[usize], sums: &mut [f32]) {
     let (filters, depth) = (dy.len() / length.max(1), offsets.len());
     for from in (0..length).step_by(CHUNK) {
         let n = CHUNK.min(length - from);
         for k in (0..depth).step_by(TAPS) {
-            // Past the end the last one is computed again, and not used.
+            // Past the end the last one is computed again and discarded.
             let x: [&[f32]; TAPS] = std::array::from_fn(|t| {
                 let at = offsets[(k + t).min(depth - 1)] + from;
                 &image[at..at + n]

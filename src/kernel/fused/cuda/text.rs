@@ -62,7 +62,7 @@ pub(super) struct Task {
     pub arg: bool,
 }
 
-/// What a program's text is made of, and what its launches need to know.
+/// The parts of a program's text, and what its launches need to know.
 pub(super) struct Parts {
     /// `#include` lines.
     pub includes: String,

@@ -201,22 +201,22 @@ impl Code {
     /// Values from memory and scalars have their own place in scratch memory, since they outlive a tile; others share
     /// places.
     fn place_values(&mut self) {
-        let mut places: Vec<(usize, usize, usize)> = Vec::new(); // (size, start, free from op)
+        let mut slots: Vec<(usize, usize, usize)> = Vec::new(); // (size, start, free from op)
         let mut end = 0;
-        let mut take = |size: usize, places: &mut Vec<(usize, usize, usize)>, from: usize, until: usize| -> usize {
+        let mut take = |size: usize, slots: &mut Vec<(usize, usize, usize)>, from: usize, until: usize| -> usize {
             // A value that outlives a tile cannot use a shared place: an op of the next tile would overwrite it.
             let shared = until != usize::MAX;
-            if let Some(place) = places.iter_mut().find(|place| shared && place.0 == size && place.2 < from) {
+            if let Some(place) = slots.iter_mut().find(|place| shared && place.0 == size && place.2 < from) {
                 place.2 = until;
                 return place.1;
             }
-            places.push((size, end, until));
+            slots.push((size, end, until));
             end += size;
             end - size
         };
         for &(_, id) in &self.scalars {
             let value = &mut self.values[id as usize];
-            value.place = take(value.class.size_bytes(), &mut places, 0, usize::MAX);
+            value.place = take(value.class.size_bytes(), &mut slots, 0, usize::MAX);
         }
         for (index, op) in self.ops.iter().enumerate() {
             let (out, lasting) = match *op {
@@ -226,7 +226,7 @@ impl Code {
             };
             let value = &mut self.values[out as usize];
             let until = if lasting { usize::MAX } else { value.last.max(index) };
-            value.place = take(value.class.size_bytes(), &mut places, index, until);
+            value.place = take(value.class.size_bytes(), &mut slots, index, until);
         }
         self.scratch = end;
         if let Some(fitting) = CACHE_BYTES.checked_div(end) {

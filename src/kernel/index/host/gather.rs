@@ -1,7 +1,7 @@
 //! Gather and the scatters along a dim.
 //!
-//! A gather is free of conflicts. A scatter is divided over the other dims when there are enough of them, else each
-//! thread owns a range of target indices and all go through the sources in order; so sums never depend on threads.
+//! A gather has no conflicts. A scatter is divided over the other dims if there are enough elements in them; else each
+//! thread owns a range of target indices and reads all sources in order. So sums never depend on the number of threads.
 
 use super::{BLOCK, Bounded, begin};
 use crate::base::dtype::DType;
@@ -25,7 +25,7 @@ pub unsafe fn gather(call: &Call<'_>) {
     if let Some(stride) = still.get_mut(d) {
         *stride = 0;
     }
-    // A 0-dimensional operand beside a one-dimensional one.
+    // One operand is 0-dimensional, the other one-dimensional.
     still.resize(index.shape.len(), 0);
     let walk = StridedIter::<3>::new(&index.shape, [&index.strides, &y.strides, &still]);
     let bounded = along(call, index, size, d);
@@ -93,9 +93,9 @@ pub unsafe fn scatter_add(call: &Call<'_>) {
     }
 }
 
-/// As [`scatter`], reducing. Attrs `[dim, reduce, include_self]`: reduce is `"sum"`, `"prod"`, `"mean"`, `"amin"` or `"amax"`; without
-/// `include_self` the old value of an element that is scattered to does not count. NaN wins in `amin` and `amax`; the
-/// mean of integers is rounded down.
+/// As [`scatter`], reducing. Attrs `[dim, reduce, include_self]`: reduce is `"sum"`, `"prod"`, `"mean"`, `"amin"` or
+/// `"amax"`; without `include_self` the old value of an element that is scattered to does not count. NaN propagates in
+/// `amin` and `amax`; the mean of integers is rounded down.
 ///
 /// # Safety
 /// As [`crate::kernel::abi::HostFn`], except that `y` may be `x`.
@@ -160,8 +160,8 @@ unsafe fn divide_by_count<T: Element>(call: &Call<'_>, y: &RawView, counts: &Raw
     });
 }
 
-/// Combines `out[k * step + values[k] * dim]` with `src[k * step]` for the values that are owned: a loop of its own for each dtype
-/// and operation, so that what surrounds it is compiled once.
+/// Combines `out[k * step + values[k] * dim]` with `src[k * step]` for the values that the thread owns: one loop for
+/// each dtype and operation, so that the code around it is compiled once.
 pub(crate) type Combine =
     unsafe fn(out: *mut u8, out_steps: (isize, isize), src: *const u8, step: isize, values: &[i64], owned: &Range<i64>);
 
@@ -233,8 +233,8 @@ pub(crate) fn adding(dtype: DType) -> Combine {
     by_dtype!(dtype, T => combine::<T, Plus>)
 }
 
-/// Combines every element of `src` into the element of `out` that the index names along `d`; for one element always from one
-/// thread, along the dim in order.
+/// Combines every element of `src` into the element of `out` that the index gives along `d`; each element of `out` is
+/// updated by one thread, in order along the dim.
 ///
 /// # Safety
 /// `out` and `src` have the dtype of `combine`; the views are as [`crate::kernel::abi::HostFn`] says.

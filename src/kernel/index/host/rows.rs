@@ -1,6 +1,6 @@
 //! Indexing by a list of positions along one dim: `index_select` and its writing forms, embeddings, one-hot.
 //!
-//! All are the engine of the parent with one index tensor; none counts negative indices from the end, as in PyTorch.
+//! All use `AdvancedIndex` of the parent module with one index tensor; negative indices are invalid, as in PyTorch.
 
 use super::{AdvancedIndex, Table, begin, index_accumulate, index_read, index_write};
 use crate::base::attr::Attr;
@@ -48,9 +48,9 @@ pub unsafe fn index_add(call: &Call<'_>) {
     // SAFETY: `call` is one of `HostFn`: its views are valid and nobody else touches them, which is all the callee asks
     // for.
     unsafe {
-        write(call, &call.inputs[2], |places, y, src| {
+        write(call, &call.inputs[2], |indexed, y, src| {
             let factor = (alpha.to_f64() != 1.0).then(|| scalar_bytes(alpha, y.dtype));
-            index_accumulate(places, y, src, factor, call.threads)
+            index_accumulate(indexed, y, src, factor, call.threads)
         })
     }
 }
@@ -62,7 +62,7 @@ pub unsafe fn index_add(call: &Call<'_>) {
 pub unsafe fn index_copy(call: &Call<'_>) {
     // SAFETY: `call` is one of `HostFn`: its views are valid and nobody else touches them, which is all the callee asks
     // for.
-    unsafe { write(call, &call.inputs[2], |places, y, src| index_write(places, y, src, call.threads)) }
+    unsafe { write(call, &call.inputs[2], |indexed, y, src| index_write(indexed, y, src, call.threads)) }
 }
 
 /// `y = x; y[.., index, ..] = value`. Inputs `[x, index]` or `[x, index, value]`, value 0-dimensional of the dtype of `x`;
@@ -79,7 +79,7 @@ pub unsafe fn index_fill(call: &Call<'_>) {
     shape[dim(call, 0)] = index.numel();
     // SAFETY: `call` is one of `HostFn`, whose views are valid and not shared; a value on our stack lives until the
     // call ends.
-    unsafe { write(call, &expanded(&value, &shape), |places, y, src| index_write(places, y, src, call.threads)) }
+    unsafe { write(call, &expanded(&value, &shape), |indexed, y, src| index_write(indexed, y, src, call.threads)) }
 }
 
 unsafe fn write(call: &Call<'_>, src: &RawView, act: impl FnOnce(&AdvancedIndex<'_>, &RawView, &RawView)) {
@@ -177,7 +177,7 @@ pub unsafe fn one_hot(call: &Call<'_>) {
     let last = y.shape.len() - 1;
     let value = RawView { ptr: one.as_mut_ptr(), ..shifted(y, 0, SmallVec::new(), SmallVec::new()) };
     let value = expanded(&value, &labels.shape);
-    // A view of `y` whose only indexed dim is the last; the labels' dims walk along with the index.
+    // A view of `y` whose last dim is indexed; its other dims are those of the labels.
     let walk = StridedIter::<2>::new(&labels.shape, [&y.strides[..last], &labels.strides]);
     let bounded = super::Bounded {
         index: labels,
@@ -223,15 +223,15 @@ mod tests {
             for d in 0..3 {
                 for dtype in [DType::F32, DType::I64, DType::F16] {
                     let xs = values(60, &mut dice);
-                    let places: Vec<f64> = (0..6).map(|_| dice.below(shape[d]) as f64).collect();
+                    let positions: Vec<f64> = (0..6).map(|_| dice.below(shape[d]) as f64).collect();
                     let x = Owned::strided_from(dtype, &shape, &xs, &mut dice);
-                    let index = Owned::strided_from(DType::I64, &[6], &places, &mut dice);
+                    let index = Owned::strided_from(DType::I64, &[6], &positions, &mut dice);
                     let mut out = shape;
                     out[d] = 6;
                     let total = out.iter().product();
                     let source = |o: usize| {
                         let mut c = coords(o, &out);
-                        c[d] = places[c[d]] as usize;
+                        c[d] = positions[c[d]] as usize;
                         flat(&c, &shape)
                     };
                     let attrs = [Attr::Int(d as i64), Attr::Scalar(Scalar::Int(2))];

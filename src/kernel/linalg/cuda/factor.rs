@@ -1,7 +1,7 @@
-//! Launches beside `kernel/linalg/host/factor`: Cholesky, LU, triangular systems.
+//! CUDA launches of the kernels in `kernel/linalg/host/factor`: Cholesky, LU, triangular systems.
 
 use super::panels::{
-    Batch, NONE, NOWHERE, Notes, Operands, PANEL, columns, copied_columns, matrices, rows, sizes, transposed,
+    Batch, IntArrays, NO_MATRIX, NONE, Operands, PANEL, columns, copied_columns, matrices, rows, sizes, transposed,
 };
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView};
@@ -36,7 +36,7 @@ impl Batch {
     }
 }
 
-/// Where failures are reported: in a second output, or by the error slot.
+/// Where failures are reported: in a second output, or in the fault slot.
 struct Outcome {
     info: Option<Output>,
     fault: *mut u8,
@@ -50,7 +50,7 @@ impl Outcome {
     }
 
     fn info(&self, batch: &Batch, gpu: &mut dyn Gpu) -> Result<*mut u8, GpuError> {
-        self.info.as_ref().map_or_else(|| batch.notes(1, gpu), |info| Ok(info.dense.ptr))
+        self.info.as_ref().map_or_else(|| batch.int_scratch(1, gpu), |info| Ok(info.dense.ptr))
     }
 
     fn finish(self, gpu: &mut dyn Gpu) -> Done {
@@ -63,7 +63,7 @@ pub fn cholesky(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let [n, _] = sizes(a);
     let Some(batch) = Batch::of(TEXT, a)? else { return Ok(()) };
     let outcome = Outcome::of(call, gpu)?;
-    let notes = Notes { info: outcome.info(&batch, gpu)?, ..NONE.notes };
+    let int_arrays = IntArrays { info: outcome.info(&batch, gpu)?, ..NONE.int_arrays };
     // The upper factor is the transposed lower one of the transposed matrix.
     let (a, out) = if attributes::flag(call, 0) { (transposed(a), transposed(out)) } else { (a.clone(), out.clone()) };
     let work = copied_columns(&a, batch.dtype, gpu)?;
@@ -71,14 +71,14 @@ pub fn cholesky(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     for first in (0..n.max(1)).step_by(PANEL) {
         let width = PANEL.min(n - first);
         let (head, next) = (batch.place(w, first, first), first + width);
-        batch.launch("ts_potf2", [1, 1], 32, &Operands { a: head, n: width, first, notes, ..NONE }, gpu)?;
+        batch.launch("ts_potf2", [1, 1], 32, &Operands { a: head, n: width, first, int_arrays, ..NONE }, gpu)?;
         // The rows below: x head' = rows, which are the right-hand sides.
         let below = batch.place(w, next, first);
         let sides = Matrix { row: below.column, column: below.row, ..below };
         batch.columns("ts_trsm", n - next, &Operands { a: head, b: sides, n: width, k: n - next, ..NONE }, gpu)?;
         batch.update([below, sides, batch.place(w, next, next)], [n - next, n - next, width], true, gpu)?;
     }
-    batch.each("ts_cholesky_finish", n * n, &Operands { a: w, n, notes, fault: outcome.fault, ..NONE }, gpu)?;
+    batch.each("ts_cholesky_finish", n * n, &Operands { a: w, n, int_arrays, fault: outcome.fault, ..NONE }, gpu)?;
     copy_view(&work, &out, gpu)?;
     outcome.finish(gpu)
 }
@@ -89,7 +89,7 @@ pub fn triangular_solve(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (Some(batch), Some(_)) = (Batch::of(TEXT, a)?, Batch::of(TEXT, b)?) else { return Ok(()) };
     let x = Output::new(y, batch.dtype, gpu)?;
     copy_view(b, &x.dense, gpu)?;
-    // From the right it is the transposed system, whose other triangle is read.
+    // x a = b is the transposed system, which reads the other triangle.
     let (a, b) = if left { (a.clone(), x.dense.clone()) } else { (transposed(a), transposed(&x.dense)) };
     let a = matrices(&a, batch.dtype, gpu)?;
     let sides = if left { rows(&b) } else { columns(&b) };
@@ -101,40 +101,40 @@ pub fn triangular_solve(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     x.finish(gpu)
 }
 
-/// Matrices as P' L U: both triangles in one, column after column, and what is noted of them.
+/// Matrices as P' L U: both triangles in one column-major matrix, with pivots and info.
 struct Lu {
     batch: Batch,
     both: Matrix,
     sizes: [usize; 2],
-    notes: Notes,
+    int_arrays: IntArrays,
 }
 
 impl Lu {
-    /// `info`: where to note the first zero pivot.
+    /// `info`: address for the index of the first zero pivot.
     fn of(a: &RawView, batch: Batch, info: *mut u8, gpu: &mut dyn Gpu) -> Result<Lu, GpuError> {
         let [m, n] = sizes(a);
         let k = m.min(n);
-        let (rows, pivots) = (batch.notes(m, gpu)?, batch.notes(k, gpu)?);
-        let notes = Notes { rows, pivots, info, swaps: batch.notes(1, gpu)? };
+        let (rows, pivots) = (batch.int_scratch(m, gpu)?, batch.int_scratch(k, gpu)?);
+        let int_arrays = IntArrays { rows, pivots, info, swaps: batch.int_scratch(1, gpu)? };
         let w = columns(&copied_columns(a, batch.dtype, gpu)?);
         for first in (0..k.max(1)).step_by(PANEL) {
             let (width, next) = (PANEL.min(k - first), PANEL.min(k - first) + first);
-            let operands = Operands { a: w, m, n: width, k, first, notes, ..NONE };
+            let operands = Operands { a: w, m, n: width, k, first, int_arrays, ..NONE };
             let threads = (m - first).next_power_of_two().clamp(32, 1024);
             batch.launch("ts_getf2", [1, 1], threads, &operands, gpu)?;
-            let rest = Matrix { row: width as i64, ..NOWHERE };
+            let rest = Matrix { row: width as i64, ..NO_MATRIX };
             batch.columns("ts_laswp_trsm", n - width, &Operands { n, b: rest, ..operands }, gpu)?;
             let parts = [batch.place(w, next, first), batch.place(w, first, next), batch.place(w, next, next)];
             batch.update(parts, [m - next, n - next, width], false, gpu)?;
         }
-        Ok(Lu { batch, both: w, sizes: [m, n], notes })
+        Ok(Lu { batch, both: w, sizes: [m, n], int_arrays })
     }
 
-    /// Solves for right-hand sides, dense and row-major (the identity's where there are none), into `x`.
+    /// Solves for contiguous row-major right-hand sides (the identity if there are none) into `x`.
     fn solve(&self, b: Option<&RawView>, x: &RawView, gpu: &mut dyn Gpu) -> Done {
         let [n, k] = sizes(x);
         let to = rows(x);
-        let operands = Operands { b: b.map_or(NOWHERE, rows), c: to, n, k, notes: self.notes, ..NONE };
+        let operands = Operands { b: b.map_or(NO_MATRIX, rows), c: to, n, k, int_arrays: self.int_arrays, ..NONE };
         self.batch.each("ts_permute_rows", n * k, &operands, gpu)?;
         self.batch.forward(self.both, to, [n, k], true, gpu)?;
         self.batch.backward(self.both, to, [n, k], false, gpu)
@@ -159,7 +159,7 @@ fn solved(call: &Call<'_>, b: Option<&RawView>, gpu: &mut dyn Gpu) -> Done {
     let b = b.map(|b| input(b, lu.batch.dtype, gpu)).transpose()?;
     lu.solve(b.as_ref(), &x.dense, gpu)?;
     let [n, k] = sizes(&x.dense);
-    let operands = Operands { c: rows(&x.dense), n, k: n * k, notes: lu.notes, fault: outcome.fault, ..NONE };
+    let operands = Operands { c: rows(&x.dense), n, k: n * k, int_arrays: lu.int_arrays, fault: outcome.fault, ..NONE };
     lu.batch.each("ts_solve_finish", n * k, &operands, gpu)?;
     x.finish(gpu)?;
     outcome.finish(gpu)
@@ -173,17 +173,17 @@ pub fn slogdet(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     determinant(call, gpu)
 }
 
-/// Determinants, or with two outputs their signs and the logarithms of their sizes.
+/// Determinants, or with two outputs their signs and the logarithms of their absolute values.
 fn determinant(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let a = &call.inputs[0];
     let Some(batch) = Batch::of(TEXT, a)? else { return Ok(()) };
-    let (info, dtype) = (batch.notes(1, gpu)?, batch.dtype);
+    let (info, dtype) = (batch.int_scratch(1, gpu)?, batch.dtype);
     let lu = Lu::of(a, batch, info, gpu)?;
     let first = Output::new(&call.outputs[0], dtype, gpu)?;
     let second = call.outputs.get(1).map(|view| Output::new(view, dtype, gpu)).transpose()?;
-    let at = |out: &Output| Matrix { ptr: out.dense.ptr, ..NOWHERE };
-    let (b, c) = (at(&first), second.as_ref().map_or(NOWHERE, at));
-    let operands = Operands { a: lu.both, b, c, m: lu.batch.count, n: lu.sizes[0], notes: lu.notes, ..NONE };
+    let at = |out: &Output| Matrix { ptr: out.dense.ptr, ..NO_MATRIX };
+    let (b, c) = (at(&first), second.as_ref().map_or(NO_MATRIX, at));
+    let operands = Operands { a: lu.both, b, c, m: lu.batch.count, n: lu.sizes[0], int_arrays: lu.int_arrays, ..NONE };
     let threads = Batch { count: lu.batch.count.div_ceil(64), ..lu.batch };
     threads.launch("ts_determinant", [1, 1], 64, &operands, gpu)?;
     first.finish(gpu)?;
@@ -193,14 +193,14 @@ fn determinant(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 pub fn lu(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let a = &call.inputs[0];
     let Some(batch) = Batch::of(TEXT, a)? else { return Ok(()) };
-    let (info, dtype) = (batch.notes(1, gpu)?, batch.dtype);
+    let (info, dtype) = (batch.int_scratch(1, gpu)?, batch.dtype);
     let lu = Lu::of(a, batch, info, gpu)?;
     let [m, n] = lu.sizes;
     let k = m.min(n);
-    let operands = Operands { a: lu.both, m, n, k, notes: lu.notes, ..NONE };
+    let operands = Operands { a: lu.both, m, n, k, int_arrays: lu.int_arrays, ..NONE };
     for (i, view) in call.outputs.iter().enumerate().filter(|(_, view)| view.numel() > 0) {
         let out = Output::new(view, dtype, gpu)?;
-        let to = Matrix { ptr: out.dense.ptr, ..NOWHERE };
+        let to = Matrix { ptr: out.dense.ptr, ..NO_MATRIX };
         let operands = Operands { b: to, c: to, flag: i == 2, ..operands };
         let entry = if i == 0 { "ts_permutation_matrix" } else { "ts_extract_triangle" };
         let each = view.numel() / lu.batch.count;

@@ -1,5 +1,5 @@
-//! Launches beside `svdvals` and `eigvalsh` of `kernel/linalg/host/spectral`, for matrices of which a block is enough.
-//! Vectors are for the host: their signs are its library's.
+//! CUDA launches of `svdvals` and `eigvalsh` of `kernel/linalg/host/spectral`, for matrices that one block can compute.
+//! Singular vectors and eigenvectors are computed on the host, so that their signs are the same.
 
 use super::panels::{copied_columns, matrices, sizes, text, transposed};
 use crate::kernel::abi::Call;
@@ -29,7 +29,7 @@ structs! {
 
 /// Bound: columns, `WIDEST` in the text.
 const MAX_COLUMNS: usize = 64;
-/// Bound: rows that the one block may have to go over.
+/// Bound: rows that one block iterates over.
 const MAX_ROWS: usize = 1 << 16;
 
 pub fn svdvals(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {

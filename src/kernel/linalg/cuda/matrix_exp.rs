@@ -1,4 +1,4 @@
-//! The launch beside `kernel/linalg/host/spectral::matrix_exp`.
+//! CUDA launch of `kernel/linalg/host/spectral::matrix_exp`.
 
 use super::panels::{sizes, text};
 use crate::kernel::abi::Call;
@@ -21,8 +21,8 @@ structs! {
     }
 }
 
-/// Bound: rows of a matrix that one block is enough for. How often a matrix is squared is known on the device alone, so
-/// that products of several blocks could not be queued.
+/// Bound: rows of a matrix, since one block computes it. The number of squarings is known only on the device, so that
+/// products of several blocks could not be queued.
 const MAX_SIZE: usize = 128;
 
 pub fn matrix_exp(call: &Call<'_>, gpu: &mut dyn Gpu) -> Result<(), GpuError> {

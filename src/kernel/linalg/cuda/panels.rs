@@ -1,7 +1,8 @@
-//! Batches of matrices that are worked on in panels of 32 columns (`kernels/linalg/panel.cuh`): arguments, launches, layouts.
+//! Blocked algorithms on batches of matrices, by panels of 32 columns (`kernels/linalg/panel.cuh`): arguments,
+//! launches, layouts.
 //!
-//! A panel is decomposed, what stands beside it is worked out, and the rest is brought up to date by a product. Nothing is
-//! waited for.
+//! A panel is factorized, the block beside it is solved, and the trailing matrix is updated by a product. The host does
+//! not wait.
 
 use crate::base::dtype::DType;
 use crate::kernel::abi::RawView;
@@ -22,7 +23,7 @@ pub const PANEL: usize = 32;
 /// Bound: rows and columns, by the tiles of at least 32 along a dim of the grid.
 const MAX_SIZE: usize = 65_535 * 32;
 
-pub const NOWHERE: Matrix = Matrix { ptr: std::ptr::null_mut(), row: 0, column: 0, batch: 0 };
+pub const NO_MATRIX: Matrix = Matrix { ptr: std::ptr::null_mut(), row: 0, column: 0, batch: 0 };
 
 structs! {
     pub static PANEL_ARGS = "linalg/panel_args.cuh";
@@ -40,8 +41,8 @@ structs! {
         c_row: i64,
         c_column: i64,
         c_batch: i64,
-        /// For each matrix: the permutation (row i is row rows[i] of the input), LAPACK's ipiv and info, the number of row
-        /// exchanges.
+        /// Arrays with entries for each matrix: the permutation (row i is row rows[i] of the input), LAPACK's ipiv and
+        /// info, the number of row exchanges.
         rows: mut i32,
         pivots: mut i32,
         info: mut i32,
@@ -55,13 +56,13 @@ structs! {
     }
 }
 
-/// What a kernel of `linalg/panel.cuh` works on.
+/// The operands of a kernel of `linalg/panel.cuh`.
 #[derive(Clone, Copy)]
 pub struct Operands {
     pub a: Matrix,
     pub b: Matrix,
     pub c: Matrix,
-    pub notes: Notes,
+    pub int_arrays: IntArrays,
     pub fault: *mut u8,
     pub m: usize,
     pub n: usize,
@@ -71,11 +72,11 @@ pub struct Operands {
 }
 
 pub const NONE: Operands = Operands {
-    a: NOWHERE,
-    b: NOWHERE,
-    c: NOWHERE,
-    notes: Notes { rows: NOWHERE.ptr, pivots: NOWHERE.ptr, info: NOWHERE.ptr, swaps: NOWHERE.ptr },
-    fault: NOWHERE.ptr,
+    a: NO_MATRIX,
+    b: NO_MATRIX,
+    c: NO_MATRIX,
+    int_arrays: IntArrays { rows: NO_MATRIX.ptr, pivots: NO_MATRIX.ptr, info: NO_MATRIX.ptr, swaps: NO_MATRIX.ptr },
+    fault: NO_MATRIX.ptr,
     m: 0,
     n: 0,
     k: 0,
@@ -85,7 +86,7 @@ pub const NONE: Operands = Operands {
 
 impl Operands {
     fn args(&self) -> Args {
-        let (Operands { a, b, c, .. }, Notes { rows, pivots, info, swaps }) = (self, self.notes);
+        let (Operands { a, b, c, .. }, IntArrays { rows, pivots, info, swaps }) = (self, self.int_arrays);
         Args {
             a: a.ptr,
             b: b.ptr,
@@ -113,9 +114,9 @@ impl Operands {
     }
 }
 
-/// What is noted of each matrix, in i32: `ts_panel`.
+/// Integer results for each matrix, in i32.
 #[derive(Clone, Copy)]
-pub struct Notes {
+pub struct IntArrays {
     pub rows: *mut u8,
     pub pivots: *mut u8,
     pub info: *mut u8,
@@ -131,7 +132,7 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Of the matrices of a view; `None` where there is nothing to do.
+    /// The matrices of a view; `None` if there are no elements.
     pub fn of(header: &'static str, view: &RawView) -> Result<Option<Batch>, GpuError> {
         let lead = view.shape.len() - 2;
         let count: usize = view.shape[..lead].iter().product();
@@ -160,7 +161,7 @@ impl Batch {
         })
     }
 
-    /// A kernel over `n` elements of each matrix, which walks on where the grid is smaller.
+    /// A kernel over `n` elements of each matrix, with a grid-stride loop.
     pub fn each(&self, entry: &str, n: usize, operands: &Operands, gpu: &mut dyn Gpu) -> Done {
         self.launch(entry, [n.div_ceil(256).clamp(1, 1024), 1], 256, operands, gpu)
     }
@@ -170,17 +171,17 @@ impl Batch {
         Matrix { ptr: matrix.ptr.wrapping_offset(elements as isize * self.dtype.size_bytes() as isize), ..matrix }
     }
 
-    /// Memory for `each` numbers of every matrix.
-    pub fn notes(&self, each: usize, gpu: &mut dyn Gpu) -> Result<*mut u8, GpuError> {
+    /// Scratch memory for `each` integers of every matrix.
+    pub fn int_scratch(&self, each: usize, gpu: &mut dyn Gpu) -> Result<*mut u8, GpuError> {
         Ok(scratch(DType::I32, &[self.count, each], gpu)?.ptr)
     }
 
-    /// `c -= a b`: m by n, over `k`, at most `PANEL`. With `below`, only what is on and below the diagonal of c.
+    /// `c -= a b`: m by n, over `k`, at most `PANEL`. With `below`, only on and below the diagonal of c.
     pub fn update(&self, [a, b, c]: [Matrix; 3], [m, n, k]: [usize; 3], below: bool, gpu: &mut dyn Gpu) -> Done {
         if m == 0 || n == 0 {
             return Ok(());
         }
-        // Neighboring threads write along c's rows; what lies column after column is the transposed product.
+        // Adjacent threads write along rows of c; a column-major c is computed as the transposed product.
         let transposed = below || c.row.abs() == 1 && c.column.abs() != 1;
         let flip = |x: Matrix| Matrix { row: x.column, column: x.row, ..x };
         let ([a, b, c], [m, n]) = if transposed { ([flip(b), flip(a), flip(c)], [n, m]) } else { ([a, b, c], [m, n]) };
@@ -198,7 +199,7 @@ impl Batch {
     }
 }
 
-/// The matrices of a view in `dtype`: as they lie, or copied where a batch has no one stride.
+/// The matrices of a view in `dtype`: without a copy if the batch has a single stride.
 pub fn matrices(view: &RawView, dtype: DType, gpu: &mut dyn Gpu) -> Result<Matrix, GpuError> {
     let lead = view.shape.len() - 2;
     let mut outer = (0..lead).filter(|&d| view.shape[d] != 1).rev();
@@ -218,13 +219,13 @@ pub fn matrices(view: &RawView, dtype: DType, gpu: &mut dyn Gpu) -> Result<Matri
     Ok(rows(&input(view, dtype, gpu)?))
 }
 
-/// Row-major matrices without holes.
+/// Contiguous row-major matrices.
 pub fn rows(view: &RawView) -> Matrix {
     let [m, n] = sizes(view);
     Matrix { ptr: view.ptr, row: n as i64, column: 1, batch: (m * n) as i64 }
 }
 
-/// Column-major matrices without holes.
+/// Contiguous column-major matrices.
 pub fn columns(view: &RawView) -> Matrix {
     let [m, n] = sizes(view);
     Matrix { ptr: view.ptr, row: 1, column: m as i64, batch: (m * n) as i64 }
@@ -243,7 +244,7 @@ pub fn transposed(view: &RawView) -> RawView {
     view
 }
 
-/// A copy of the matrices of a view, column after column, as a view of its shape.
+/// A column-major copy of the matrices of a view, as a view of its shape.
 pub fn copied_columns(view: &RawView, dtype: DType, gpu: &mut dyn Gpu) -> Result<RawView, GpuError> {
     let copy = transposed(&scratch(dtype, &transposed(view).shape, gpu)?);
     copy_view(view, &copy, gpu)?;

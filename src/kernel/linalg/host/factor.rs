@@ -1,4 +1,4 @@
-//! Cholesky, LU and what follows from them: systems, inverses, determinants.
+//! Cholesky and LU decompositions, and what is computed by them: linear systems, inverses, determinants.
 
 use super::{Matrices, Results, fault, for_each};
 use crate::kernel::abi::{Call, FaultKind};
@@ -11,7 +11,7 @@ use faer::linalg::lu::partial_pivoting::factor as lu_factor;
 use faer::linalg::triangular_solve as triangular;
 use faer::{Mat, MatMut, MatRef, Par};
 
-/// Where what goes wrong with a matrix is reported: as a fault, or in a second output.
+/// Where the failure of a matrix is reported: as a fault, or in a second output.
 struct Outcome<'a> {
     call: &'a Call<'a>,
     info: Option<Shared<i32>>,
@@ -76,7 +76,7 @@ pub unsafe fn cholesky(call: &Call<'_>) {
     });
 }
 
-/// The lower factor from the lower triangle, or the order of the first bad leading minor.
+/// The lower factor from the lower triangle, or the order of the first leading minor that is not positive-definite.
 fn cholesky_of<T: Real>(a: MatRef<'_, T>, par: Par) -> Result<Mat<T>, usize> {
     let n = a.nrows();
     let mut l = Mat::<T>::zeros(n, n);
@@ -89,7 +89,7 @@ fn cholesky_of<T: Real>(a: MatRef<'_, T>, par: Par) -> Result<Mat<T>, usize> {
         Ok(_) => {}
         Err(llt::LltError::NonPositivePivot { index }) => return Err(index + 1),
     }
-    // NaN passes faer's test of the pivot's sign.
+    // faer's test of the pivot's sign accepts NaN.
     if let Some(index) = finite {
         return Err(index + 1);
     }
@@ -102,7 +102,7 @@ fn cholesky_of<T: Real>(a: MatRef<'_, T>, par: Par) -> Result<Mat<T>, usize> {
 /// A matrix as P' L U: unit lower and upper triangle in one.
 struct Lu<T> {
     both: Mat<T>,
-    /// Row i of the product is this row of the matrix.
+    /// Row i of the product L U is this row of the matrix.
     rows: Vec<usize>,
 }
 
@@ -119,7 +119,7 @@ impl<T: Real> Lu<T> {
         if lu.is_spoiled(a) { Lu::plain(a) } else { lu }
     }
 
-    /// faer divides by a zero pivot, which spoils what comes after it.
+    /// Whether the decomposition is invalid: faer divides by a zero pivot.
     fn is_spoiled(&self, a: MatRef<'_, T>) -> bool {
         let finite = |m: MatRef<'_, T>| m.col_iter().all(|c| c.iter().all(|&x| x.to_f64().is_finite()));
         !finite(self.both.as_ref()) && finite(a)
@@ -132,7 +132,7 @@ impl<T: Real> Lu<T> {
         let x = &mut lu.both;
         for k in 0..m.min(n) {
             let size = |x: &Mat<T>, i: usize| x[(i, k)].to_f64().abs();
-            let pivot = (k + 1..m).fold(k, |best, i| if size(x, i) > size(x, best) { i } else { best });
+            let pivot = (k + 1..m).fold(k, |row, i| if size(x, i) > size(x, row) { i } else { row });
             if x[(pivot, k)] == T::ZERO {
                 continue;
             }
@@ -170,7 +170,7 @@ impl<T: Real> Lu<T> {
         triangular::solve_upper_triangular_in_place(self.both.as_ref(), x.as_mut(), par);
     }
 
-    /// Is the permutation odd?
+    /// Whether the permutation is odd.
     fn is_odd(&self) -> bool {
         let mut seen = vec![false; self.rows.len()];
         let mut cycles = 0;
@@ -368,7 +368,7 @@ pub unsafe fn triangular_solve(call: &Call<'_>) {
             for_each(call.threads, a.count, [a.n, a.n, b.m.max(b.n)], |i, par| {
                 out.slice(i).copy_from_slice(b.slice(i));
                 let to = out.matrix(i, b.n);
-                // From the right it is the transposed system, whose other triangle is read.
+                // x a = b is the transposed system, which reads the other triangle.
                 let (a, x) = if left { (a.get(i), to) } else { (a.get(i).transpose(), to.transpose_mut()) };
                 match (upper == left, unit) {
                     (true, false) => triangular::solve_upper_triangular_in_place(a, x, par),

@@ -6,8 +6,9 @@ use crate::kernel::host::real::{Real, real};
 use crate::kernel::host::staging::Sink;
 use faer::MatMut;
 
-/// Reflections that turn a matrix into an upper triangle, as LAPACK's `geqrf` gives them. Inputs: `[.., m, n]`. Outputs: the triangle
-/// with the reflections' vectors below it, `[.., m, n]`; their factors `[.., k]`, k the smaller of m and n. No attributes, no faults.
+/// Householder reflectors that reduce a matrix to an upper triangle, as LAPACK's `geqrf`. Inputs: `[.., m, n]`.
+/// Outputs: the triangle with the reflectors below it, `[.., m, n]`; tau `[.., k]`, k the smaller of m and n. No
+/// attributes, no faults.
 ///
 /// # Safety
 /// As `HostFn`.

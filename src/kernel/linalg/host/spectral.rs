@@ -73,9 +73,9 @@ fn qr_of<T: Real>(a: MatRef<'_, T>, k: usize, q_to: &mut [T], r_to: &mut [T], pa
     }
 }
 
-/// Undoes reflections that LAPACK does not make. Both give R's diagonal the sign opposite to the element found
-/// there; but where nothing below is left to reflect, LAPACK keeps the element and its sign, and faer may turn
-/// it round. Such a reflection shows as a lone -1 in Q.
+/// Undoes reflections that LAPACK does not make. Both give an element of R's diagonal the sign opposite to that of the
+/// matrix; but if all elements below it are zero, LAPACK keeps the sign, and faer may invert it. Such a reflection is
+/// visible as a column of Q that is -1 on the diagonal and 0 below.
 fn lapack_signs<T: Real>(m: usize, n: usize, k: usize, q: &mut [T], r: &mut [T]) {
     for j in 0..m.min(n).min(k) {
         let only = (j + 1..m).all(|i| q[i * k + j] == T::ZERO) && (0..j).all(|i| q[i * k + j] == T::ZERO);
@@ -102,7 +102,7 @@ fn decompose<T: Real>(a: MatRef<'_, T>, compute: ComputeSvdVectors, par: Par) ->
         ComputeSvdVectors::Full => size,
     };
     let mut svd = Svd { u: Mat::zeros(m, width(m)), s: Diag::zeros(k), v: Mat::zeros(n, width(n)) };
-    // What is not finite would not converge.
+    // Values that are not finite would not converge.
     if !a.col_iter().all(|c| c.iter().all(|&x| x.to_f64().is_finite())) {
         return None;
     }
@@ -150,7 +150,7 @@ pub unsafe fn svd(call: &Call<'_>) {
                 let (mut u, s, mut v) = (u.matrix(i, wu), s.slice(i), v.matrix(i, a.n));
                 match decompose(a.get(i), compute, par) {
                     Some(svd) => {
-                        // Results of no elements have no rows here, whatever their shape.
+                        // Results without elements have no rows.
                         if a.m * wu > 0 {
                             u.copy_from(&svd.u);
                         }
@@ -278,7 +278,7 @@ pub unsafe fn lstsq(call: &Call<'_>) {
     });
 }
 
-/// Eigenvalues and, when asked, vectors from the lower triangle.
+/// Eigenvalues and, if requested, eigenvectors, from the lower triangle.
 fn symmetric<T: Real>(a: MatRef<'_, T>, vectors: ComputeEigenvectors, par: Par) -> Option<(Diag<T>, Mat<T>)> {
     let n = a.nrows();
     let wanted = matches!(vectors, ComputeEigenvectors::Yes);

@@ -1,4 +1,4 @@
-//! Which products a batched product consists of, and how threads share them.
+//! The products of a batched product, and how they are divided among threads.
 
 use super::product::{Matrix, PARALLEL_FLOPS, Sizes};
 use crate::kernel::abi::{RawView, Threads};
@@ -17,8 +17,8 @@ pub struct Batch<'a, T> {
 impl<'a, T> Batch<'a, T> {
     /// `a` is `[.., m, k]`, `b` `[.., k, n]`, `c` `[.., m, n]`, with the same leading dims.
     ///
-    /// A batch whose right side is the same everywhere is one taller product when rows follow each other
-    /// evenly through the batch.
+    /// A batch in which `b` is the same for all matrices becomes one product with more rows, if the rows of `a` and `c`
+    /// have one stride across the batch.
     pub fn of(a: &'a RawView, b: &'a RawView, c: &'a RawView) -> Batch<'a, T> {
         let lead = c.shape.len() - 2;
         let matrix =
@@ -42,7 +42,7 @@ impl<'a, T> Batch<'a, T> {
             let stride = |i: usize| self.strides[i][last];
             let m = self.sizes.m as isize;
             let follows = |stride: isize, row: isize| stride == m * row;
-            // With one row, that row's stride is free to be the batch's.
+            // With one row, the row stride can be that of the batch.
             let free = self.sizes.m == 1;
             let folds = stride(1) == 0 && (free || follows(stride(0), self.a.row) && follows(stride(2), self.c.row));
             if size != 1 && !folds {
@@ -72,7 +72,7 @@ impl<'a, T> Batch<'a, T> {
     }
 }
 
-/// Calls `one` for each product: large ones in turn with all threads, small ones side by side.
+/// Calls `one` for each product: large ones one after the other with all threads, small ones in parallel.
 ///
 /// # Safety
 /// The views that the batch was made of are valid, and `c` overlaps nothing.
@@ -89,7 +89,7 @@ pub unsafe fn for_each_product<T: Send>(
     if count == 1 {
         return one(threads, s, batch.a, batch.b, batch.c);
     }
-    // Cost: one product on all threads is worth it only when the batch cannot fill them evenly.
+    // Cost: a product on all threads pays only if the batch does not divide evenly among them.
     if flops >= PARALLEL_FLOPS && count < 4 * threads.count() && count % threads.count() != 0 {
         for i in 0..count {
             let (a, b, c) = batch.product(i);

@@ -1,8 +1,8 @@
-//! Products of `bf16` matrices by the instruction that multiplies pairs of them and adds in `f32` (AVX-512 BF16).
+//! Products of `bf16` matrices with AVX-512 BF16, whose instruction multiplies pairs of elements and accumulates in
+//! `f32`.
 //!
 //! Both operands are packed into panels of pairs along `k`; a register tile is 8 rows by 48 columns and runs over all
-//! of `k`, so sums are rounded to `bf16` once, at the end. Without the instruction the answer is `false`.
-//! Subnormal inputs count as zero, as the instruction has it.
+//! of `k`, so sums are rounded to `bf16` once, at the end. Subnormal inputs count as zero, as the instruction defines.
 
 use super::product::{Matrix, Sizes};
 use crate::kernel::abi::Threads;
@@ -14,10 +14,10 @@ use half::bf16;
 /// Rows and columns of a register tile.
 const ROWS: usize = 8;
 const COLS: usize = 48;
-/// Panels of rows that a task takes together: those of 1024 columns of `k` stay in the second-level cache.
-const TASK: usize = 16;
+/// Panels of rows in a task: with 1024 columns of `k` they stay in the L2 cache.
+const PANELS_PER_TASK: usize = 16;
 /// Lines and pairs that are transposed at a time.
-const SQUARE: usize = 8;
+const BLOCK: usize = 8;
 
 /// Whether the machine has the instruction.
 pub fn applies() -> bool {
@@ -31,7 +31,7 @@ pub fn applies() -> bool {
     }
 }
 
-/// `c = a @ b + bias`, `bias` being one number a column.
+/// `c = a @ b + bias`, with one bias for each column.
 ///
 /// # Safety
 /// As `product::product`, and `applies` has said yes.
@@ -69,14 +69,14 @@ pub unsafe fn product_bf16(
         }
     });
     let (packed_a, packed_b) = (&packed_a, &packed_b);
-    let blocks = panels_a.div_ceil(TASK);
-    let grain = (2_000_000 / (2 * TASK * ROWS * COLS * s.k).max(1)).max(1);
+    let blocks = panels_a.div_ceil(PANELS_PER_TASK);
+    let grain = (2_000_000 / (2 * PANELS_PER_TASK * ROWS * COLS * s.k).max(1)).max(1);
     threads.split(panels_b * blocks, grain, |range| {
         let mut tile = [[0f32; COLS]; ROWS];
         for task in range {
             let (j, block) = (task / blocks, task % blocks);
             let right = &packed_b[j * pairs * COLS..(j + 1) * pairs * COLS];
-            for i in block * TASK..((block + 1) * TASK).min(panels_a) {
+            for i in block * PANELS_PER_TASK..((block + 1) * PANELS_PER_TASK).min(panels_a) {
                 let left = &packed_a[i * pairs * ROWS..(i + 1) * pairs * ROWS];
                 let size = [(s.m - i * ROWS).min(ROWS), (s.n - j * COLS).min(COLS)];
                 let bias = bias.map(|bias| &bias[j * COLS..j * COLS + size[1]]);
@@ -105,9 +105,9 @@ unsafe fn pack<const WIDTH: usize>(from: Matrix<bf16>, lines: usize, k: usize, t
     let pairs = k / 2;
     if from.col == 1 {
         let word = |line: usize, pair: usize| from.at(line, 0).cast::<u32>().wrapping_add(pair);
-        let none = [0u32; SQUARE];
-        for first in (0..WIDTH).step_by(SQUARE) {
-            for pair in (0..pairs / SQUARE * SQUARE).step_by(SQUARE) {
+        let none = [0u32; BLOCK];
+        for first in (0..WIDTH).step_by(BLOCK) {
+            for pair in (0..pairs / BLOCK * BLOCK).step_by(BLOCK) {
                 let row = |i: usize| if first + i < lines { word(first + i, pair) } else { none.as_ptr() };
                 // SAFETY: eight pairs of each of eight lines exist, or are `none`; `applies` has said that the processor
                 // has AVX2.
@@ -115,12 +115,12 @@ unsafe fn pack<const WIDTH: usize>(from: Matrix<bf16>, lines: usize, k: usize, t
                 unsafe {
                     let square = transpose::eight_avx2(std::array::from_fn(row));
                     for (i, line) in square.into_iter().enumerate() {
-                        to[(pair + i) * WIDTH + first..][..SQUARE].copy_from_slice(&line);
+                        to[(pair + i) * WIDTH + first..][..BLOCK].copy_from_slice(&line);
                     }
                 }
             }
-            for pair in pairs / SQUARE * SQUARE..pairs {
-                for i in 0..SQUARE.min(lines.saturating_sub(first)) {
+            for pair in pairs / BLOCK * BLOCK..pairs {
+                for i in 0..BLOCK.min(lines.saturating_sub(first)) {
                     // SAFETY: both elements of the pair exist, one after the other.
                     to[pair * WIDTH + first + i] = unsafe { word(first + i, pair).read_unaligned() };
                 }

@@ -1,4 +1,4 @@
-//! One matrix product of `f32` or `f64` on raw addresses: which way is fastest for which shape.
+//! One matrix product of `f32` or `f64` on raw addresses: chooses the fastest algorithm for the shape.
 //!
 //! Knows nothing of batches or dtypes. Large products are cut into parts for the threads, each of which `tiles` computes.
 
@@ -62,20 +62,22 @@ pub struct Sizes {
     pub k: usize,
 }
 
-/// Cost: below this, handing a product to the pool takes longer than it saves (two cores: 64³ runs
-/// at 222 GFLOP/s alone and at 24 through rayon).
+/// Cost: operations below which the pool takes longer than it saves (two cores: 64³ runs at 222 GFLOP/s on one thread
+/// and at 24 through rayon).
 pub const PARALLEL_FLOPS: usize = 4_000_000;
-/// Cost: arithmetic from which a part more is not noticed.
+/// Cost: operations from which on the cost of further parts is negligible.
 const BALANCED_FLOPS: usize = 500_000_000;
-/// Bound: rows or columns of a part, at least; thinner ones pack more than they multiply.
+/// Bound: minimal rows or columns of a part; thinner ones pack more than they multiply.
 const SHORTEST_PART: usize = 32;
-/// Rows and columns at which parts begin: whole vectors, so that rows of parts are aligned alike.
+/// Parts begin at multiples of this many rows and columns: whole vectors, so that rows of all parts have the same
+/// alignment.
 const PART_EDGE: usize = 16;
-/// Cost: choosing tiles and taking scratch memory is some 50 ns; plain loops do this many multiplications sooner.
+/// Cost: multiplications below which plain loops are faster; choosing tiles and taking scratch memory costs about 50
+/// ns.
 const TINY: usize = 256;
 /// Bytes of a matrix below which a matrix-vector product stays on one thread.
 const VECTOR_BYTES: usize = 512 * 1024;
-/// Bound: elements of a row from which on a few rows take long enough to look after them.
+/// Bound: elements of a row from which on a few rows take long enough for a call of `guard::check`.
 const LONG: usize = 1 << 16;
 
 /// `c = a @ b`, or `c += a @ b`. With `k == 0` the product is zero.
@@ -143,12 +145,12 @@ unsafe fn large<T: Real>(threads: &Threads, s: Sizes, a: Matrix<T>, b: Matrix<T>
 /// Into how many parts along `m` and `n` a product is cut, so that each thread gets some.
 /// Cost: two cores reach 1.9 times one core on whole parts, and 1.2 to 1.7 times where they share panels (measured with faer).
 fn grid(s: Sizes, threads: usize) -> (usize, usize) {
-    // Operands that are expanded have sizes beyond all memory.
+    // Saturating: sizes of expanded operands can exceed any memory.
     let flops = s.m.saturating_mul(s.n).saturating_mul(s.k).saturating_mul(2);
     if threads == 1 || flops < PARALLEL_FLOPS {
         return (1, 1);
     }
-    // Twice as many parts where that costs little, so that a slower thread can be helped out.
+    // Twice as many parts if that costs little, so that the load is balanced.
     let parts = if flops >= BALANCED_FLOPS { 2 * threads } else { threads };
     let (mut rows, mut cols) = (1, 1);
     while rows * cols < parts {
@@ -251,7 +253,7 @@ widths! {
     }
 }
 
-/// `y (+)= a @ x` at the speed of memory; `false` (and nothing done) for strides that it does not know.
+/// `y (+)= a @ x` at memory bandwidth; returns `false` and computes nothing for strides that it does not support.
 #[allow(clippy::too_many_arguments)]
 unsafe fn matrix_vector<T: Real>(
     threads: &Threads,
@@ -317,7 +319,7 @@ widths! {
     }
 }
 
-/// `c (+)= column @ row`; `false` for strides that it does not know.
+/// `c (+)= column @ row`; `false` for strides that it does not support.
 unsafe fn outer<T: Real>(threads: &Threads, s: Sizes, a: Matrix<T>, b: Matrix<T>, c: Matrix<T>, accum: Accum) -> bool {
     if c.col != 1 || b.col != 1 || s.n < 8 {
         return false;

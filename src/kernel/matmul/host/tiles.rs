@@ -1,8 +1,8 @@
 //! One thread's product of `f32` or `f64` matrices, by register tiles (the scheme of BLIS, van Zee and van de Geijn 2015).
 //!
-//! A tile of the result stays in registers while it runs over a stretch of `k`: vectors of a row of `b` times single
-//! elements of a column of `a`. Operands that are used often are packed first, so that tiles read them in order; others
-//! are read where they lie. Knows nothing of threads.
+//! A tile of the result stays in registers while it iterates over a block of `k`: vectors of a row of `b` times single
+//! elements of a column of `a`. Operands that are read often are packed first, so that tiles read them sequentially;
+//! others are read in place. Knows nothing of threads.
 
 use super::product::{Accum, Matrix, Sizes};
 use crate::kernel::copy::host::transpose;
@@ -12,18 +12,18 @@ use crate::kernel::host::simd;
 use crate::kernel::host::staging::Scratch;
 use crate::kernel::host::vector::Vector;
 
-/// Bound: length of a stretch of `k`: a panel of `b` is then at most 96 KiB, which the second-level cache delivers in time.
-const DEEP: usize = 512;
-/// Rows of `a` that are packed together, whole tiles: at most 384 KiB of `f64`, which stay in the second-level cache.
-const TALL: usize = 96;
-/// Bound: rows that are not packed, between two looks whether the product must end; a multiple of every tile's.
-const LOOSE: usize = 1008;
-/// Bound: panels of `b` that are packed together, some 4 MiB.
-const PANELS: usize = 64;
-/// Panels, or tiles along a panel, that read the same part of an operand before packing it costs less than it saves.
-const OFTEN: usize = 6;
+/// Bound: length of a block of `k` (BLIS' KC): a panel of `b` then has at most 96 KiB and stays in the L2 cache.
+const KC: usize = 512;
+/// Rows of `a` that are packed together (BLIS' MC), whole tiles: at most 384 KiB of `f64`, which stay in the L2 cache.
+const MC: usize = 96;
+/// Bound: rows that are not packed, between two calls of `guard::check`; a multiple of the rows of every tile.
+const UNPACKED_ROWS: usize = 1008;
+/// Bound: panels of `b` that are packed together (BLIS' NC), about 4 MiB.
+const NC_PANELS: usize = 64;
+/// Number of panels, or of tiles along a panel, that read the same part of an operand, from which on packing it pays.
+const PACK_MIN_READS: usize = 6;
 
-/// Rows and vectors of a tile for each machine level: as many sums as there are registers to spare.
+/// Rows and vectors of a tile for each vector level: as many accumulators as there are free registers.
 const fn shape(level: usize) -> (usize, usize) {
     match level {
         0 => (8, 3),
@@ -45,7 +45,7 @@ pub unsafe fn multiply<T: Real>(s: Sizes, a: Matrix<T>, b: Matrix<T>, c: Matrix<
     if s.m * s.n == 0 {
         return;
     }
-    // Tiles store rows: a column-major result is the transpose of the transposes' product.
+    // Tiles store rows: for a column-major result the transposed product is computed.
     let (s, a, b, c) = if c.row == 1 && c.col != 1 {
         (Sizes { m: s.n, n: s.m, k: s.k }, b.transposed(), a.transposed(), c.transposed())
     } else {
@@ -54,30 +54,30 @@ pub unsafe fn multiply<T: Real>(s: Sizes, a: Matrix<T>, b: Matrix<T>, c: Matrix<
     let level = simd::level();
     let (rows, vectors) = shape(level);
     let width = vectors * lanes::<T>(level);
-    let stretches = s.k.div_ceil(DEEP).max(1);
-    let deep = s.k.div_ceil(stretches);
-    let pack_a = s.n > OFTEN * width;
-    let pack_b = b.col != 1 || s.m > OFTEN * rows;
-    let wide = if pack_b { (PANELS * width).min(s.n.next_multiple_of(width)) } else { width };
-    let tall = if pack_a { TALL.min(s.m.next_multiple_of(rows)) } else { 0 };
-    let mut packed_a = Scratch::<T>::new(tall * deep);
-    let mut packed_b = Scratch::<T>::new(wide * deep);
-    for j0 in (0..s.n).step_by(if pack_b { wide } else { s.n }) {
-        let n = if pack_b { (s.n - j0).min(wide) } else { s.n };
-        for stretch in 0..stretches {
-            let k = stretch * deep..((stretch + 1) * deep).min(s.k);
-            let accum = if stretch == 0 { accum } else { Accum::Add };
+    let k_blocks = s.k.div_ceil(KC).max(1);
+    let k_block = s.k.div_ceil(k_blocks);
+    let pack_a = s.n > PACK_MIN_READS * width;
+    let pack_b = b.col != 1 || s.m > PACK_MIN_READS * rows;
+    let packed_columns = if pack_b { (NC_PANELS * width).min(s.n.next_multiple_of(width)) } else { width };
+    let packed_rows = if pack_a { MC.min(s.m.next_multiple_of(rows)) } else { 0 };
+    let mut packed_a = Scratch::<T>::new(packed_rows * k_block);
+    let mut packed_b = Scratch::<T>::new(packed_columns * k_block);
+    for j0 in (0..s.n).step_by(if pack_b { packed_columns } else { s.n }) {
+        let n = if pack_b { (s.n - j0).min(packed_columns) } else { s.n };
+        for block in 0..k_blocks {
+            let k = block * k_block..((block + 1) * k_block).min(s.k);
+            let accum = if block == 0 { accum } else { Accum::Add };
             let (a, b) = (a.from(0, k.start), b.from(k.start, j0));
             let k = k.len();
-            // A last panel that is not full is packed in any case, with zeros.
+            // A last panel that is not full is always packed, with zeros.
             let first = if pack_b { 0 } else { n / width * width };
             if first < n {
                 // SAFETY: the operands are those of `product` (this function's contract); the scratch has room for
-                // whole panels of this stretch.
+                // whole panels of this block.
                 unsafe { pack(b.from(0, first).transposed(), n - first, k, width, &mut packed_b) };
             }
-            for i0 in (0..s.m).step_by(if pack_a { TALL } else { LOOSE }) {
-                let m = (s.m - i0).min(if pack_a { TALL } else { LOOSE });
+            for i0 in (0..s.m).step_by(if pack_a { MC } else { UNPACKED_ROWS }) {
+                let m = (s.m - i0).min(if pack_a { MC } else { UNPACKED_ROWS });
                 if pack_a {
                     // SAFETY: the operands are those of `product` (this function's contract); the scratch has room for
                     // whole panels of `m` rows.
@@ -99,7 +99,7 @@ pub unsafe fn multiply<T: Real>(s: Sizes, a: Matrix<T>, b: Matrix<T>, c: Matrix<
                     let step = if pack_a { rows * k } else { 0 };
                     let to = c.from(i0, j0 + j);
                     let size = Sizes { m, n: (n - j).min(width), k };
-                    strip(size, left, step, panel, to, accum);
+                    column_of_tiles(size, left, step, panel, to, accum);
                 }
             }
         }
@@ -125,7 +125,7 @@ unsafe fn pack<T: Real>(from: Matrix<T>, lines: usize, k: usize, width: usize, t
             }
             continue;
         }
-        let whole = if from.col == 1 { k / SQUARE * SQUARE } else { 0 };
+        let whole = if from.col == 1 { k / BLOCK * BLOCK } else { 0 };
         transpose(from, count, whole, width, panel);
         for p in whole..k {
             for line in 0..count {
@@ -137,35 +137,35 @@ unsafe fn pack<T: Real>(from: Matrix<T>, lines: usize, k: usize, width: usize, t
 }
 
 /// Lines and elements that are transposed at a time.
-const SQUARE: usize = 8;
+const BLOCK: usize = 8;
 
 widths! {
-    /// Packs the first `k` elements of lines whose elements lie side by side; `k` is in whole squares, `width` even.
+    /// Packs the first `k` elements of lines with contiguous elements; `k` is a multiple of `BLOCK`, `width` is even.
     fn transpose<T, S>(from: Matrix<T>, lines: usize, k: usize, width: usize, panel: &mut [T]) {
-        for line in (0..lines).step_by(SQUARE) {
-            // Lanes of this square that the panel has; those without a line get another line's numbers, which count for nothing.
-            let lanes = Ord::min(width - line, SQUARE);
-            for p in (0..k).step_by(SQUARE) {
-                let to = panel[p * width + line..(p + SQUARE - 1) * width + line + lanes].as_mut_ptr();
-                let mut rows = [std::ptr::null::<T>(); SQUARE];
+        for line in (0..lines).step_by(BLOCK) {
+            // Lanes of this square that the panel has; lanes past the last line read another line, and are not used.
+            let lanes = Ord::min(width - line, BLOCK);
+            for p in (0..k).step_by(BLOCK) {
+                let to = panel[p * width + line..(p + BLOCK - 1) * width + line + lanes].as_mut_ptr();
+                let mut rows = [std::ptr::null::<T>(); BLOCK];
                 for (i, row) in rows.iter_mut().enumerate() {
                     *row = from.at(Ord::min(line + i, lines - 1), p);
                 }
                 // SAFETY: eight elements of each row exist, and places for all lanes; levels below 2 have AVX2.
                 unsafe {
                     #[cfg(target_arch = "x86_64")]
-                    if S::LEVEL < 2 && size_of::<T>() == 4 && lanes == SQUARE {
+                    if S::LEVEL < 2 && size_of::<T>() == 4 && lanes == BLOCK {
                         let square = transpose::eight_avx2(rows.map(|row| row.cast()));
                         for (i, row) in square.iter().enumerate() {
-                            to.add(i * width).cast::<[u32; SQUARE]>().write_unaligned(*row);
+                            to.add(i * width).cast::<[u32; BLOCK]>().write_unaligned(*row);
                         }
                         continue;
                     }
-                    // Halves of four lines, which fit the registers.
+                    // Two halves of four lines, which fit into the registers.
                     for half in [0, 4] {
-                        let mut square = [[T::ZERO; SQUARE]; 4];
+                        let mut square = [[T::ZERO; BLOCK]; 4];
                         for (i, row) in square.iter_mut().enumerate() {
-                            *row = rows[half + i].cast::<[T; SQUARE]>().read_unaligned();
+                            *row = rows[half + i].cast::<[T; BLOCK]>().read_unaligned();
                         }
                         for (i, &first) in square[0].iter().enumerate() {
                             let to = to.add(i * width + half);
@@ -184,14 +184,14 @@ widths! {
 }
 
 widths! {
-    /// Tiles one below the other: `s.m` rows of `c`, up to a tile's width of columns.
+    /// A column of tiles: `s.m` rows of `c`, up to a tile's width of columns.
     ///
-    /// `step` is from one tile's rows of `a` to the next one's where they are packed, and 0 where they are not. Vectors
-    /// of `b` are whole, whatever the columns.
-    fn strip<T, S>(s: Sizes, a: Matrix<T>, step: usize, b: Matrix<T>, c: Matrix<T>, accum: Accum) {
+    /// `step` is the distance from one tile's rows of `a` to the next one's if they are packed, else 0. Vectors of `b`
+    /// are always whole.
+    fn column_of_tiles<T, S>(s: Sizes, a: Matrix<T>, step: usize, b: Matrix<T>, c: Matrix<T>, accum: Accum) {
         // SAFETY: `multiply` names operands that are there; `S` is the machine's.
         unsafe {
-            // Rows that are left over take half a tile where that is enough.
+            // Remaining rows are computed by a tile of half the height if that is enough.
             let rest = if S::LEVEL == 0 && (1..=4).contains(&(s.m % 8)) { s.m % 8 } else { 0 };
             let whole = s.m - rest;
             let last = if step > 0 { Matrix { ptr: a.ptr.wrapping_add(whole / 8 * step), ..a } } else { a.from(whole, 0) };
@@ -218,10 +218,9 @@ widths! {
     }
 }
 
-/// As `strip`, for tiles of `ROWS` by `VECTORS`.
+/// As `column_of_tiles`, for tiles of `ROWS` by `VECTORS`.
 ///
-/// # Safety
-/// The operands are there, `b` with whole vectors, and so are the vector's instructions.
+/// # Safety The operands are valid, `b` with whole vectors, and the machine has the vector's instructions.
 #[inline(always)]
 unsafe fn tiles<T: Real, V: Vector<Elem = T>, const ROWS: usize, const VECTORS: usize>(
     s: Sizes,
@@ -241,7 +240,7 @@ unsafe fn tiles<T: Real, V: Vector<Elem = T>, const ROWS: usize, const VECTORS: 
             for (r, line) in lines.iter_mut().enumerate() {
                 *line = from.at(if step > 0 { r } else { r.min(rows - 1) }, 0);
             }
-            // Cost: without this, large products wait for the lines of the result, 3 to 9 % of their time.
+            // Prefetches the result. Cost: without it, large products wait for its cache lines, 3 to 9 % of their time.
             #[cfg(target_arch = "x86_64")]
             for (r, v) in (0..rows).flat_map(|r| (0..VECTORS).map(move |v| (r, v))) {
                 use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

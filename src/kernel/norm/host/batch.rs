@@ -1,6 +1,6 @@
 //! Batch normalization: statistics of a channel over the batch and all positions.
 //!
-//! Knows nothing of running averages: training gives mean and biased variance back, evaluation takes them.
+//! The caller computes running averages: training returns mean and biased variance.
 
 use super::layer::store;
 use crate::kernel::abi::Call;
@@ -54,7 +54,7 @@ impl Planes {
         }
     }
 
-    /// Channels that a thread takes at a time: whole cache lines where channels are neighbors in memory.
+    /// Channels for a thread at a time: whole cache lines if channels are adjacent in memory.
     fn grain(&self) -> usize {
         let enough = 8192 / self.per_channel().max(1);
         if self.span == 1 { enough.max(16) } else { enough.max(1) }
@@ -93,51 +93,6 @@ pub unsafe fn batch_norm_train(call: &Call<'_>) {
             });
             store(&call.outputs[1], &mean, call.threads);
             store(&call.outputs[2], &variance, call.threads);
-            y.finish(call.threads);
-        }
-    });
-}
-
-/// Batch norm in evaluation. Inputs: `x` `[N, C, ..]`, mean `[C]`, variance `[C]`; `weight` and `bias` as the
-/// attributes say. Output: `y` like `x`. Attributes: `eps` (Float), has weight (Bool), has bias (Bool).
-///
-/// # Safety
-/// As `HostFn`.
-pub unsafe fn batch_norm_eval(call: &Call<'_>) {
-    let p = Planes::of(&call.inputs[0].shape);
-    real!(call.inputs[0].dtype, T => {
-        // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
-        // outputs.
-        unsafe {
-            let x = read::<T>(&call.inputs[0], call.threads);
-            let (mean, variance) = (read::<T>(&call.inputs[1], call.threads), read::<T>(&call.inputs[2], call.threads));
-            let (weight, bias) = affine::<T>(call, p.channels, 3, 1);
-            let eps = T::from_f64(attributes::float(call, 0));
-            let mut y = Sink::<T>::new(&call.outputs[0]);
-            let scale: Vec<T> = (0..p.channels).map(|c| weight[c] / Real::sqrt(variance[c] + eps)).collect();
-            let out = Shared::new(y.slice());
-            if p.span == 1 {
-                let c = p.channels;
-                call.threads.split(p.batch, (8192 / c.max(1)).max(1), |range| {
-                    for row in range {
-                        // SAFETY: `row` is a different row of the output for each call, and rows do not overlap.
-                        let y = out.range(row * c..(row + 1) * c);
-                        for i in 0..c {
-                            y[i] = (x[row * c + i] - mean[i]).fma(scale[i], bias[i]);
-                        }
-                    }
-                });
-            } else {
-                call.threads.split(p.batch * p.channels, (8192 / p.span.max(1)).max(1), |range| {
-                    for plane in range {
-                        let (c, part) = (plane % p.channels, plane * p.span..(plane + 1) * p.span);
-                        // SAFETY: `part` is a different plane of the output for each call, and planes do not overlap.
-                        let y = out.range(part.clone());
-                        y.copy_from_slice(&x[part]);
-                        map_affine(y, mean[c], scale[c], bias[c]);
-                    }
-                });
-            }
             y.finish(call.threads);
         }
     });

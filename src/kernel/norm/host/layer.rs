@@ -12,14 +12,14 @@ use crate::kernel::host::rows::Through;
 use crate::kernel::host::staging::{Packed, Shared, Sink, read};
 use crate::kernel::host::vector::Vector;
 
-/// What a row is, and which weight its elements have.
+/// The rows, and the weights of their elements.
 #[derive(Clone, Copy)]
 struct Rows {
     rows: usize,
     n: usize,
     /// Consecutive elements with the same weight: 1 for layer norm, positions for group norm.
     span: usize,
-    /// Rows after which the weights start again: 1 for layer norm, groups for group norm.
+    /// Rows after which the weights repeat: 1 for layer norm, groups for group norm.
     period: usize,
 }
 
@@ -34,7 +34,7 @@ impl Rows {
     }
 }
 
-/// Is the mean taken away first?
+/// Whether the mean is subtracted first.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Center {
     Mean,
@@ -95,7 +95,7 @@ pub unsafe fn rms_norm(call: &Call<'_>) {
     unsafe { forward(call, trailing(x, attributes::size(call, 0)), eps, Center::Zero) }
 }
 
-/// Optional inputs follow the fixed ones in order; the attributes from `first` on say which are there.
+/// Optional inputs follow the fixed ones in order; the attributes from `first` on say which exist.
 unsafe fn weights<'a, T: Real>(
     call: &'a Call<'_>,
     fixed: usize,
@@ -155,7 +155,7 @@ unsafe fn forward(call: &Call<'_>, r: Rows, eps: f64, center: Center) {
 }
 
 widths! {
-    /// Normalizes one row; its mean and the reciprocal of its deviation.
+    /// Normalizes one row; returns its mean and rstd.
     fn normalize_row<T, S>(
         x: &[T], weight: Option<&[T]>, bias: Option<&[T]>, y: &mut [T], span: usize, eps: T, center: Center,
         through: Through,
@@ -314,7 +314,7 @@ widths! {
             // SAFETY: `S` is the machine's; rows and weights are equally long.
             unsafe {
                 let (m, s) = (T::In::<S>::splat(mean), T::In::<S>::splat(rstd));
-                // First g', which the next pass turns into dx.
+                // The first pass stores g' to dx; the second replaces it.
                 let (g, w, to) = (g.as_ptr(), w.as_ptr(), dx.as_mut_ptr());
                 rows::map3::<T, T::In<S>>([g, w, w], to, n, Through::Cache, |g, w, _| g.mul(w));
                 let sum = if center == Center::Mean { rows::sum::<T, T::In<S>>(dx, |g| g) / count } else { T::ZERO };

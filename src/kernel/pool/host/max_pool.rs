@@ -1,7 +1,8 @@
 //! The maximum of each window of a plane, and its index.
 //!
-//! Windows along a row of outputs are nearly all alike: those are processed together, one kernel position after the other, so
-//! that the loop over outputs has no branches (which element is the maximum cannot be predicted) and is vectorized.
+//! Most windows along a row of outputs have the same size: those are processed together, one kernel position after the
+//! other, so that the loop over outputs has no branches (which element is the maximum cannot be predicted) and is
+//! vectorized.
 
 use super::Planes;
 use super::window::{Window, Windows};
@@ -9,19 +10,19 @@ use crate::kernel::guard;
 use crate::kernel::host::real::{Real, widths};
 use std::ops::Range;
 
-/// Bound: elements that are compared between two looks where a window is wide; a few microseconds.
+/// Bound: comparisons between two calls of `guard::check` in wide windows; a few microseconds.
 const LONG: usize = 16 * 1024;
 
-/// Outputs of a row whose windows have the same number of elements, the same distance apart.
+/// Consecutive outputs of a row whose windows have the same number of elements and the same distance.
 pub struct Even {
     outputs: Range<usize>,
-    /// From one window to the next, and elements of each.
+    /// Distance between windows, and elements of each.
     stride: usize,
     taps: usize,
 }
 
 impl Even {
-    /// Around the middle of the row.
+    /// The longest such run around the middle of the row.
     pub fn of(windows: &[Window]) -> Even {
         let middle = windows.len() / 2;
         let Some(model) = windows.get(middle) else { return Even { outputs: 0..0, stride: 1, taps: 0 } };
@@ -40,7 +41,7 @@ impl Even {
     }
 }
 
-/// The outputs of one plane, with flat positions. NaN is largest, and of several the last (as PyTorch).
+/// The outputs of one plane, with flat positions. NaN is the largest; of several NaNs the last is taken, as in PyTorch.
 pub fn max_pool_plane<T: Real>(from: Planes, windows: &Windows, even: &Even, x: &[T], y: &mut [T], at: &mut [i64]) {
     let place = |d: usize, h: usize, w: usize| (d * from.size[1] + h) * from.size[2] + w;
     let [ds, hs, ws] = windows.dims();
@@ -49,7 +50,7 @@ pub fn max_pool_plane<T: Real>(from: Planes, windows: &Windows, even: &Even, x: 
     }
     let columns = even.outputs.clone();
     let (mut max, mut tap) = (guard::filled(columns.len(), T::ZERO), guard::filled(columns.len(), T::ZERO));
-    let mut places = Vec::new();
+    let mut positions = Vec::new();
     let rows = ds.iter().flat_map(|d| hs.iter().map(move |h| (d, h)));
     for ((d, h), (y, at)) in rows.zip(y.chunks_exact_mut(ws.len()).zip(at.chunks_exact_mut(ws.len()))) {
         guard::check();
@@ -60,7 +61,7 @@ pub fn max_pool_plane<T: Real>(from: Planes, windows: &Windows, even: &Even, x: 
         let Some(first) = ws.get(columns.start).filter(|_| !columns.is_empty()) else { continue };
         max.fill(T::NEG_INF);
         tap.fill(T::ZERO);
-        places.clear();
+        positions.clear();
         for i in d.positions() {
             for j in h.positions() {
                 if even.taps * columns.len() > LONG {
@@ -69,18 +70,18 @@ pub fn max_pool_plane<T: Real>(from: Planes, windows: &Windows, even: &Even, x: 
                 for k in 0..even.taps {
                     let start = place(i, j, first.start + k * first.step);
                     let end = start + (columns.len() - 1) * even.stride + 1;
-                    let number = T::from_usize(places.len());
+                    let number = T::from_usize(positions.len());
                     take(&x[start..end], even.stride, number, &mut max, &mut tap);
-                    places.push(place(i, j, k * first.step));
+                    positions.push(place(i, j, k * first.step));
                 }
             }
         }
-        if places.is_empty() {
-            places.push(place(d.start, h.start, 0));
+        if positions.is_empty() {
+            positions.push(place(d.start, h.start, 0));
         }
         for (o, (&max, &tap)) in columns.clone().zip(max.iter().zip(&tap)) {
             y[o] = max;
-            at[o] = (places[tap.to_f64() as usize] + ws[o].start) as i64;
+            at[o] = (positions[tap.to_f64() as usize] + ws[o].start) as i64;
         }
     }
 }
@@ -105,7 +106,8 @@ fn largest_of<T: Real>(x: &[T], size: [usize; 3], [d, h, w]: [&Window; 3]) -> (T
 }
 
 widths! {
-    /// Looks at every `stride`th element: where it is larger it becomes the maximum, and `number` what is known of it.
+    /// Compares every `stride`th element of `x` with the maxima so far: a larger one becomes the maximum, and `number`
+    /// its kernel position.
     fn take<T>(x: &[T], stride: usize, number: T, max: &mut [T], tap: &mut [T]) {
         match stride {
             1 => each::<T, 1>(x, 1, number, max, tap),
@@ -115,7 +117,7 @@ widths! {
     }
 }
 
-/// `STRIDE`: the stride, where it is known; strides that are known become shuffles.
+/// `STRIDE`: the stride, or 0 for any. With a constant stride the compiler uses shuffles.
 #[inline(always)]
 fn each<T: Real, const STRIDE: usize>(x: &[T], stride: usize, number: T, max: &mut [T], tap: &mut [T]) {
     let stride = if STRIDE > 0 { STRIDE } else { stride };

@@ -10,7 +10,7 @@ pub struct Window {
     pub start: usize,
     pub end: usize,
     pub step: usize,
-    /// Positions that count in a mean: padding included, as PyTorch clips it.
+    /// Number of positions including padding, clipped as in PyTorch (`count_include_pad`).
     counted: usize,
 }
 
@@ -27,12 +27,12 @@ impl Window {
     }
 }
 
-/// What a mean is divided by.
+/// The divisor of a mean.
 #[derive(Clone, Copy, Debug)]
 enum Divisor {
-    /// Elements of the window that are inside.
+    /// Number of elements of the window inside the input.
     Inside,
-    /// And those in the padding.
+    /// The same including padding.
     Counted,
     Given(f64),
 }
@@ -72,7 +72,7 @@ impl Windows {
     }
 }
 
-/// Attribute `i` for dim `dim` of three, of which the first may be missing.
+/// Attribute `i` for dim `dim` of three; `missing` for leading dims that the call does not have.
 fn of(call: &Call<'_>, i: usize, dim: usize, missing: i64) -> i64 {
     let given = attributes::ints(call, i);
     dim.checked_sub(3 - given.len().min(3)).and_then(|at| given.get(at)).copied().unwrap_or(missing)
@@ -94,7 +94,7 @@ pub fn dilated(call: &Call<'_>, from: [usize; 3], to: [usize; 3]) -> Windows {
         let first = out as i64 * stride - padding;
         let end = (first + (kernel - 1) * step + 1).clamp(0, from[dim] as i64);
         let skipped = if first < 0 { (-first + step - 1) / step } else { 0 };
-        // Clipped, so that even a window that lies wholly outside points at an element.
+        // Clipped, so that even a window that lies completely in the padding has a valid position.
         let start = (first + skipped * step).min(from[dim] as i64 - 1).max(0);
         Window { start: start as usize, end: end as usize, step: step as usize, counted: 0 }
     });
@@ -124,7 +124,7 @@ pub fn average(call: &Call<'_>, from: [usize; 3], to: [usize; 3]) -> Windows {
     Windows { dims, divisor }
 }
 
-/// Windows that cover a plane evenly: from floor(o * in / out) to ceil((o + 1) * in / out).
+/// Adaptive windows: from floor(o * in / out) to ceil((o + 1) * in / out).
 pub fn adaptive(from: [usize; 3], to: [usize; 3]) -> Windows {
     let dims = build(to, |dim, out| Window {
         start: out * from[dim] / to[dim],

@@ -11,8 +11,9 @@ use crate::kernel::host::element::Key;
 use crate::kernel::host::walk::{Ptr, dim, extent, flag, int};
 use parking_lot::Mutex;
 
-/// The k largest (or smallest) along a dim, best first; equal elements are chosen as PyTorch chooses. Inputs `[x]`; outputs `[values, indices]`
-/// with k in `dim`: dtype of `x`, i64. Attrs `[k, dim, largest]`. NaN is the largest. `sorted: false` may give this too.
+/// The k largest (or smallest) along a dim, the first in order first; of equal elements those that PyTorch selects.
+/// Inputs `[x]`; outputs `[values, indices]` with k in `dim`: dtype of `x`, i64. Attrs `[k, dim, largest]`. NaN is the
+/// largest. Used for `sorted: false`, too.
 ///
 /// # Safety
 /// As [`crate::kernel::abi::HostFn`].
@@ -29,9 +30,9 @@ pub unsafe fn topk(call: &Call<'_>) {
             // SAFETY: `call` is one of `HostFn`, whose views are valid and not shared; rows of the outputs are
             // distinct.
             unsafe {
-                let best = chosen_best(row, k, largest, threads);
-                row.store(&best, largest, Ptr::<u8>::of(values).at(at[0] * row.kind.bytes), value_step);
-                write_positions(row, &best, Ptr::of(indices).at(at[1]), index_step);
+                let pairs = topk_pairs(row, k, largest, threads);
+                row.store(&pairs, largest, Ptr::<u8>::of(values).at(at[0] * row.kind.bytes), value_step);
+                write_positions(row, &pairs, Ptr::of(indices).at(at[1]), index_step);
             }
         })
     })
@@ -45,11 +46,12 @@ fn tie<K: Key>(pairs: &[K::Pair]) -> bool {
     pairs.windows(2).any(|pair| K::unpair(pair[0]).0 == K::unpair(pair[1]).0)
 }
 
-/// The k best pairs of a row in order. Where elements tie, among them or with the next one, PyTorch's own algorithm decides.
-unsafe fn chosen_best<K: Key>(row: &Row<'_, K>, k: usize, descending: bool, threads: &Threads) -> Vec<K::Pair> {
+/// The first k pairs of a row in sorted order. If elements are equal, among them or to the next one, PyTorch's
+/// algorithm decides.
+unsafe fn topk_pairs<K: Key>(row: &Row<'_, K>, k: usize, descending: bool, threads: &Threads) -> Vec<K::Pair> {
     // SAFETY: the row is one of `each_row`, over a view that is valid for reading.
-    let mut best = unsafe { best(row, Ord::min(k + 1, row.length), descending, threads) };
-    if tie::<K>(&best) {
+    let mut first = unsafe { smallest_pairs(row, Ord::min(k + 1, row.length), descending, threads) };
+    if tie::<K>(&first) {
         let mut all = guard::with_capacity(row.length);
         // SAFETY: the row has `length` elements, and all of them are read.
         unsafe { row.load(0..row.length, descending, &mut all) };
@@ -59,15 +61,15 @@ unsafe fn chosen_best<K: Key>(row: &Row<'_, K>, k: usize, descending: bool, thre
             ties::nth_element(&mut all, k - 1, less::<K>);
             ties::sort(&mut all[..k - 1], less::<K>);
         }
-        best = all;
+        first = all;
     }
-    best.truncate(k);
-    best
+    first.truncate(k);
+    first
 }
 
-/// The k smallest pairs of a row in order. Each range has a short list of candidates and a threshold; almost every element is
-/// rejected by one comparison.
-unsafe fn best<K: Key>(row: &Row<'_, K>, k: usize, descending: bool, threads: &Threads) -> Vec<K::Pair> {
+/// The k smallest pairs of a row in order. Each thread has a short list of candidates and a threshold; almost every
+/// element is rejected by one comparison.
+unsafe fn smallest_pairs<K: Key>(row: &Row<'_, K>, k: usize, descending: bool, threads: &Threads) -> Vec<K::Pair> {
     let all = Mutex::new(Vec::new());
     threads.split(row.length, Ord::max(32 * 1024, 2 * k), |range| {
         let room = Ord::min(range.len(), Ord::max(4 * k, 1024));
@@ -101,8 +103,8 @@ unsafe fn best<K: Key>(row: &Row<'_, K>, k: usize, descending: bool, threads: &T
     all
 }
 
-/// The k-th smallest (k from 1) along a dim. Inputs `[x]`; outputs `[values, indices]` with size 1 in `dim`, or without it. Attrs `[k, dim]`.
-/// Of equal elements it is the one that PyTorch's quickselect ends with.
+/// The k-th smallest (k from 1) along a dim. Inputs `[x]`; outputs `[values, indices]` with size 1 in `dim`, or without
+/// it. Attrs `[k, dim]`. Of equal elements it is the one that PyTorch's quickselect returns.
 ///
 /// # Safety
 /// As [`crate::kernel::abi::HostFn`].
@@ -113,9 +115,9 @@ pub unsafe fn kthvalue(call: &Call<'_>) {
     unsafe { pick(call, 1, Rank::Kth(k)) }
 }
 
-/// The lower of the two middle elements along a dim; NaN if the row has one, at the first one's index. Inputs `[x]`; outputs `[values,
-/// indices]` or `[values]`, with size 1 in the dim or without it. Attrs `[dim]`; without (`None`) the median of all elements,
-/// the indices then being row-major positions; of nothing it is NaN (0 for integers).
+/// The lower of the two middle elements along a dim; NaN if the row has one, at the first one's index. Inputs `[x]`;
+/// outputs `[values, indices]` or `[values]`, with size 1 in the dim or without it. Attrs `[dim]`; `None`: the median
+/// of all elements, with row-major positions as indices; that of an empty tensor is NaN (0 for integers).
 ///
 /// # Safety
 /// As [`crate::kernel::abi::HostFn`].
@@ -125,7 +127,7 @@ pub unsafe fn median(call: &Call<'_>) {
     unsafe { pick(call, 0, Rank::Median) }
 }
 
-/// As [`median`], without regard to NaN; NaN at index 0 when there is nothing else.
+/// As [`median`], ignoring NaN; NaN at index 0 if all elements are NaN.
 ///
 /// # Safety
 /// As [`crate::kernel::abi::HostFn`].
@@ -135,8 +137,8 @@ pub unsafe fn nanmedian(call: &Call<'_>) {
     unsafe { pick(call, 0, Rank::NanMedian) }
 }
 
-/// The most frequent element along a dim, the smallest of equally frequent ones, at the index of one that PyTorch's sort puts last. Inputs, outputs
-/// and attrs as [`median`]. Each NaN is an element of its own.
+/// The most frequent element along a dim, the smallest of equally frequent ones, with the index that PyTorch's sort
+/// puts last. Inputs, outputs and attrs as [`median`]. Each NaN is an element of its own.
 ///
 /// # Safety
 /// As [`crate::kernel::abi::HostFn`].
@@ -165,7 +167,7 @@ unsafe fn pick(call: &Call<'_>, dim_attr: usize, rank: Rank) {
         x = unsafe { flattened(&x, &mut memory, call.threads) };
     }
     let d = if whole { 0 } else { dim(call, dim_attr) };
-    // Outputs without the dim get it back, so that rows are found in one way.
+    // Outputs without the dim get it back with size 1, so that rows have the same dims.
     let with_dim = |view: &RawView| {
         let mut view = view.clone();
         if view.shape.len() < x.shape.len() {
@@ -209,17 +211,17 @@ unsafe fn chosen<K: Key>(row: &Row<'_, K>, rank: Rank, pairs: &mut Vec<K::Pair>)
         // SAFETY: the row has `n` elements, and all of them are read.
         unsafe { row.load(0..n, false, pairs) };
         ties::sort(pairs, less::<K>);
-        let (mut best, mut longest, mut start) = (0, 0, 0);
+        let (mut mode, mut longest, mut start) = (0, 0, 0);
         for end in 1..=n {
             let (key, _) = K::unpair(pairs[start]);
             if end == n || K::unpair(pairs[end]).0 != key || is_nan(key) {
                 if end - start > longest {
-                    (best, longest) = (K::unpair(pairs[end - 1]).1 as usize, end - start);
+                    (mode, longest) = (K::unpair(pairs[end - 1]).1 as usize, end - start);
                 }
                 start = end;
             }
         }
-        return best;
+        return mode;
     }
     pairs.clear();
     // SAFETY: the row has `n` elements, and all of them are read.
@@ -228,7 +230,7 @@ unsafe fn chosen<K: Key>(row: &Row<'_, K>, rank: Rank, pairs: &mut Vec<K::Pair>)
     let k = match rank {
         Rank::Kth(k) => Ord::min(k, n - 1),
         Rank::NanMedian if nans < n => (n - nans - 1) / 2,
-        // NaNs come last, in order of position: the first of them.
+        // NaNs are last, in order of position: this is the first of them.
         Rank::Median | Rank::NanMedian if nans > 0 => n - nans,
         _ => (n - 1) / 2,
     };
@@ -244,7 +246,7 @@ unsafe fn chosen<K: Key>(row: &Row<'_, K>, rank: Rank, pairs: &mut Vec<K::Pair>)
     K::unpair(chosen).1 as usize
 }
 
-/// The elements in row-major order: the view itself when it is contiguous, else a copy in `memory`.
+/// The elements in row-major order: the view itself if it is contiguous, else a copy in `memory`.
 ///
 /// # Safety
 /// As [`crate::kernel::abi::HostFn`], for the one input.
@@ -293,11 +295,11 @@ mod tests {
                             let order = row[a].total_cmp(&row[b]);
                             if largest { order.reverse() } else { order }
                         });
-                        let mut places: Vec<usize> = i.get()[r * k..][..k].iter().map(|&i| i as usize).collect();
-                        assert!(places.iter().zip(&order).all(|(&place, &i)| row[place] == row[i]));
-                        places.sort();
-                        places.dedup();
-                        assert_eq!(places.len(), k);
+                        let mut positions: Vec<usize> = i.get()[r * k..][..k].iter().map(|&i| i as usize).collect();
+                        assert!(positions.iter().zip(&order).all(|(&place, &i)| row[place] == row[i]));
+                        positions.sort();
+                        positions.dedup();
+                        assert_eq!(positions.len(), k);
                         assert!(v.get()[r * k..][..k].iter().zip(&order).all(|(v, &i)| *v == row[i]));
                     }
                 }

@@ -1,12 +1,13 @@
-//! The order of equal elements that PyTorch's unstable algorithms produce, step by step.
+//! PyTorch's unstable algorithms, for the same order of equal elements.
 //!
-//! PyTorch selects and sorts with the algorithms of GNU's C++ library (`sort`, `nth_element`, `partial_sort`), whose moves
-//! determine where equal elements end, and with a quickselect of its own (`kthvalue`). They are reimplemented here and used
-//! only where elements tie; without ties any algorithm gives the same. `less` is a strict order that may hold elements equal.
+//! PyTorch selects and sorts with the algorithms of GNU's C++ library (`sort`, `nth_element`, `partial_sort`), whose
+//! exchanges determine the order of equal elements, and with its own quickselect (`kthvalue`). They are reimplemented
+//! here step by step and used only if elements are equal; otherwise any algorithm gives the same result. `less` is a
+//! strict weak order.
 
 use crate::kernel::guard;
 
-/// Bound: elements of a pass between two looks whether the kernel must end; some microseconds.
+/// Bound: elements of a pass between two calls of `guard::check`; some microseconds.
 const PASS: usize = 4096;
 
 /// `std::sort`: introsort with a final insertion sort.
@@ -60,14 +61,14 @@ pub fn partial_sort<T: Copy>(x: &mut [T], middle: usize, less: impl Fn(&T, &T) -
     }
 }
 
-/// PyTorch's `quick_select_template`: element `k` ends where it belongs.
+/// PyTorch's `quick_select_template`: afterwards `x[k]` is the k-th element in order.
 pub fn quick_select<T: Copy>(x: &mut [T], k: usize, less: impl Fn(&T, &T) -> bool) {
     let (mut left, mut right) = (0usize, x.len() - 1);
     loop {
         if right <= left {
             return;
         }
-        // There are rows for which it takes as many passes as elements.
+        // In the worst case there are as many passes as elements.
         if right - left > PASS {
             guard::check();
         }
@@ -126,7 +127,7 @@ fn insertion_sort<T: Copy>(x: &mut [T], less: impl Fn(&T, &T) -> bool + Copy) {
     }
 }
 
-/// Moves element `i` left, behind the last that is not larger.
+/// Moves element `i` left, to the position after the last one that is not larger.
 fn insert<T: Copy>(x: &mut [T], i: usize, less: impl Fn(&T, &T) -> bool) {
     let value = x[i];
     let mut at = i;
@@ -137,7 +138,7 @@ fn insert<T: Copy>(x: &mut [T], i: usize, less: impl Fn(&T, &T) -> bool) {
     x[at] = value;
 }
 
-/// Around the median of three; where the right part begins.
+/// Partitions around the median of three; returns the start of the right part.
 fn partition<T: Copy>(x: &mut [T], less: impl Fn(&T, &T) -> bool) -> usize {
     let n = x.len();
     let (a, b, c) = (1, n / 2, n - 1);
@@ -186,7 +187,7 @@ fn heap_select<T: Copy>(x: &mut [T], middle: usize, less: impl Fn(&T, &T) -> boo
     }
 }
 
-/// The heap's top goes to `result`, whose element enters the heap.
+/// Moves the top of the heap to `result`, and the element there into the heap.
 fn pop_heap<T: Copy>(x: &mut [T], length: usize, result: usize, less: impl Fn(&T, &T) -> bool) {
     let value = x[result];
     x[result] = x[0];
@@ -247,7 +248,7 @@ mod tests {
         }
     }
 
-    /// What `std::sort` and `std::nth_element` of GNU's library leave.
+    /// The results of `std::sort` and `std::nth_element` of GNU's library.
     #[test]
     fn equal_elements_end_where_they_do_in_cpp() {
         let less = |a: &(usize, usize), b: &(usize, usize)| a.0 < b.0;

@@ -1,7 +1,7 @@
 //! Unique elements, or unique slices along a dim.
 //!
-//! The result's size depends on data. Outputs have the size of the worst case, and the number of valid elements is an output
-//! too: a count phase would have to sort, and sort again for the fill.
+//! The size of the result depends on data. Outputs have the size of the worst case, and the number of valid elements is
+//! an output too: a separate count phase would have to sort, too.
 
 use super::select::flattened;
 use super::{Row, by_key};
@@ -12,7 +12,7 @@ use crate::kernel::guard;
 use crate::kernel::host::element::Key;
 use crate::kernel::host::walk::{Ptr, dim, flag, narrow, shifted};
 
-/// Bound: comparisons, or copies of slices, between two looks.
+/// Bound: comparisons, or copies of slices, between two calls of `guard::check`.
 const LOOKS: usize = 4096;
 
 /// `torch.unique` and `torch.unique_consecutive`. Inputs `[x]`; outputs `[values, inverse, counts, number]`, contiguous, the last three i64.
@@ -49,7 +49,7 @@ pub unsafe fn unique(call: &Call<'_>) {
     }
 }
 
-/// Numbers the distinct elements of a dense row; the first position of each.
+/// Numbers the distinct elements of a contiguous row; returns the first position of each.
 unsafe fn elements(
     flat: &RawView,
     consecutive: bool,
@@ -107,7 +107,7 @@ unsafe fn slices(
             order.extend(0..n);
             if !consecutive {
                 let mut compared = 0usize;
-                // Not: a stable sort, which takes memory that nobody was asked for.
+                // Not: a stable sort, which allocates memory without admission.
                 order.sort_unstable_by(|&a, &b| {
                     compared += 1;
                     guard::check_every(compared, LOOKS);
@@ -127,7 +127,7 @@ unsafe fn slices(
     }
 }
 
-/// Numbers the runs of neighboring ranks that are equal; `at` is the position of a rank. The first position of each run.
+/// Numbers the runs of equal adjacent ranks; `at` is the position of a rank. Returns the first position of each run.
 fn runs(
     n: usize,
     at: impl Fn(usize) -> usize,
@@ -159,9 +159,9 @@ mod tests {
         let n = d.map_or(x.view.numel(), |d| x.view.shape[d]);
         let whole = [n];
         let shape: &[usize] = if d.is_some() { &x.view.shape } else { &whole };
-        let places: &[usize] = if d.is_some() { &whole } else { &x.view.shape };
+        let inverse_shape: &[usize] = if d.is_some() { &whole } else { &x.view.shape };
         let v = Owned::dense(x.view.dtype, shape);
-        let (i, c) = (Owned::dense(DType::I64, places), Owned::dense(DType::I64, &whole));
+        let (i, c) = (Owned::dense(DType::I64, inverse_shape), Owned::dense(DType::I64, &whole));
         let number = Owned::dense(DType::I64, &[1]);
         let attrs = [d.map_or(Attr::None, |d| Attr::Int(d as i64)), Attr::Bool(consecutive)];
         call(unique, &[x], &[&v, &i, &c, &number], &attrs);

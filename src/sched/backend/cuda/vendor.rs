@@ -55,7 +55,7 @@ pub fn product(call: &MatmulCall, tf32: bool) -> Option<Product> {
 pub fn convolution(call: &ConvCall, tf32: bool) -> Option<(Convolution, Addresses)> {
     let (element, g) = (element(call.dtype)?, &call.geometry);
     let whole = element == Element::F64 || element == Element::F32 && !tf32;
-    let forward = element == Element::F32 && call.wanted == ConvPart::InputGradient && g.has_forward_gradient();
+    let forward = element == Element::F32 && call.part == ConvPart::InputGradient && g.has_forward_gradient();
     if whole && (g.is_product() || forward) {
         return None;
     }
@@ -73,7 +73,7 @@ pub fn convolution(call: &ConvCall, tf32: bool) -> Option<(Convolution, Addresse
     };
     let steps = |given: [usize; 3]| std::array::from_fn(|dim| given.get(dim + skip).map_or(1, |&n| n as i64));
     let convolution = Convolution {
-        direction: match call.wanted {
+        direction: match call.part {
             ConvPart::Output => Direction::Forward,
             ConvPart::InputGradient => Direction::InputGradient,
             ConvPart::WeightGradient => Direction::WeightGradient,
@@ -110,7 +110,7 @@ mod tests {
     };
 
     const CALL: ConvCall = ConvCall {
-        wanted: ConvPart::Output,
+        part: ConvPart::Output,
         dtype: DType::F32,
         order: ConvOrder::ChannelsFirst,
         x: 256 as *mut u8,
@@ -156,11 +156,11 @@ mod tests {
             output: [1, 9, 6],
             ..GEOMETRY
         };
-        let like = ConvCall { wanted: ConvPart::InputGradient, geometry: forward, ..CALL };
+        let like = ConvCall { part: ConvPart::InputGradient, geometry: forward, ..CALL };
         let taken = |call: ConvCall, tf32| convolution(&call, tf32).is_some();
         assert!(forward.has_forward_gradient() && !taken(like, false) && taken(like, true));
         assert!(taken(ConvCall { dtype: DType::F64, ..like }, false));
-        assert!(taken(ConvCall { wanted: ConvPart::WeightGradient, ..like }, false));
+        assert!(taken(ConvCall { part: ConvPart::WeightGradient, ..like }, false));
         for other in [
             Geometry { stride: [1, 2, 1], output: [1, 5, 6], ..forward },
             Geometry { padding: [0, 3, 1], output: [1, 13, 6], ..forward },
