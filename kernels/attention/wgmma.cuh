@@ -44,7 +44,7 @@ TS_KERNEL void __launch_bounds__(128, W > 64 ? 2 : MASKED ? 3 : 4) ts_attention_
             ts_wgmma_nn(acc, p, values);
             ts_wgmma_wait_group<1>();
             softmax();
-            // Sums are never negative: the last condition is there to keep the compiler from moving the wait for the output
+            // Sums are never negative: the last condition only keeps the compiler from moving the wait for the output
             // before the softmax.
             if (__any_sync(0xffffffffu, rescale[0] != 1 || rescale[1] != 1 || !(row_sum[0] + row_sum[1] >= 0))) {
                 ts_wgmma_wait_group<0>();

@@ -92,7 +92,7 @@ TS_FN ts_i64 ts_source_floor(const Args& g, int d, ts_i64 o) {
     if (g.unchanged[d]) return 0;
     ts_i64 index;
     if (g.mode == NEAREST || g.mode == NEAREST_EXACT) {
-        // PyTorch computes this in float whatever the dtype.
+        // PyTorch computes this in float for every dtype.
         const float shift = g.mode == NEAREST ? 0.0f : 0.5f;
         index = (ts_i64)floorf(((float)o + shift) * ts_scale<float>(g, d, false));
     } else {

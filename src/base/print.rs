@@ -222,7 +222,7 @@ struct Writer<'a, E> {
 }
 
 impl<E> Writer<'_, E> {
-    /// A tensor of any number of dims whose opening bracket stands at column `indent`.
+    /// A tensor of any number of dims, whose opening bracket is at column `indent`.
     fn block(&mut self, text: &mut String, shape: &[usize], indent: usize) -> Result<(), E> {
         match shape {
             [] => self.next(text)?,

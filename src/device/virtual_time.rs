@@ -1,9 +1,9 @@
 //! Virtual time of simulated devices: which of the queued works ends next, drawn from a seed.
 //!
-//! Streams are queues; works of one stream run in order, works of several overlap except for the points of other streams that
-//! they wait for. The duration of a work is its nominal time and a factor drawn from the seed, so that a seed stands for one
-//! order of completion, and many seeds for the orders that a machine might show. A pure state machine: it runs nothing and
-//! reads no clock. The caller runs a work when it ends here.
+//! Streams are queues; works of one stream run in order, works of several overlap except for the points of other
+//! streams that they wait for. The duration of a work is its nominal time times a factor drawn from the seed, so that a
+//! seed gives one order of completion, and many seeds give the orders that are possible on a machine. A pure state
+//! machine: it runs nothing and reads no clock. The caller runs a work when it ends here.
 
 use super::queues::Point;
 use smallvec::SmallVec;

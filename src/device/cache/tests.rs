@@ -3,7 +3,7 @@
 use super::*;
 use std::collections::BTreeMap;
 
-/// Raw memory that hands out fresh addresses and can be told to fail.
+/// Raw memory that returns new addresses and can be set to fail.
 struct Fake {
     total: usize,
     used: usize,
@@ -12,7 +12,7 @@ struct Fake {
     /// Requests so far, and which of them fails.
     requests: usize,
     fails: Option<usize>,
-    /// Bytes that a segment can have at most when it grows; 0: it cannot.
+    /// Maximal bytes of a segment that grows; 0: segments do not grow.
     room: usize,
 }
 

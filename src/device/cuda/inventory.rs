@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(readable(130_401), "13.4.1");
     }
 
-    /// Whatever this machine has, the answer comes, and says something about everything.
+    /// On every machine the inventory is made and has an entry for everything.
     #[test]
     fn every_machine_has_an_inventory() {
         let inventory = inventory();

@@ -6,8 +6,8 @@
 //! usual. So the device does the same work with the same values either way, and addresses may change. Does not know
 //! what the commands compute.
 //!
-//! Cost: a launch takes 2.4 µs of the host, a graph of any length 1.1 µs, and a kernel whose parameters changed 0.35 µs more
-//! (H100). So a graph is worth it also where all parameters change.
+//! Cost: a launch takes 2.4 µs of the host, a graph of any length 1.1 µs, and a kernel whose parameters changed 0.35 µs
+//! more (H100). So a graph pays even if all parameters change.
 
 use super::blas::{Outcome, Product};
 use super::dnn::{Addresses, Convolution, Run};

@@ -1,4 +1,4 @@
-//! Times of events, on a clock of the host. Does not know what work lies between the events.
+//! Times of events, on a clock of the host. Does not know what work is between the events.
 
 use super::error::DriverError;
 use super::event::{Event, Timing};

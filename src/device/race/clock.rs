@@ -146,7 +146,7 @@ impl Clocks {
         stream.own
     }
 
-    /// The event stands for all that is queued on the stream now.
+    /// Records an event: the clock of all work that is queued on the stream now.
     pub fn record(&mut self, lane: Lane) -> EventClock {
         let stream = &mut self.streams[lane.0 as usize];
         stream.released = stream.own;

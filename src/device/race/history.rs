@@ -199,7 +199,7 @@ impl BufferClock {
 }
 
 impl Clocks {
-    /// As [`Clocks::access_known`], which is told whether the access is to the whole buffer.
+    /// As [`Clocks::access_known`]; computes whether the access is to the whole buffer.
     #[cfg(test)]
     pub fn access(&mut self, buffer: &mut BufferClock, lane: Lane, access: &Use) -> Option<Conflict> {
         let is_whole = buffer.is_whole(access);

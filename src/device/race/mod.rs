@@ -1,8 +1,8 @@
 //! The race detector: is every access ordered after the accesses that it conflicts with?
 //!
-//! Vector clocks over streams and the host (C. Fidge 1988, F. Mattern 1989; the cheap case after FastTrack,
-//! C. Flanagan and S. Freund 2009). A pure state machine: it knows no device queue, no memory and no time,
-//! and what it says about a program is the same on every run.
+//! Vector clocks over streams and the host (C. Fidge 1988, F. Mattern 1989; the cheap case after FastTrack, C. Flanagan
+//! and S. Freund 2009). A pure state machine: it knows no device queue, no memory and no time, and its result for a
+//! program is the same on every run.
 //!
 //! - [`Clocks`] (`clock.rs`) has the vector clock of each stream and of the host. Recording an event copies a stream's
 //!   clock, waiting for one takes the elementwise maximum, and what the host has waited for precedes all work queued

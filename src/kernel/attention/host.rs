@@ -109,10 +109,10 @@ unsafe fn add_mask<T: Real>(mask: &RawView, head: usize, query: usize, key: usiz
 }
 
 /// Attention. Inputs: q `[B.., L, E]`, k `[B.., S, E]`, v `[B.., S, Ev]`, floats of one dtype, any strides, the same
-/// leading dims; optionally a mask `[B.., L, S]` (expanded with stride 0): bool (`false`: not seen) or float
-/// (added to the scaled scores). Outputs: `[B.., L, Ev]`; logsumexp of each query's scores `[B.., L]` (`f32`, or
-/// `f64` for `f64`). Attributes: causal (Bool: query i sees keys up to i), scale (Float, or None: 1/√E).
-/// A query that sees no key gives zeros.
+/// leading dims; optionally a mask `[B.., L, S]` (expanded with stride 0): bool (`false`: not seen) or float (added to
+/// the scaled scores). Outputs: `[B.., L, Ev]`; logsumexp of each query's scores `[B.., L]` (`f32`, or `f64` for
+/// `f64`). Attributes: causal (Bool: query i sees keys up to i), scale (Float, or None: 1/√E). The output of a query
+/// that attends to no key is zero.
 ///
 /// # Safety
 /// As `HostFn`.

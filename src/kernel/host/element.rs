@@ -436,7 +436,7 @@ macro_rules! by_dtype {
 }
 pub(crate) use by_dtype;
 
-/// Runs the body with `$T` as the Rust type of an integer dtype; of another dtype, what stands for it.
+/// Runs the first body with `$T` as the Rust type of an integer dtype, or the other body for other dtypes.
 macro_rules! by_integer {
     ($dtype:expr, $T:ident => $body:expr, else $other:expr) => {
         $crate::kernel::host::element::by_category!($dtype, $T => bool: $other, int: $body, float: $other)

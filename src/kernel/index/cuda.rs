@@ -100,7 +100,7 @@ fn as_index(view: &RawView, gpu: &mut dyn Gpu) -> Result<RawView, GpuError> {
 }
 
 impl AdvancedIndex {
-    /// `dims` of `x` are indexed; in `other` the dims of the index stand at `place` among those that are left.
+    /// `dims` of `x` are indexed; in `other` the dims of the index are inserted at `place` among the remaining dims.
     fn of(
         x: &RawView,
         other: &RawView,

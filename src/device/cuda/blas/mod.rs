@@ -289,7 +289,7 @@ mod tests {
         assert!(PLAIN.is_describable());
         let short = Factor { row_stride: 3, ..PLAIN.a };
         assert!(!Product { a: short, ..PLAIN }.is_describable());
-        // Transposed, A lies as (4, 2).
+        // Transposed, A is stored as (4, 2).
         let transposed = Factor { stored: Stored::Transposed, row_stride: 2, ..PLAIN.a };
         assert!(Product { a: transposed, ..PLAIN }.is_describable());
         assert!(!Product { k: 0, ..PLAIN }.is_describable());

@@ -1,5 +1,5 @@
-//! A program over a list of tensors in one launch (foreach): a table of sizes and addresses in the arguments tells each block
-//! its tensor. A table that is too long for the arguments takes several launches.
+//! A program over a list of tensors in one launch (foreach): each block finds its tensor in a table of sizes and
+//! addresses among the arguments. A table that is too long for the arguments takes several launches.
 
 use super::kernels::{self, BLOCK, EACH_HEAD, EachShape};
 use super::space::Step;

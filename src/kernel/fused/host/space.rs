@@ -104,7 +104,8 @@ impl Space {
         self.pad_at(0, self.dims.len(), count, false);
     }
 
-    /// Adds dims of size 1 before dim `at` until the `have` dims there are `count`; gives their number.
+    /// Adds dims of size 1 before dim `at`, so that the `have` dims there become at least `count`; returns their
+    /// number.
     pub fn pad_at(&mut self, at: usize, have: usize, count: usize, reduced: bool) -> usize {
         for _ in have..count {
             self.dims.insert(at, Dim { size: 1, reduced });
