@@ -80,6 +80,8 @@ fn links_lead_somewhere() {
                 problems.push(format!("{}: `{link}` is not there", page.name()));
             } else if in_book && (target.is_dir() || !inside()) {
                 problems.push(format!("{}: `{link}` is no page of the book, which is read alone too", page.name()));
+            } else if in_book && path.ends_with("README.md") && !page.name().ends_with("SUMMARY.md") {
+                problems.push(format!("{}: mdBook makes another page of `{link}` and leaves the link", page.name()));
             } else if !place.is_empty() && !known.entry(target).or_insert_with_key(headings).contains(place) {
                 problems.push(format!("{}: `{link}`: no such heading", page.name()));
             }
