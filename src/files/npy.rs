@@ -126,7 +126,7 @@ fn descr(scan: &mut Scanner) -> Result<(Wire, bool)> {
         Some('O') => "Python objects cannot be loaded",
         Some('S' | 'U' | 'a') => "strings are not supported",
         Some('M' | 'm') => "dates are not supported; convert them with `.astype(\"int64\")` in NumPy",
-        Some('V') => "NumPy has no name for this type; bf16 is kept by `.safetensors`",
+        Some('V') => "NumPy has no name for this type; `.safetensors` supports bf16",
         _ => "it is not supported",
     };
     Err(Diag::error(FILE_FORMAT, format!("the array has the dtype `{text}`: {why}")))

@@ -94,7 +94,7 @@ fn parse(header: &[u8]) -> Result<(Vec<Entry>, Pairs)> {
         let name = scan.string(b'"')?;
         scan.expect(b':')?;
         if !names.insert(name.clone()) {
-            return Err(scan.wrong(&format!("`{name}` is there twice")));
+            return Err(scan.wrong(&format!("`{name}` occurs twice")));
         }
         if name == METADATA {
             metadata = scan.list(b'{', b'}', pair)?;

@@ -54,17 +54,17 @@ fn every_code_that_can_occur_has_a_snapshot() {
         ("E0705", "with its rows"),
         ("E0305", "no events yet"),
         ("E0306", "no streams yet"),
-        ("E0408", "expects a simulated device: tests/it/semantics.rs"),
-        ("E0410", "expects a simulated device: tests/it/semantics.rs"),
+        ("E0408", "needs a simulated device: tests/it/semantics.rs"),
+        ("E0410", "needs a simulated device: tests/it/semantics.rs"),
         ("E0409", "no known matrix on which the decompositions fail"),
-        ("E0501", "expects streams: tests/it/races.rs"),
+        ("E0501", "needs streams: tests/it/races.rs"),
         ("E0801", "set by the host program: tests/it/limits.rs"),
         ("E0803", "needs a second thread: tests/it/limits.rs"),
         ("E0804", "set by the host program: tests/it/limits.rs"),
         ("E0805", "needs two sessions: tests/it/limits.rs"),
         ("E0806", "never, it is hoped"),
         ("E0808", "set by the host program: tests/embed/library.rs"),
-        ("E0809", "expects a function of a host program: tests/embed/library.rs"),
+        ("E0809", "needs a function of a host program: tests/embed/library.rs"),
     ];
     let missing: Vec<String> = tscript::internals::base::code::ALL
         .iter()

@@ -44,8 +44,8 @@ fn reported(code: &str, script: &str, folder: &std::path::Path) -> Vec<String> {
 #[test]
 fn examples_get_their_codes() {
     let elsewhere = [
-        ("E0803", "expects somebody who stops it: tests/it/limits.rs"),
-        ("E0805", "expects two sessions: tests/it/limits.rs"),
+        ("E0803", "needs somebody who stops it: tests/it/limits.rs"),
+        ("E0805", "needs two sessions: tests/it/limits.rs"),
         ("E0806", "never, it is hoped"),
         ("E0809", "its script catches it: tests/embed/library.rs"),
     ];

@@ -353,7 +353,7 @@ fn lying_safetensors() {
     let lie = two(entry("a", "[2]", 0, 8), entry("b", "[2]", 12, 20));
     refuse(Kind::Safetensors, &file(&lie, 20), "tensor `b` leaves a hole");
     let lie = two(entry("a", "[2]", 0, 8), entry("a", "[2]", 8, 16));
-    refuse(Kind::Safetensors, &file(&lie, 16), "`a` is there twice");
+    refuse(Kind::Safetensors, &file(&lie, 16), "`a` occurs twice");
     refuse(Kind::Safetensors, &file(&format!("{{{}}}", entry("a", "[1]", 0, 4)), 9), "the file has 9");
     refuse(Kind::Safetensors, &file(&"[".repeat(100_000), 0), "byte 8: `{` is missing");
     refuse(Kind::Safetensors, &file(r#"{"a":{"dtype":"F4","shape":[],"data_offsets":[0,0]}}"#, 0), "dtype `F4`");

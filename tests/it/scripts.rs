@@ -75,7 +75,7 @@ pub fn with_gpus(builder: Builder, expected: usize) -> Option<Builder> {
     }
     let found = real_gpus();
     if found < expected {
-        eprintln!("left out: it expects {expected} GPUs, and there are {found}");
+        eprintln!("left out: it needs {expected} GPUs, and there are {found}");
         return None;
     }
     Some(builder)

@@ -127,7 +127,7 @@ fn scripts_say_what_they_said_in_every_way() {
             continue;
         }
         if on_real_gpus() && (head.is_sim_only || expected > gpus) {
-            println!("{name} is left out: it expects {expected} GPUs");
+            println!("{name} is left out: it needs {expected} GPUs");
             continue;
         }
         let plain = said(builder(&head, &Way::Plain), &name, &text);

@@ -36,7 +36,7 @@ fn lost(what: &str, at: Origin, help: Option<String>) -> Box<Diag> {
     let diag = Diag::warning(code::LOST, format!("the value of {what} is thrown away")).label(
         at,
         Focus::Call,
-        "nobody takes it",
+        "it is not used",
     );
     match help {
         Some(help) => diag.help(help),

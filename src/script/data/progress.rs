@@ -71,7 +71,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
         let (over, desc) = (over.flatten_clone(), native::text("desc", desc)?);
         if open(&shared, over.clone()).is_none() {
             let text = format!(
-                "`progress` goes over arrays, ranges, tensors, datasets and loaders, not {}",
+                "`progress` iterates over arrays, ranges, tensors, datasets and loaders, not {}",
                 type_names::of_value(&over)
             );
             return Err(Diag::error(code::ARGUMENT_TYPE, text));

@@ -116,7 +116,7 @@ pub(in crate::script) fn mismatch(expected: &str, value: &Dynamic) -> Box<Diag> 
 
 #[cold]
 fn too_deep() -> Box<Diag> {
-    Diag::error(code::LIMIT_SIZE, format!("more than {NESTING} values lie inside each other"))
+    Diag::error(code::LIMIT_SIZE, format!("values are nested more than {NESTING} deep"))
 }
 
 impl IntoScript for Dynamic {

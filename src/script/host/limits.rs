@@ -457,7 +457,7 @@ fn too_large(what: &str, of: &str, limit: usize) -> Box<Diag> {
 
 #[cold]
 fn too_deep() -> Box<Diag> {
-    let text = format!("more than {NESTING} values lie inside each other");
+    let text = format!("values are nested more than {NESTING} deep");
     Diag::error(code::LIMIT_SIZE, text).help("a list is one array with many elements, not arrays inside arrays")
 }
 

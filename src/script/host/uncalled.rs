@@ -27,7 +27,7 @@ pub fn is_method(name: &str) -> bool {
 /// The warning, with the message of `tscript check`.
 pub fn warning(name: &str, at: Origin) -> Box<Diag> {
     Diag::warning(code::LOST, format!("the value of `.{name}` is thrown away"))
-        .label(at, Focus::Call, "nobody takes it")
+        .label(at, Focus::Call, "it is not used")
         .help(format!("a call has parentheses: `.{name}()`"))
 }
 

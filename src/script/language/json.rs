@@ -49,7 +49,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
 
 fn write(host: &Host, value: &Dynamic, out: &mut Growing, depth: usize) -> Result<()> {
     if depth > DEPTH {
-        fail!(VALUE, "more than {DEPTH} values lie inside each other");
+        fail!(VALUE, "values are nested more than {DEPTH} deep");
     }
     if let Some(array) = value.read_lock::<Array>() {
         return listed(array.iter(), ["[", "]"], out, |item, out| write(host, item, out, depth + 1));

@@ -191,7 +191,7 @@ fn check_params(name: &str, value: &Dynamic) -> Result<Dynamic> {
             fail!(DTYPE, "`{name}`: parameter {at} is {}, and only floating-point tensors are optimized", p.dtype());
         }
         if all[..at].iter().any(|other| other.same(p)) {
-            fail!(VALUE, "`{name}`: parameter {at} stands in the list twice");
+            fail!(VALUE, "`{name}`: parameter {at} is in the list twice");
         }
     }
     Ok(all.into_iter().map(Dynamic::from).collect::<Array>().into())

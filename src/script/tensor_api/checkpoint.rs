@@ -50,7 +50,7 @@ impl Flat {
             return Err(has_code(within));
         }
         if depth > DEPTH {
-            fail!(VALUE, "more than {DEPTH} maps lie inside each other");
+            fail!(VALUE, "maps are nested more than {DEPTH} deep");
         }
         for (key, value) in map.iter() {
             let name = if within.is_empty() { key.to_string() } else { format!("{within}.{key}") };
@@ -63,7 +63,7 @@ impl Flat {
             // `model.weight` next to a map `model` would become a part of it.
             let start = format!("{key}.");
             if value.is_map() && map.keys().any(|other| other.starts_with(&start)) {
-                fail!(VALUE, "the map `{key}` and an entry whose name begins with `{start}` cannot be told apart");
+                fail!(VALUE, "the map `{key}` and an entry whose name begins with `{start}` cannot be distinguished");
             }
         }
         Ok(())
@@ -144,7 +144,7 @@ pub fn from_named(named: Named, mut tensor: impl FnMut(Array) -> Result<Dynamic>
     let mut order: Vec<(usize, &str)> = maps.iter().map(|&name| (depth(&maps, name), name)).collect();
     order.sort_unstable();
     if order.last().is_some_and(|(depth, _)| *depth > DEPTH) {
-        fail!(FILE_FORMAT, "more than {DEPTH} maps lie inside each other");
+        fail!(FILE_FORMAT, "maps are nested more than {DEPTH} deep");
     }
     for (_, name) in order.into_iter().rev() {
         let whole = inside.remove(name).unwrap_or_default();

@@ -177,7 +177,7 @@ impl Gathered {
             Some(_) => Ok(()),
             None if known => Err(Diag::error(
                 code::SHAPE,
-                format!("an array stands {} where the first one of its level holds a number", place(path)),
+                format!("there is an array {} where the first one of its level holds a number", place(path)),
             )),
             None if depth >= MAX_DIMS => {
                 Err(Diag::error(code::VALUE, format!("more than {MAX_DIMS} dimensions cannot be")))
@@ -194,7 +194,7 @@ impl Gathered {
         if self.shape.len() > depth {
             return Err(Diag::error(
                 code::SHAPE,
-                format!("a number stands {} where the first one of its level is an array", place(path)),
+                format!("there is a number {} where the first one of its level is an array", place(path)),
             ));
         }
         Ok(())

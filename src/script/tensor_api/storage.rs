@@ -89,7 +89,7 @@ fn path(value: &Dynamic) -> Result<PathBuf> {
         Some(text) => Ok(PathBuf::from(text.as_str())),
         None => {
             let text = format!("a path is a string, not {}", type_names::of_value(value));
-            Err(Diag::error(code::ARGUMENT_TYPE, text).help("the path stands first: `save(path, value)`, `load(path)`"))
+            Err(Diag::error(code::ARGUMENT_TYPE, text).help("the path comes first: `save(path, value)`, `load(path)`"))
         }
     }
 }

@@ -163,7 +163,7 @@ signature!(scalar_tensor(s: Number, dtype: DType = None, device: Device = None, 
 pub static SCALAR_TENSOR: Op = Op {
     name: "scalar_tensor",
     params: scalar_tensor::PARAMS,
-    summary: "A tensor of no dimensions that holds one number, of the default float type unless said.",
+    summary: "A tensor of no dimensions that holds one number, of the default float type unless given.",
     examples: &[ex("scalar_tensor(3)", "tensor(3.)")],
     lower: Lower::Compose(|e, a| {
         let dtype = a.dtype(scalar_tensor::dtype).unwrap_or_else(|| e.default_float());

@@ -92,7 +92,7 @@ fn parse(equation: &str, shapes: &[Shape]) -> Result<Equation> {
                 code::SHAPE,
                 format!("operand {at} has {} dimensions, its subscripts name {named}", shape.len()),
             )
-            .help("`...` stands for the dimensions that are not named"));
+            .help("`...` means the dimensions that are not named"));
         }
         let hidden = shape.len() - named;
         most = most.max(hidden);

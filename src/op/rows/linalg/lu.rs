@@ -216,7 +216,7 @@ pub static LU_UNPACK: Op = Op {
     name: "lu_unpack",
     params: lu_unpack::PARAMS,
     summary: "P, L and U from what `lu_factor` makes.",
-    details: "Reads the row exchanges, which waits. What is not asked for is an empty tensor.",
+    details: "Reads the row exchanges, which waits. What is not requested is an empty tensor.",
     examples: &[
         ex(
             "let f = lu_factor(tensor([[1.0, 0.0], [2.0, 1.0]])); lu_unpack(f.LU, f.pivots).L",

@@ -75,7 +75,7 @@ fn target(a: &Args, from: &Ints) -> Result<(Ints, Attr)> {
     match (a.is_none(interpolate::size), factors) {
         (false, None) => {
             if a.flag(interpolate::recompute_scale_factor) {
-                fail!(VALUE, "`recompute_scale_factor` goes with `scale_factor`, not with `size`");
+                fail!(VALUE, "`recompute_scale_factor` applies to `scale_factor`, not to `size`");
             }
             Ok((tuple(a, interpolate::size, n, "size", 1)?, Attr::None))
         }
@@ -116,7 +116,7 @@ fn interpolate(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
     }
     let smooth = matches!(mode, "linear" | "bilinear" | "bicubic" | "trilinear");
     if !smooth && !a.is_none(interpolate::align_corners) {
-        fail!(VALUE, "`align_corners` goes with the linear and cubic modes only");
+        fail!(VALUE, "`align_corners` applies to the linear and cubic modes only");
     }
     let (size, scales) = target(a, &spatial(x, n))?;
     if mode == "area" {

@@ -238,7 +238,7 @@ signature!(unbind(input: Tensor, dim: Dim = 0));
 pub static UNBIND: Op = Op {
     name: "unbind",
     params: unbind::PARAMS,
-    summary: "The slices along a dimension, which goes away; views.",
+    summary: "The slices along a dimension, which is removed; views.",
     examples: &[
         ex("tensor([[1, 2], [3, 4]]).unbind()", "[tensor([1, 2]), tensor([3, 4])]"),
         ex("ones([2]).unbind(1)", "E0209"),

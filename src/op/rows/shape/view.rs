@@ -379,7 +379,7 @@ signature!(select(input: Tensor, dim: Dim, index: Int));
 pub static SELECT: Op = Op {
     name: "select",
     params: select::PARAMS,
-    summary: "One element of a dimension, which goes away; a view.",
+    summary: "One element of a dimension, which is removed; a view.",
     examples: &[ex("tensor([[1, 2], [3, 4]]).select(0, 1)", "tensor([3, 4])"), ex("ones([2]).select(0, 2)", "E0207")],
     lower: Lower::View(|a| select(&a.input().view().layout, a)),
     grad: Grad::Window(select),
