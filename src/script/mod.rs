@@ -11,6 +11,7 @@ pub mod host;
 pub mod inspect;
 pub mod language;
 pub mod library;
+pub mod machine;
 #[allow(missing_docs)]
 pub mod manual;
 pub mod nn;

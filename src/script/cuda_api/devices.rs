@@ -28,13 +28,13 @@ pub fn means_none(value: &Dynamic) -> bool {
 }
 
 /// Restores the previous device or stream on every exit.
-pub struct Restore<'a> {
-    host: &'a Host,
+pub struct Restore {
+    host: Arc<Host>,
     placement: Option<Previous>,
     grad: Option<bool>,
 }
 
-impl Drop for Restore<'_> {
+impl Drop for Restore {
     fn drop(&mut self) {
         if let Some(placement) = self.placement.take() {
             self.host.rt.restore(placement);
@@ -46,10 +46,10 @@ impl Drop for Restore<'_> {
 }
 
 /// Enters `with_device(value)` and the like; dropping the result leaves it.
-pub fn enter<'a>(host: &'a Host, word: &str, value: Option<&Dynamic>) -> Result<Restore<'a>> {
+pub fn enter(host: &Arc<Host>, word: &str, value: Option<&Dynamic>) -> Result<Restore> {
     let nothing = Dynamic::UNIT;
     let value = value.unwrap_or(&nothing);
-    let mut restore = Restore { host, placement: None, grad: None };
+    let mut restore = Restore { host: host.clone(), placement: None, grad: None };
     match word {
         "with_device" => {
             // As in PyTorch, no device and a negative index have no effect.

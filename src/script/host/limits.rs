@@ -120,10 +120,16 @@ impl Watch {
     /// One step; a value ends the script.
     #[inline]
     pub fn step(&self) -> Option<Dynamic> {
+        self.step_by(1)
+    }
+
+    /// So many steps at once.
+    #[inline]
+    pub fn step_by(&self, count: u32) -> Option<Dynamic> {
         // Every part of an expression is a step: the common path is a few comparisons.
         let over = self.asks_heap && heap::taken_bytes() > system_memory::heap_limit();
         if self.counts || over || self.stop.has_signals() || self.stack.is_exhausted() {
-            self.slow_step()
+            self.slow_step(count)
         } else {
             None
         }
@@ -131,7 +137,7 @@ impl Watch {
 
     #[cold]
     #[inline(never)]
-    fn slow_step(&self) -> Option<Dynamic> {
+    fn slow_step(&self, count: u32) -> Option<Dynamic> {
         if self.stack.is_exhausted() {
             return Some(stack::exhausted());
         }
@@ -139,14 +145,14 @@ impl Watch {
             return Some(Dynamic::from("interrupted"));
         }
         // Not: `fetch_add`. One thread at a time runs a session, and a locked instruction costs five times as much.
-        let steps = self.steps.load(Ordering::Relaxed) + 1;
+        let steps = self.steps.load(Ordering::Relaxed) + u64::from(count);
         self.steps.store(steps, Ordering::Relaxed);
         let limits = &self.limits;
         if limits.operations != 0 && steps > limits.operations {
             return Some(raised(operations()));
         }
         // The alarm went off; without an alarm, the clock is checked periodically.
-        let checks_clock = self.stop.has_signals() || (steps.is_multiple_of(CLOCK_STEPS) && limits.time.is_some());
+        let checks_clock = self.stop.has_signals() || (steps % CLOCK_STEPS < u64::from(count) && limits.time.is_some());
         if checks_clock && self.stop.check_alarm() {
             return Some(raised(late()));
         }
@@ -222,7 +228,8 @@ impl Watch {
         }
     }
 
-    fn look(&self, value: &Dynamic) -> Result<(), Box<Diag>> {
+    /// A value that is no number is used.
+    pub fn look(&self, value: &Dynamic) -> Result<(), Box<Diag>> {
         let uses = self.uses.load(Ordering::Relaxed) + 1;
         self.uses.store(uses, Ordering::Relaxed);
         // The value is locked by a method that is running on this thread.

@@ -21,8 +21,8 @@ use parking_lot::{Mutex, RwLock};
 use rhai::{EvalAltResult, NativeCallContext};
 use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// Where printed text goes.
 pub type Output = Box<dyn Fn(&str) + Send + Sync>;
@@ -65,6 +65,10 @@ pub struct Host {
     forms: Arc<LazyForms>,
     /// Calls closures outside of a native call.
     pub interpreter: crate::script::host::caller::Interpreter,
+    /// What the session's types are gone over with, for compiled code.
+    pub iterators: OnceLock<rhai::GlobalRuntimeState>,
+    /// Whether functions and loops are compiled.
+    pub compiles: AtomicBool,
 }
 
 impl Host {
@@ -95,6 +99,8 @@ impl Host {
             read_error: Mutex::default(),
             forms: Arc::default(),
             interpreter: Default::default(),
+            iterators: OnceLock::new(),
+            compiles: AtomicBool::new(false),
         }
     }
 

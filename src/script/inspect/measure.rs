@@ -106,7 +106,7 @@ impl Session {
         let mut scope = self.scope.clone();
         let start = Instant::now();
         let (engine, persistent) = (&self.engine, &mut self.persistent);
-        let result = guarded(|| persistent.evaluate(engine, &mut scope, ast)).map_err(|diag| self.error(diag))?;
+        let result = guarded(|| persistent.evaluate(engine, &mut scope, ast, None)).map_err(|diag| self.error(diag))?;
         // The value is kept until its work is done: unused results are not computed.
         let _value: Dynamic = result.map_err(|failure| self.failure(failure))?;
         self.synchronize()?;

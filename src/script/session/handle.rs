@@ -10,19 +10,23 @@ use crate::script::error;
 use crate::script::error::{Context, Error};
 use crate::script::host::Host;
 use crate::script::language::show;
+use crate::script::machine;
+use crate::script::machine::Unit;
 use crate::script::session::builder::Builder;
 use crate::script::session::calls::Calls;
 use crate::script::session::end::{End, take_apart};
+use crate::script::session::hooks::SessionHooks;
 use crate::script::session::leave::exit_as_value;
 use crate::script::session::modules::Modules;
 use crate::script::session::persistent::Persistent;
 use crate::script::source::scope::{SCRIPT, written};
-use crate::script::source::{Source, SourceKind};
+use crate::script::source::{Hooks, Source, SourceKind};
 use parking_lot::Mutex;
 use rhai::{AST, Dynamic, Engine, EvalAltResult, Scope};
 use smallvec::SmallVec;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// A script session: interpreter, runtime, variables. The only handle that a host program needs.
 ///
@@ -66,6 +70,8 @@ pub struct Session {
     pub(in crate::script) scope: Scope<'static>,
     /// Functions of every text that ran, for `call`.
     pub(in crate::script) functions: AST,
+    /// The same, compiled.
+    callable: AST,
     /// Imports and constants of every text that ran.
     pub(in crate::script) persistent: Persistent,
     calls: Calls,
@@ -126,6 +132,7 @@ impl Session {
             modules,
             scope: Scope::new(),
             functions: AST::empty(),
+            callable: AST::empty(),
             persistent,
             calls: Calls::default(),
             _one_thread: std::marker::PhantomData,
@@ -256,8 +263,7 @@ impl Session {
         };
         let renamed = own.then(|| format!("{name}{SCRIPT}"));
         let name = renamed.as_deref().unwrap_or(name);
-        let (engine, persistent, functions, calls) =
-            (&*self.engine, &self.persistent, &self.functions, &mut self.calls);
+        let (engine, persistent, functions, calls) = (&*self.engine, &self.persistent, &self.callable, &mut self.calls);
         let result = guarded(|| calls.call(engine, persistent, functions, name, &mut values));
         let value = exit_as_value(result.map_err(|diag| self.error(diag))?).map_err(|failure| self.failure(failure))?;
         self.cast(value)
@@ -325,8 +331,9 @@ impl Session {
         let own = self.functions.iter_functions().filter(|function| function.name.ends_with(SCRIPT));
         let own = own.map(|function| (written(function.name).to_string(), function.params.len()));
         *self.host.own_functions.write() = own.collect();
+        let (merged, unit) = self.compiled(merged)?;
         let (engine, scope, persistent) = (&self.engine, &mut self.scope, &mut self.persistent);
-        let result = guarded(|| persistent.evaluate(engine, scope, &merged));
+        let result = guarded(|| persistent.evaluate(engine, scope, &merged, unit.as_ref()));
         match exit_as_value(result.map_err(|diag| self.error(diag))?) {
             Ok(value) => Ok(value),
             Err(failure) => {
@@ -337,6 +344,18 @@ impl Session {
                 Err(Error::with_related(first, extra, &self.host.sources.read()))
             }
         }
+    }
+
+    /// The text with its functions compiled, and what its top level needs to know of them.
+    fn compiled(&mut self, ast: AST) -> Result<(AST, Option<Arc<Unit>>), Error> {
+        if !self.host.compiles.load(Ordering::Relaxed) {
+            self.callable = self.functions.clone();
+            return Ok((ast, None));
+        }
+        let hooks: Arc<dyn Hooks> = Arc::new(SessionHooks(self.host.clone()));
+        let (ast, unit) = machine::adopt(&self.engine, &ast, &hooks).map_err(|failure| self.failure(failure))?;
+        self.callable = ast.clone_functions_only();
+        Ok((ast, Some(unit)))
     }
 
     pub(in crate::script) fn known(&self) -> error::Known {

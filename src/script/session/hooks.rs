@@ -3,18 +3,29 @@
 
 use crate::base::diag::Diag;
 use crate::base::span::{Origin, Site};
+use crate::script::cuda_api::devices;
 use crate::script::error;
 use crate::script::error::{Context, diagnose};
 use crate::script::host::Host;
 use crate::script::source::Hooks;
-use crate::script::values::raise::{ErrorValue, raise};
+use crate::script::values::panics::Items;
+use crate::script::values::raise::{ErrorValue, raise, site_of};
 use crate::script::values::types::{Cell, Tensor};
 use crate::tensor::observe;
-use rhai::{Dynamic, EvalAltResult, Position};
-use std::sync::Arc;
+use rhai::packages::{Package, StandardPackage};
+use rhai::{Dynamic, Engine, EvalAltResult, GlobalRuntimeState, Position};
+use std::any::Any;
+use std::sync::{Arc, LazyLock};
 
 /// The session's implementation of the source pass's hooks.
 pub struct SessionHooks(pub Arc<Host>);
+
+/// Iterators of Rhai's own types.
+static STANDARD: LazyLock<GlobalRuntimeState> = LazyLock::new(|| {
+    let mut state = Engine::new_raw().new_global_runtime_state();
+    state.push_import("standard", StandardPackage::new().as_shared_module());
+    state
+});
 
 type RhaiResult = Result<Dynamic, Box<EvalAltResult>>;
 
@@ -41,6 +52,37 @@ impl Hooks for SessionHooks {
 
     fn leave(&self, entered: u32) {
         self.0.rt.calls.leave(entered);
+    }
+
+    fn step(&self, count: u32) -> Option<Dynamic> {
+        self.0.watch.step_by(count)
+    }
+
+    fn looks(&self) -> bool {
+        self.0.watch.checks_variables()
+    }
+
+    fn look(&self, value: &Dynamic) -> Result<(), Box<EvalAltResult>> {
+        self.0.watch.look(value).map_err(|diag| raise(diag, Position::NONE))
+    }
+
+    fn items(&self, value: Dynamic) -> Option<Items> {
+        match self.0.iterators.get().and_then(|ours| ours.get_iter(value.type_id())) {
+            Some(open) => Some(open(value)),
+            None => STANDARD.get_iter(value.type_id()).map(|open| open(value)),
+        }
+    }
+
+    fn within(
+        &self,
+        word: &'static str,
+        value: Option<&Dynamic>,
+        at: Position,
+    ) -> Result<Box<dyn Any>, Box<EvalAltResult>> {
+        match devices::enter(&self.0, word, value) {
+            Ok(restore) => Ok(Box::new(restore)),
+            Err(diag) => Err(raise(diag.or_at(self.0.origin_at(site_of(at)), "here"), at)),
+        }
     }
 
     fn try_enter(&self) -> u64 {

@@ -16,6 +16,7 @@ use crate::script::tensor_api::{modes, storage};
 use parking_lot::Mutex;
 use rhai::Engine;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// Size limits of scripts; see `Builder`.
 #[derive(Clone, Debug)]
@@ -138,7 +139,15 @@ pub fn engine(
         register(&mut module, host);
     }
     note_names(&mut module, host);
-    engine.register_global_module(module.module.into());
+    let mut natives = module.module;
+    natives.build_index();
+    let natives: rhai::Shared<rhai::Module> = natives.into();
+    let mut iterators = engine.new_global_runtime_state();
+    iterators.push_import("natives", natives.clone());
+    let _ = host.iterators.set(iterators);
+    engine.register_global_module(natives);
+    crate::script::machine::install(&mut engine);
+    host.compiles.store(compiles(sizes), Ordering::Relaxed);
     let shared = host.clone();
     engine.on_print(move |text| (shared.output.read())(text));
     let shared = host.clone();
@@ -150,6 +159,13 @@ pub fn engine(
     }
     engine.set_module_resolver(Resolver { host: host.clone(), modules: modules.clone() });
     engine
+}
+
+/// Whether functions and loops are compiled. Limits that Rhai's evaluator keeps to by counting its own variables and going
+/// over whole values stay with it.
+fn compiles(sizes: &Sizes) -> bool {
+    let asked = std::env::var("TSCRIPT_EVALUATOR").is_ok_and(|evaluator| evaluator == "compiled");
+    asked && !sizes.strict && sizes.variables == usize::MAX
 }
 
 /// A type of the language, under the name that scripts and messages use.

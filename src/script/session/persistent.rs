@@ -1,7 +1,10 @@
 //! State that persists from one text of a session to the next besides variables and functions: imported modules, and
 //! constants as `global::NAME`. Rhai drops both at the end of each evaluation.
 
+use crate::script::machine;
+use crate::script::machine::Unit;
 use rhai::{AST, Caches, Dynamic, Engine, EvalAltResult, GlobalRuntimeState, Scope};
+use std::sync::Arc;
 
 /// Imports and constants of the top level.
 pub struct Persistent(GlobalRuntimeState);
@@ -33,12 +36,16 @@ impl Persistent {
         engine: &Engine,
         scope: &mut Scope<'static>,
         ast: &AST,
+        unit: Option<&Arc<Unit>>,
     ) -> Result<Dynamic, Box<EvalAltResult>> {
         let mut global = self.0.clone();
         global.lib.push(ast.shared_lib().clone());
-        // Deprecated means "may change" here; the version is pinned. `eval_ast_with_scope` has a state of its own.
-        #[allow(deprecated)]
-        let result = engine.eval_statements_raw(&mut global, &mut Caches::new(), scope, ast.statements());
+        let result = match unit {
+            Some(unit) => machine::evaluate(engine, &mut global, scope, ast.statements(), unit),
+            // Deprecated means "may change" here; the version is pinned. `eval_ast_with_scope` has a state of its own.
+            #[allow(deprecated)]
+            None => engine.eval_statements_raw(&mut global, &mut Caches::new(), scope, ast.statements()),
+        };
         unshadow(scope);
         self.keep(engine, global, scope);
         result

@@ -26,6 +26,27 @@ pub trait Hooks: Send + Sync + 'static {
     /// The block has ended, normally, by `return`, `break` or `continue` (pseudo errors), or by an error: waits for
     /// work that was queued inside, and decides how the block is left.
     fn try_leave(&self, entered: u64, result: RhaiResult) -> RhaiResult;
+    /// So many steps of compiled code; a value ends the script.
+    fn step(&self, _count: u32) -> Option<Dynamic> {
+        None
+    }
+    /// Whether values are looked at when a variable is read.
+    fn looks(&self) -> bool {
+        false
+    }
+    /// A variable's value is used; an error where it is too large, or has too many values inside each other.
+    fn look(&self, _value: &Dynamic) -> Result<(), Box<EvalAltResult>> {
+        Ok(())
+    }
+    /// What a `for` goes over; none where a value has nothing to go over.
+    fn items(&self, value: Dynamic) -> Option<panics::Items>;
+    /// Enters `with_device` or one of its kin until what it gives is dropped.
+    fn within(
+        &self,
+        word: &'static str,
+        value: Option<&Dynamic>,
+        at: Position,
+    ) -> Result<Box<dyn std::any::Any>, Box<EvalAltResult>>;
 }
 
 /// A reserved word that Rhai does not use and that is a good name.
@@ -106,7 +127,7 @@ pub fn install(engine: &mut Engine, hooks: Arc<dyn Hooks>) {
 }
 
 /// Whether the entry at a position, by name or by bracket, is missing in the map.
-fn is_missing(error: &EvalAltResult, site: Site) -> bool {
+pub fn is_missing(error: &EvalAltResult, site: Site) -> bool {
     let EvalAltResult::ErrorPropertyNotFound(_, at) = error else { return false };
     let (line, column) = (at.line().unwrap_or(0), at.position().unwrap_or(0));
     let (expected, from) = (site.line() as usize, site.column() as usize);

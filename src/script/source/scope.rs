@@ -11,6 +11,9 @@ use super::lex::{Kind, Token, lex, script_start};
 use super::tree::{CallForm, Tree};
 use std::collections::{BTreeSet, HashSet};
 
+/// The module in which the language's constants stand for the pass.
+pub const CONSTANTS: &str = "__c";
+
 /// A function by its written name and number of parameters.
 pub type Function = (String, usize);
 

@@ -1,0 +1,519 @@
+//! Runs `a.b[c].d(e)`: arrays and maps are walked by reference, methods are called on what is found there, and the first
+//! step that is anything else gives the rest of the chain to Rhai.
+
+use super::numbers;
+use super::run::{Fault, Frame, Machine, R, put};
+use super::tree::{Assign, AssignChain, Chain, Node, Root, Step, StepKind};
+use super::unit::Function;
+use super::value::Value;
+use rhai::{BinaryExpr, Caches, Dynamic, EvalAltResult, Expr, ImmutableString, Stmt, StmtBlock};
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+type Values = SmallVec<[Value; 4]>;
+
+/// What the end of a chain is for.
+enum Goal<'a> {
+    Read,
+    Write(&'a AssignChain, Value),
+}
+
+impl Machine<'_> {
+    pub fn chain(&mut self, frame: &mut Frame, chain: &Chain) -> R {
+        if let Some(found) = self.element(frame, chain)? {
+            return Ok(found);
+        }
+        self.follow(frame, chain, Goal::Read)
+    }
+
+    /// `xs[i]` and `m.name` of a variable: nothing is moved for it.
+    #[inline]
+    fn element(&mut self, frame: &mut Frame, chain: &Chain) -> R<Option<Value>> {
+        let (Root::Local(slot), [step]) = (&chain.root, &*chain.steps) else { return Ok(None) };
+        match &step.kind {
+            StepKind::Index { .. } if matches!(chain.operands[0], Node::Local(_) | Node::Literal(_)) => {
+                let index = self.eval(frame, &chain.operands[0])?;
+                let Value::Other(value) = &frame.slots[*slot as usize] else { return Ok(None) };
+                if value.is_shared() || self.looks {
+                    return Ok(None);
+                }
+                let Value::Int(index) = index else { return Ok(None) };
+                let Ok(array) = value.as_array_ref() else { return Ok(None) };
+                Ok(place(index, array.len()).map(|index| Value::copied(&array[index])))
+            }
+            StepKind::Property { name, .. } => {
+                let Value::Other(value) = &frame.slots[*slot as usize] else { return Ok(None) };
+                if value.is_shared() || self.looks {
+                    return Ok(None);
+                }
+                let Ok(map) = value.as_map_ref() else { return Ok(None) };
+                Ok(map.get(name.as_str()).map(Value::copied))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    fn follow(&mut self, frame: &mut Frame, chain: &Chain, goal: Goal) -> R {
+        let mut operands = Values::new();
+        for operand in &chain.operands {
+            operands.push(self.eval(frame, operand)?);
+        }
+        match &chain.root {
+            Root::Local(slot) => {
+                let slot = *slot as usize;
+                if self.looks
+                    && let Value::Other(value) = &frame.slots[slot]
+                {
+                    self.hooks.look(value)?;
+                }
+                // Nobody else can name the variable until the chain has ended.
+                let mut root = frame.slots[slot].take().boxed();
+                let result = self.walk(frame.rest, chain, 0, &mut root, &mut operands, goal);
+                frame.slots[slot] = Value::unboxed(root);
+                result
+            }
+            Root::Constant(slot) => {
+                let value = frame.slots[*slot as usize].clone().boxed();
+                let mut root = if value.is_read_only() { value } else { value.into_read_only() };
+                self.hand_over(chain, 0, &mut root, &mut operands, goal)
+            }
+            Root::This(at) => {
+                let Some(this) = frame.this.as_deref_mut() else {
+                    return Err(Some(Box::new(EvalAltResult::ErrorUnboundThis(*at))));
+                };
+                self.walk(frame.rest, chain, 0, this, &mut operands, goal)
+            }
+            Root::Value(node) => {
+                let mut root = self.eval(frame, node)?.boxed();
+                self.walk(frame.rest, chain, 0, &mut root, &mut operands, goal)
+            }
+        }
+    }
+
+    /// Goes on from the value before a step.
+    fn walk(
+        &mut self,
+        stack: &mut [Value],
+        chain: &Chain,
+        at: usize,
+        target: &mut Dynamic,
+        operands: &mut Values,
+        goal: Goal,
+    ) -> R {
+        if target.is_shared() {
+            let Some(mut inside) = target.write_lock::<Dynamic>() else {
+                let race = EvalAltResult::ErrorDataRace(String::new(), rhai::Position::NONE);
+                return Err(Some(Box::new(race)));
+            };
+            return self.walk(stack, chain, at, &mut inside, operands, goal);
+        }
+        let step = &chain.steps[at];
+        if step.or_unit && target.is_unit() {
+            return Ok(Value::Unit);
+        }
+        let is_last = at + 1 == chain.steps.len();
+        match &step.kind {
+            StepKind::Index { operand, site } => {
+                if target.is_array()
+                    && let Value::Int(index) = operands[*operand]
+                {
+                    let Ok(mut array) = target.as_array_mut() else { unreachable!("it is one") };
+                    if let Some(index) = place(index, array.len()) {
+                        let element = &mut array[index];
+                        if !is_last {
+                            return self.walk(stack, chain, at + 1, element, operands, goal);
+                        }
+                        if let Some(result) = self.arrive(element, &goal)? {
+                            return Ok(result);
+                        }
+                    }
+                    drop(array);
+                    return self.hand_over(chain, at, target, operands, goal);
+                }
+                if target.is_map()
+                    && let Some(key) = text(&operands[*operand])
+                {
+                    return self.entry(stack, chain, at, target, &key, operands, goal);
+                }
+                if is_last && matches!(goal, Goal::Read) {
+                    let mut index = operands[*operand].clone().boxed();
+                    if let Some(entry) = site.find(&[&mut *target, &mut index]) {
+                        let values = &mut [&mut *target, &mut index];
+                        return self.invoke(entry, "index$get$", values, true, step.at).map(Value::of);
+                    }
+                    return self.hand_over_noting(chain, at, target, operands, Some((site, 2)));
+                }
+                self.hand_over(chain, at, target, operands, goal)
+            }
+            StepKind::Property { name, getter, site } => {
+                if target.is_map() {
+                    return self.entry(stack, chain, at, target, name, operands, goal);
+                }
+                if !matches!(goal, Goal::Read) || chain.steps[at + 1..].iter().any(Step::may_change) {
+                    return self.hand_over(chain, at, target, operands, goal);
+                }
+                if let Some(entry) = site.find(&[&mut *target]) {
+                    let mut value = self.invoke(entry, getter, &mut [&mut *target], true, step.at)?;
+                    return match is_last {
+                        true => Ok(Value::of(value)),
+                        false => self.walk(stack, chain, at + 1, &mut value, operands, goal),
+                    };
+                }
+                if is_last {
+                    return self.hand_over_noting(chain, at, target, operands, Some((site, 1)));
+                }
+                self.hand_over(chain, at, target, operands, goal)
+            }
+            StepKind::Method { .. } => {
+                let result = match self.method(stack, chain, at, target, operands)? {
+                    Some(result) => result,
+                    None => return self.hand_over(chain, at, target, operands, goal),
+                };
+                if is_last {
+                    return Ok(result);
+                }
+                let mut value = result.boxed();
+                self.walk(stack, chain, at + 1, &mut value, operands, goal)
+            }
+        }
+    }
+
+    /// An entry of a map.
+    #[allow(clippy::too_many_arguments)]
+    fn entry(
+        &mut self,
+        stack: &mut [Value],
+        chain: &Chain,
+        at: usize,
+        target: &mut Dynamic,
+        name: &ImmutableString,
+        operands: &mut Values,
+        goal: Goal,
+    ) -> R {
+        let is_last = at + 1 == chain.steps.len();
+        let Ok(mut map) = target.as_map_mut() else { unreachable!("it is one") };
+        if let Some(element) = map.get_mut(name.as_str()) {
+            if !is_last {
+                return self.walk(stack, chain, at + 1, element, operands, goal);
+            }
+            if let Some(result) = self.arrive(element, &goal)? {
+                return Ok(result);
+            }
+        } else if let Goal::Write(assign, value) = &goal
+            && is_last
+            && assign.op.is_none()
+            && !assign.info.is_op_assignment()
+        {
+            map.insert(name.as_str().into(), value.clone().boxed());
+            return Ok(Value::Unit);
+        }
+        drop(map);
+        self.hand_over(chain, at, target, operands, goal)
+    }
+
+    /// The end of a chain: reads or writes; `None` where Rhai must do it.
+    #[inline]
+    fn arrive(&mut self, element: &mut Dynamic, goal: &Goal) -> R<Option<Value>> {
+        let (assign, value) = match goal {
+            Goal::Read => return Ok(Some(Value::copied(element))),
+            Goal::Write(assign, value) => (assign, value),
+        };
+        if element.is_read_only() || (element.is_shared() && element.is_locked()) {
+            return Ok(None);
+        }
+        let new = match assign.op {
+            None if assign.info.is_op_assignment() => return Ok(None),
+            None => value.clone().boxed(),
+            Some(op) => match numbers::apply(op, &Value::copied(element), value) {
+                Some(new) => new.boxed(),
+                None => return Ok(None),
+            },
+        };
+        if element.is_shared() {
+            let Some(mut inside) = element.write_lock::<Dynamic>() else { return Ok(None) };
+            *inside = new;
+        } else {
+            *element = new;
+        }
+        Ok(Some(Value::Unit))
+    }
+
+    /// Calls a method; `None` where Rhai must do it.
+    fn method(
+        &mut self,
+        stack: &mut [Value],
+        chain: &Chain,
+        at: usize,
+        target: &mut Dynamic,
+        operands: &mut Values,
+    ) -> R<Option<Value>> {
+        let step = &chain.steps[at];
+        let StepKind::Method { name, first, count, function, site, is_word } = &step.kind else {
+            unreachable!("the caller has looked")
+        };
+        let arguments = *first..*first + *count;
+        if *is_word {
+            if &**name != "call" || !target.is_fnptr() {
+                return Ok(None);
+            }
+            let Some(pointer) = target.read_lock::<rhai::FnPtr>().map(|pointer| pointer.clone()) else {
+                return Ok(None);
+            };
+            return self.closure(stack, chain, &pointer, None, &mut operands[arguments], step.at);
+        }
+        if target.is_map() {
+            let pointer = {
+                let Ok(map) = target.as_map_ref() else { unreachable!("it is one") };
+                map.get(name.as_str()).and_then(|field| field.read_lock::<rhai::FnPtr>().map(|pointer| pointer.clone()))
+            };
+            if let Some(pointer) = pointer {
+                return self.closure(stack, chain, &pointer, Some(target), &mut operands[arguments], step.at);
+            }
+        }
+        if let Some(function) = function.upgrade() {
+            if !function.is_compiled() {
+                return Ok(None);
+            }
+            return self.run(stack, &function, &mut operands[arguments], Some(target), step.at).map(Some);
+        }
+        let mut values: SmallVec<[Dynamic; 6]> =
+            operands[arguments.clone()].iter().cloned().map(Value::boxed).collect();
+        let mut list: SmallVec<[&mut Dynamic; 6]> = SmallVec::new();
+        list.push(target);
+        list.extend(values.iter_mut());
+        match site.find(&list) {
+            Some(entry) => {
+                // The copies in `operands` go, so that a value that is given away is not held.
+                for operand in &mut operands[arguments] {
+                    *operand = Value::Unit;
+                }
+                self.invoke(entry, name, &mut list, true, step.at).map(|value| Some(Value::of(value)))
+            }
+            None if chain.steps.len() == at + 1 => {
+                drop(list);
+                drop(values);
+                self.hand_over_noting(chain, at, target, operands, Some((site, count + 1))).map(Some)
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// Calls a closure of this text; `None` where it is another's.
+    fn closure(
+        &mut self,
+        stack: &mut [Value],
+        chain: &Chain,
+        pointer: &rhai::FnPtr,
+        this: Option<&mut Dynamic>,
+        arguments: &mut [Value],
+        at: rhai::Position,
+    ) -> R<Option<Value>> {
+        if !pointer.is_anonymous() {
+            return Ok(None);
+        }
+        let count = pointer.curry().len() + arguments.len();
+        let Some(function) = self.of_closure(chain, pointer.fn_name(), count) else { return Ok(None) };
+        let mut values: Values = pointer.curry().iter().map(|value| Value::unboxed(value.clone())).collect();
+        values.extend(arguments.iter_mut().map(Value::take));
+        self.run(stack, &function, &mut values, this, at).map(Some)
+    }
+
+    fn of_closure(&self, chain: &Chain, name: &str, count: usize) -> Option<Arc<Function>> {
+        let function = chain.unit.upgrade()?.find(name, count)?;
+        function.is_compiled().then_some(function)
+    }
+
+    /// Gives the chain from a step on to Rhai.
+    fn hand_over(&mut self, chain: &Chain, at: usize, target: &mut Dynamic, operands: &mut Values, goal: Goal) -> R {
+        match goal {
+            Goal::Read => self.hand_over_noting(chain, at, target, operands, None),
+            Goal::Write(assign, value) => {
+                let rests =
+                    assign.rests.get_or_init(|| chain.rests().iter().map(|rest| assigned(rest, assign)).collect());
+                let mut values: SmallVec<[Dynamic; 6]> =
+                    operands.iter_mut().map(|value| value.take().boxed()).collect();
+                values.push(value.boxed());
+                let mut list: SmallVec<[&mut Dynamic; 6]> = values.iter_mut().collect();
+                list.push(target);
+                let result = self.operate(&rests[at], &mut list, &mut Caches::new());
+                result.map(Value::of).map_err(Some)
+            }
+        }
+    }
+
+    /// As `hand_over`; a place keeps the native function that Rhai finds.
+    fn hand_over_noting(
+        &mut self,
+        chain: &Chain,
+        at: usize,
+        target: &mut Dynamic,
+        operands: &mut Values,
+        site: Option<(&super::native::Site, usize)>,
+    ) -> R {
+        let mut values: SmallVec<[Dynamic; 6]> = operands.iter_mut().map(|value| value.take().boxed()).collect();
+        // The expression counts operands from the end, with a place for what is assigned.
+        values.push(Dynamic::UNIT);
+        let mut types: SmallVec<[std::any::TypeId; 4]> = SmallVec::new();
+        let step = &chain.steps[at];
+        if site.is_some() {
+            types.push((*target).type_id());
+            match &step.kind {
+                StepKind::Index { operand, .. } => types.push(values[*operand].type_id()),
+                StepKind::Method { first, count, .. } => {
+                    types.extend(values[*first..*first + *count].iter().map(Dynamic::type_id));
+                }
+                StepKind::Property { .. } => {}
+            }
+        }
+        let mut list: SmallVec<[&mut Dynamic; 6]> = values.iter_mut().collect();
+        list.push(target);
+        let rests = chain.rests();
+        match site {
+            Some((site, count)) if types.len() == count => {
+                let mut caches = super::native::keeping();
+                let result = self.operate(&rests[at], &mut list, &mut caches);
+                if result.is_ok() {
+                    site.remember(types, &mut caches);
+                }
+                result
+            }
+            _ => self.operate(&rests[at], &mut list, &mut Caches::new()),
+        }
+        .map(Value::of)
+        .map_err(Some)
+    }
+
+    pub fn assign_chain(&mut self, frame: &mut Frame, assign: &AssignChain) -> R {
+        let value = self.eval(frame, &assign.value)?;
+        self.follow(frame, &assign.chain, Goal::Write(assign, value))
+    }
+
+    pub fn assign(&mut self, frame: &mut Frame, assign: &Assign) -> R {
+        let value = self.eval(frame, &assign.value)?;
+        if let Some(name) = &assign.constant {
+            return Err(constant(name, assign));
+        }
+        let slot = &mut frame.slots[assign.slot as usize];
+        if self.looks
+            && let Value::Other(value) = slot
+        {
+            self.hooks.look(value)?;
+        }
+        let Some(op) = assign.op else {
+            put(slot, value);
+            return Ok(Value::Unit);
+        };
+        if op == super::tree::Op::Add && append(slot, &value) {
+            return Ok(Value::Unit);
+        }
+        let old = self.load(&frame.slots[assign.slot as usize])?;
+        let new = match numbers::apply(op, &old, &value) {
+            Some(new) => new,
+            None => {
+                drop(old);
+                return self.assign_by_rhai(&mut frame.slots[assign.slot as usize], assign, value);
+            }
+        };
+        put(&mut frame.slots[assign.slot as usize], new);
+        Ok(Value::Unit)
+    }
+
+    #[inline(never)]
+    fn assign_by_rhai(&mut self, slot: &mut Value, assign: &Assign, value: Value) -> R {
+        let (mut target, mut value) = (slot.take().boxed(), value.boxed());
+        let result = self.operate(&assign.operands.expr, &mut [&mut target, &mut value], &mut Caches::new());
+        *slot = Value::unboxed(target);
+        result.map(|_| Value::Unit).map_err(Some)
+    }
+
+    pub fn assign_this(&mut self, frame: &mut Frame, assign: &Assign) -> R {
+        if frame.this.is_none() {
+            return Err(Some(Box::new(EvalAltResult::ErrorUnboundThis(assign.at))));
+        }
+        let mut value = self.eval(frame, &assign.value)?.boxed();
+        let Some(this) = frame.this.as_deref_mut() else { unreachable!("looked at above") };
+        let result = self.operate(&assign.operands.expr, &mut [this, &mut value], &mut Caches::new());
+        result.map(|_| Value::Unit).map_err(Some)
+    }
+}
+
+impl Step {
+    /// Whether the step may change the value before it, so that a property gets it back.
+    fn may_change(&self) -> bool {
+        matches!(self.kind, StepKind::Method { .. })
+    }
+}
+
+impl Chain {
+    /// The chain from each step on, with the value before it as its root.
+    fn rests(&self) -> &[Expr] {
+        self.rests.get_or_init(|| {
+            let mut rests = Vec::with_capacity(self.steps.len());
+            let mut rest = self.expr.clone();
+            for _ in 0..self.steps.len() {
+                rests.push(rest.clone());
+                rest = match shorter(&rest) {
+                    Some(rest) => rest,
+                    None => break,
+                };
+            }
+            rests.into()
+        })
+    }
+}
+
+/// The chain without its first step: that of `$.b.c` is `$.c`.
+fn shorter(expr: &Expr) -> Option<Expr> {
+    let (Expr::Dot(pair, ..) | Expr::Index(pair, ..)) = expr else { return None };
+    let root = pair.lhs.clone();
+    Some(match pair.rhs.clone() {
+        Expr::Dot(rest, flags, at) => Expr::Dot(Box::new(BinaryExpr { lhs: root, rhs: rest.rhs }), flags, at),
+        Expr::Index(rest, flags, at) => Expr::Index(Box::new(BinaryExpr { lhs: root, rhs: rest.rhs }), flags, at),
+        _ => return None,
+    })
+}
+
+/// `rest = value` as an expression.
+fn assigned(rest: &Expr, assign: &AssignChain) -> Expr {
+    let value = super::compile::operand(2, assign.value_at);
+    let pair = BinaryExpr { lhs: rest.clone(), rhs: value };
+    let at = rest.position();
+    Expr::Stmt(Box::new(StmtBlock::new([Stmt::Assignment(Box::new((assign.info.clone(), pair)))], at, at)))
+}
+
+/// An index from the start or, negative, from the end.
+#[inline]
+fn place(index: i64, len: usize) -> Option<usize> {
+    if index >= 0 {
+        usize::try_from(index).ok().filter(|index| *index < len)
+    } else {
+        len.checked_sub(usize::try_from(index.unsigned_abs()).ok()?)
+    }
+}
+
+fn text(value: &Value) -> Option<ImmutableString> {
+    match value {
+        Value::Other(value) => value.read_lock::<ImmutableString>().map(|text| text.clone()),
+        _ => None,
+    }
+}
+
+/// `s += t` of two strings, in place.
+fn append(slot: &mut Value, value: &Value) -> bool {
+    let (Value::Other(target), Value::Other(value)) = (slot, value) else { return false };
+    if target.is_shared() || target.is_read_only() || !target.is_string() || !value.is_string() {
+        return false;
+    }
+    let Some(added) = value.read_lock::<ImmutableString>() else { return false };
+    match target.write_lock::<ImmutableString>() {
+        Some(mut text) => {
+            *text += added.as_str();
+            true
+        }
+        None => false,
+    }
+}
+
+fn constant(name: &ImmutableString, assign: &Assign) -> Fault {
+    Some(Box::new(EvalAltResult::ErrorAssignmentToConstant(name.to_string(), assign.at)))
+}

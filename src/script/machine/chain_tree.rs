@@ -1,0 +1,129 @@
+//! `a.b[c].d(e)` of Rhai's tree, which nests to the right, as a root and a list of steps.
+
+use super::compile::{Compiler, operand};
+use super::native::Site;
+use super::tree::{Chain, Node, Root, Step, StepKind};
+use rhai::{ASTFlags, Expr, Position};
+use std::sync::{Arc, OnceLock, Weak};
+
+/// Bound: steps of one chain. Longer ones are left to Rhai, whose parser has a limit of its own.
+const MOST_STEPS: usize = 256;
+
+pub fn chain(compiler: &mut Compiler, expr: &Expr) -> Option<Chain> {
+    let (Expr::Dot(pair, ..) | Expr::Index(pair, ..)) = expr else { return None };
+    let mut steps = Vec::new();
+    let mut operands = Vec::new();
+    let mut parent = expr;
+    loop {
+        let (is_index, pair, flags, at) = match parent {
+            Expr::Dot(pair, flags, at) => (false, pair, flags, *at),
+            Expr::Index(pair, flags, at) => (true, pair, flags, *at),
+            _ => return None,
+        };
+        let goes_on =
+            matches!(pair.rhs, Expr::Dot(..) | Expr::Index(..)) && !(is_index && flags.contains(ASTFlags::BREAK));
+        let item = match (&pair.rhs, goes_on) {
+            (Expr::Dot(next, ..) | Expr::Index(next, ..), true) => &next.lhs,
+            (item, _) => item,
+        };
+        let kind = if is_index { index(compiler, item, &mut operands)? } else { dot(compiler, item, &mut operands)? };
+        let at = if is_index || matches!(item, Expr::Dot(..)) { at } else { item.position() };
+        steps.push(Step { kind, or_unit: flags.contains(ASTFlags::NEGATED), at });
+        if !goes_on {
+            break;
+        }
+        if steps.len() == MOST_STEPS {
+            return None;
+        }
+        parent = &pair.rhs;
+    }
+    let root = root(compiler, &pair.lhs)?;
+    let mut whole = expr.clone();
+    replace(&mut whole, operands.len());
+    Some(Chain {
+        root,
+        steps: steps.into(),
+        operands: operands.into(),
+        expr: whole,
+        rests: OnceLock::new(),
+        unit: compiler.unit.clone(),
+    })
+}
+
+fn root(compiler: &mut Compiler, expr: &Expr) -> Option<Root> {
+    if let Expr::ThisPtr(at) = expr {
+        return Some(Root::This(*at));
+    }
+    if let Some(visible) = compiler.variable(expr)? {
+        let slot = visible.slot;
+        return Some(if visible.is_constant { Root::Constant(slot) } else { Root::Local(slot) });
+    }
+    Some(Root::Value(compiler.expr(expr)?))
+}
+
+fn index(compiler: &mut Compiler, item: &Expr, operands: &mut Vec<Node>) -> Option<StepKind> {
+    operands.push(compiler.expr(item)?);
+    Some(StepKind::Index { operand: operands.len() - 1, site: Site::default() })
+}
+
+fn dot(compiler: &mut Compiler, item: &Expr, operands: &mut Vec<Node>) -> Option<StepKind> {
+    match item {
+        Expr::Property(property, _) => {
+            let ((getter, _), _, name) = &**property;
+            Some(StepKind::Property { name: name.clone(), getter: getter.clone(), site: Site::default() })
+        }
+        Expr::MethodCall(call, _) => {
+            let first = operands.len();
+            for argument in &call.args {
+                operands.push(compiler.expr(argument)?);
+            }
+            let unit = compiler.unit.upgrade()?;
+            let is_word = super::native::is_keyword(&call.name) || unit.has_typed(&call.name);
+            let function = unit.find(&call.name, call.args.len());
+            Some(StepKind::Method {
+                name: call.name.clone(),
+                first,
+                count: call.args.len(),
+                function: function.as_ref().map_or(Weak::new(), Arc::downgrade),
+                site: Site::default(),
+                is_word,
+            })
+        }
+        _ => None,
+    }
+}
+
+/// Puts operands in the place of indices and arguments, and the last one in the place of the root.
+fn replace(expr: &mut Expr, count: usize) {
+    // The operands, what is assigned, and the root stand in the scope.
+    let mut next = 0;
+    let mut take = |at: Position| {
+        let made = operand(count + 2 - next, at);
+        next += 1;
+        made
+    };
+    let (Expr::Dot(pair, ..) | Expr::Index(pair, ..)) = expr else { return };
+    pair.lhs = operand(1, pair.lhs.start_position());
+    let mut parent = expr;
+    loop {
+        let is_index = matches!(parent, Expr::Index(..));
+        let (Expr::Dot(pair, flags, _) | Expr::Index(pair, flags, _)) = parent else { return };
+        let goes_on =
+            matches!(pair.rhs, Expr::Dot(..) | Expr::Index(..)) && !(is_index && flags.contains(ASTFlags::BREAK));
+        let item = match (&mut pair.rhs, goes_on) {
+            (Expr::Dot(next, ..) | Expr::Index(next, ..), true) => &mut next.lhs,
+            (item, _) => item,
+        };
+        if is_index {
+            *item = take(item.start_position());
+        } else if let Expr::MethodCall(call, _) = item {
+            for argument in call.args.iter_mut() {
+                *argument = take(argument.position());
+            }
+        }
+        if !goes_on {
+            return;
+        }
+        parent = &mut pair.rhs;
+    }
+}

@@ -1,0 +1,491 @@
+//! From Rhai's tree to ours: names become slots, operators and calls are bound. What has no node of its own is a fragment,
+//! which Rhai evaluates; a body that may add variables to its scope by such a fragment is not compiled.
+
+use super::chain_tree;
+use super::fragment::operand_name;
+use super::native::Site;
+use super::tree::*;
+use super::unit::Unit;
+use super::value::Value;
+use crate::base::span::Site as Place;
+use rhai::{
+    ASTFlags, CustomExpr, Expr, FlowControl, FnCallExpr, Ident, ImmutableString, Position, ScriptFuncDef, Stmt,
+    StmtBlock,
+};
+use std::num::NonZeroUsize;
+use std::sync::{OnceLock, Weak};
+
+/// Bound: slots of a frame, which operands count with 16 bits.
+const MOST_SLOTS: usize = 60_000;
+
+pub struct Compiler {
+    pub unit: Weak<Unit>,
+    /// Variables in the order of Rhai's scope, so that its distances from the end are right.
+    pub visible: Vec<Visible>,
+    next: usize,
+    most: usize,
+    /// Nodes so far: what a round of a loop costs.
+    nodes: u32,
+}
+
+/// The body of a function; `None` where it is left to Rhai.
+pub fn function(def: &ScriptFuncDef, statements: &[Stmt], unit: Weak<Unit>) -> Option<Code> {
+    let mut compiler = Compiler::new(unit);
+    for parameter in &def.params {
+        compiler.declare(parameter.clone(), false)?;
+    }
+    let body = compiler.statements(statements)?;
+    Some(Code { body, slots: compiler.most })
+}
+
+/// A statement of the top level, among the variables that are there.
+pub fn statement(statement: &Stmt, variables: &[(ImmutableString, bool)], unit: Weak<Unit>) -> Option<Code> {
+    let mut compiler = Compiler::new(unit);
+    for (name, is_constant) in variables {
+        compiler.declare(name.clone(), *is_constant)?;
+    }
+    let body = compiler.statement(statement)?;
+    Some(Code { body, slots: compiler.most })
+}
+
+/// An operand of an expression that Rhai evaluates: so many from the end of its scope.
+pub fn operand(from_end: usize, at: Position) -> Expr {
+    let name = operand_name(from_end);
+    Expr::Variable(Box::new((NonZeroUsize::new(from_end), name, Default::default(), 0)), None, at)
+}
+
+/// A statement as an expression.
+fn as_expr(statement: Stmt) -> Expr {
+    let at = statement.position();
+    Expr::Stmt(Box::new(StmtBlock::new([statement], at, at)))
+}
+
+impl Compiler {
+    fn new(unit: Weak<Unit>) -> Compiler {
+        Compiler { unit, visible: Vec::new(), next: 0, most: 0, nodes: 0 }
+    }
+
+    fn declare(&mut self, name: ImmutableString, is_constant: bool) -> Option<Slot> {
+        if self.next >= MOST_SLOTS {
+            return None;
+        }
+        let slot = self.next as Slot;
+        self.next += 1;
+        self.most = self.most.max(self.next);
+        self.visible.push(Visible { name, slot, is_constant });
+        Some(slot)
+    }
+
+    /// Where a variable is among those that are visible.
+    fn find(&self, name: &str, from_end: Option<usize>) -> Option<usize> {
+        match from_end {
+            Some(from_end) => {
+                let at = self.visible.len().checked_sub(from_end)?;
+                (self.visible[at].name == name).then_some(at)
+            }
+            None => self.visible.iter().rposition(|visible| visible.name == name),
+        }
+    }
+
+    /// The variable that an expression names; none where it is a name of another kind.
+    pub fn variable(&self, expr: &Expr) -> Option<Option<&Visible>> {
+        let Expr::Variable(variable, short, _) = expr else { return Some(None) };
+        if !variable.2.path.is_empty() {
+            return Some(None);
+        }
+        let from_end = short.map(|short| short.get() as usize).or(variable.0.map(NonZeroUsize::get));
+        match self.find(&variable.1, from_end) {
+            Some(at) => Some(Some(&self.visible[at])),
+            // A distance that does not fit: the scope is not what the parser took it for.
+            None if from_end.is_some() => None,
+            None => Some(None),
+        }
+    }
+
+    fn fragment(&self, expr: Expr) -> Fragment {
+        Fragment { expr, variables: self.visible.clone().into() }
+    }
+
+    fn left_to_rhai(&self, statement: &Stmt) -> Option<Node> {
+        Some(Node::Fragment(Box::new(self.fragment(as_expr(statement.clone())))))
+    }
+
+    /// Statements with a scope of their own.
+    pub fn statements(&mut self, statements: &[Stmt]) -> Option<Node> {
+        let (visible, first) = (self.visible.len(), self.next);
+        let nodes: Option<Vec<Node>> = statements.iter().map(|statement| self.statement(statement)).collect();
+        let declares = first as Slot..self.visible[visible..].iter().map(|v| v.slot + 1).max().unwrap_or(first as Slot);
+        self.visible.truncate(visible);
+        self.next = first;
+        let mut nodes = nodes?;
+        if nodes.len() == 1 && declares.is_empty() {
+            return nodes.pop();
+        }
+        Some(Node::Block(Box::new(Block { statements: nodes.into(), declares })))
+    }
+
+    pub fn statement(&mut self, statement: &Stmt) -> Option<Node> {
+        self.nodes += 1;
+        Some(match statement {
+            Stmt::Noop(_) => Node::Literal(Value::Unit),
+            Stmt::Expr(expr) => self.expr(expr)?,
+            Stmt::Block(block) => self.statements(block.statements())?,
+            Stmt::FnCall(call, at) => self.call(call, *at)?,
+            Stmt::Assignment(assignment) => return self.assignment(statement, assignment),
+            Stmt::Var(declared, flags, _) => {
+                if flags.contains(ASTFlags::EXPORTED) {
+                    return None;
+                }
+                let (Ident { name, .. }, expr, reused) = &**declared;
+                let value = Box::new(self.expr(expr)?);
+                let is_constant = flags.contains(ASTFlags::CONSTANT);
+                let slot = match reused {
+                    Some(from_end) => {
+                        let at = self.find(name, Some(from_end.get()))?;
+                        self.visible[at].is_constant = is_constant;
+                        self.visible[at].slot
+                    }
+                    None => self.declare(name.clone(), is_constant)?,
+                };
+                if is_constant { Node::LetConstant(slot, value) } else { Node::Let(slot, value) }
+            }
+            Stmt::If(flow, _) => {
+                let FlowControl { expr, body, branch } = &**flow;
+                let condition = self.expr(expr)?;
+                let yes = self.statements(body.statements())?;
+                let no = self.statements(branch.statements())?;
+                Node::If(Box::new(If { condition, at: expr.position(), yes, no }))
+            }
+            Stmt::Switch(..) => return self.switch(statement),
+            Stmt::While(flow, at) => {
+                let endless = matches!(flow.expr, Expr::Unit(..) | Expr::BoolConstant(true, ..));
+                self.repeat(flow, endless, false, false, *at)?
+            }
+            Stmt::Do(flow, flags, at) => self.repeat(flow, false, true, flags.contains(ASTFlags::NEGATED), *at)?,
+            Stmt::For(parts, at) => {
+                let (Ident { name, .. }, counter, flow) = &**parts;
+                let values = self.expr(&flow.expr)?;
+                let (visible, first, before) = (self.visible.len(), self.next, self.nodes);
+                let counter = match counter {
+                    Some(counter) => Some(self.declare(counter.name.clone(), false)?),
+                    None => None,
+                };
+                let variable = self.declare(name.clone(), false)?;
+                let body = self.statements(flow.body.statements());
+                self.visible.truncate(visible);
+                self.next = first;
+                Node::For(Box::new(For {
+                    variable,
+                    counter,
+                    values,
+                    values_at: flow.expr.start_position(),
+                    body: body?,
+                    is_empty: flow.body.is_empty(),
+                    at: *at,
+                    weight: self.nodes - before + 1,
+                }))
+            }
+            Stmt::BreakLoop(value, flags, _) => {
+                let value = match value {
+                    Some(value) => Some(Box::new(self.expr(value)?)),
+                    None => None,
+                };
+                if flags.contains(ASTFlags::BREAK) { Node::Break(value) } else { Node::Continue }
+            }
+            Stmt::Return(value, flags, at) => {
+                let value = match value {
+                    Some(value) => Some(self.expr(value)?),
+                    None => None,
+                };
+                if flags.contains(ASTFlags::BREAK) {
+                    Node::Throw(Box::new((value.unwrap_or(Node::Literal(Value::Unit)), *at)))
+                } else {
+                    Node::Return(value.map(Box::new))
+                }
+            }
+            Stmt::TryCatch(flow, _) => {
+                let body = self.statements(flow.body.statements())?;
+                let (visible, first) = (self.visible.len(), self.next);
+                let variable = match &flow.expr {
+                    Expr::Variable(variable, ..) => Some(self.declare(variable.1.clone(), false)?),
+                    _ => None,
+                };
+                let handler = self.statements(flow.branch.statements());
+                self.visible.truncate(visible);
+                self.next = first;
+                Node::Try(Box::new(Try { body, variable, handler: handler? }))
+            }
+            Stmt::Share(shared) => {
+                let slots: Option<Vec<Slot>> = shared
+                    .iter()
+                    .map(|(name, from_end)| {
+                        let at = self.find(&name.name, from_end.map(NonZeroUsize::get))?;
+                        Some(self.visible[at].slot)
+                    })
+                    .collect();
+                Node::Share(slots?.into())
+            }
+            _ => return None,
+        })
+    }
+
+    fn repeat(&mut self, flow: &FlowControl, endless: bool, is_do: bool, ends_at: bool, at: Position) -> Option<Node> {
+        let before = self.nodes;
+        let condition = match endless {
+            true => None,
+            false => Some((self.expr(&flow.expr)?, flow.expr.position())),
+        };
+        let body = self.statements(flow.body.statements())?;
+        let weight = self.nodes - before + 1;
+        Some(Node::While(Box::new(While { condition, body, is_do, ends_at, at, weight })))
+    }
+
+    fn switch(&mut self, statement: &Stmt) -> Option<Node> {
+        let Stmt::Switch(switch, _) = statement else { return None };
+        let (value, cases) = &**switch;
+        if cases.expressions.iter().any(|arm| !matches!(arm.lhs, Expr::BoolConstant(true, ..))) {
+            return self.left_to_rhai(statement);
+        }
+        let value = self.expr(value)?;
+        let arms: Option<Vec<Node>> = cases.expressions.iter().map(|arm| self.expr(&arm.rhs)).collect();
+        let mut numbered = statement.clone();
+        let at = numbered.position();
+        if let Stmt::Switch(switch, _) = &mut numbered {
+            switch.0 = operand(1, at);
+            for (number, arm) in switch.1.expressions.iter_mut().enumerate() {
+                arm.rhs = Expr::IntegerConstant(number as i64, at);
+            }
+        }
+        let operands = Operands { expr: as_expr(numbered) };
+        Some(Node::Switch(Box::new(Switch { value, arms: arms?.into(), operands, known: Default::default() })))
+    }
+
+    fn assignment(&mut self, statement: &Stmt, assignment: &(rhai::OpAssignment, rhai::BinaryExpr)) -> Option<Node> {
+        let (info, pair) = assignment;
+        let op = info.get_op_assignment_info().map(|(.., op)| Op::of(op));
+        if matches!(pair.lhs, Expr::Dot(..) | Expr::Index(..)) {
+            let value_at = pair.rhs.start_position();
+            let value = self.expr(&pair.rhs)?;
+            let chain = chain_tree::chain(self, &pair.lhs)?;
+            let assign = AssignChain { chain, op, info: info.clone(), value, value_at, rests: OnceLock::new() };
+            return Some(Node::AssignChain(Box::new(assign)));
+        }
+        let at = pair.lhs.position();
+        let is_this = matches!(pair.lhs, Expr::ThisPtr(..));
+        let target = self.variable(&pair.lhs)?.cloned();
+        if target.is_none() && !is_this {
+            return self.left_to_rhai(statement);
+        }
+        let value = self.expr(&pair.rhs)?;
+        let of_operands = rhai::BinaryExpr { lhs: operand(2, at), rhs: operand(1, pair.rhs.start_position()) };
+        let expr = as_expr(Stmt::Assignment(Box::new((info.clone(), of_operands))));
+        let (slot, constant) = match target {
+            Some(target) => (target.slot, target.is_constant.then_some(target.name)),
+            None => (0, None),
+        };
+        let assign = Box::new(Assign { slot, op, value, operands: Operands { expr }, constant, at });
+        Some(if is_this { Node::AssignThis(assign) } else { Node::Assign(assign) })
+    }
+
+    pub fn expr(&mut self, expr: &Expr) -> Option<Node> {
+        self.nodes += 1;
+        Some(match expr {
+            Expr::DynamicConstant(value, _) => Node::Literal(Value::unboxed((**value).clone())),
+            Expr::BoolConstant(value, _) => Node::Literal(Value::Bool(*value)),
+            Expr::IntegerConstant(value, _) => Node::Literal(Value::Int(*value)),
+            Expr::FloatConstant(value, _) => Node::Literal(Value::Float(**value)),
+            Expr::CharConstant(value, _) => Node::Literal(Value::Other((*value).into())),
+            Expr::StringConstant(value, _) => Node::Literal(Value::Other(value.clone().into())),
+            Expr::Unit(_) => Node::Literal(Value::Unit),
+            Expr::InterpolatedString(parts, _) => {
+                let nodes: Option<Vec<Node>> = parts.iter().map(|part| self.expr(part)).collect();
+                let mut of_operands = expr.clone();
+                if let Expr::InterpolatedString(parts, _) = &mut of_operands {
+                    let count = parts.len();
+                    for (at, part) in parts.iter_mut().enumerate() {
+                        *part = operand(count - at, part.position());
+                    }
+                }
+                Node::Text(Box::new(Text { parts: nodes?.into(), operands: Operands { expr: of_operands } }))
+            }
+            Expr::Array(items, _) => {
+                let items: Option<Vec<Node>> = items.iter().map(|item| self.expr(item)).collect();
+                Node::Array(items?.into())
+            }
+            Expr::Map(map, _) => {
+                let entries: Option<Vec<_>> =
+                    map.0.iter().map(|(name, value)| Some((name.name.clone(), self.expr(value)?))).collect();
+                Node::Map(Box::new(MapLiteral { template: map.1.clone(), entries: entries?.into() }))
+            }
+            Expr::Variable(..) => return self.name(expr),
+            Expr::ThisPtr(at) => Node::This(*at),
+            Expr::Stmt(block) => self.statements(block.statements())?,
+            Expr::FnCall(call, at) => self.call(call, *at)?,
+            Expr::Dot(..) | Expr::Index(..) => Node::Chain(Box::new(chain_tree::chain(self, expr)?)),
+            Expr::And(parts, _) => Node::And(self.conditions(parts)?),
+            Expr::Or(parts, _) => Node::Or(self.conditions(parts)?),
+            Expr::Coalesce(parts, _) => {
+                let parts: Option<Vec<Node>> = parts.iter().map(|part| self.expr(part)).collect();
+                Node::Coalesce(parts?.into())
+            }
+            Expr::Custom(custom, _) => return self.custom(custom, expr),
+            _ => return None,
+        })
+    }
+
+    fn conditions(&mut self, parts: &[Expr]) -> Option<Box<[(Node, Position)]>> {
+        let parts: Option<Vec<_>> = parts.iter().map(|part| Some((self.expr(part)?, part.position()))).collect();
+        Some(parts?.into())
+    }
+
+    /// A variable, a constant of a module, or the name of a function.
+    fn name(&self, expr: &Expr) -> Option<Node> {
+        let Expr::Variable(variable, ..) = expr else { return None };
+        if let Some(visible) = self.variable(expr)? {
+            return Some(Node::Local(visible.slot));
+        }
+        let fragment = self.fragment(expr.clone());
+        let path = &variable.2.path;
+        Some(match path.first().map(|first| first.as_str()) {
+            Some("global") if path.len() == 1 => Node::Global(Box::new(Global { name: variable.1.clone(), fragment })),
+            Some(crate::script::source::scope::CONSTANTS) if path.len() == 1 => {
+                Node::Constant(Box::new(Constant { value: OnceLock::new(), fragment }))
+            }
+            _ => Node::Fragment(Box::new(fragment)),
+        })
+    }
+
+    fn call(&mut self, call: &FnCallExpr, at: Position) -> Option<Node> {
+        let whole = || Expr::FnCall(Box::new(call.clone()), at);
+        if call.capture_parent_scope || matches!(&*call.name, "is_def_var" | "is_shared") {
+            return Some(Node::Fragment(Box::new(self.fragment(whole()))));
+        }
+        if &*call.name == "eval" && call.namespace.path.is_empty() {
+            return None;
+        }
+        if call.op_token.is_some() {
+            return self.operator(call, at);
+        }
+        if &*call.name == "curry" && call.args.len() > 1 {
+            let closure = self.expr(&call.args[0])?;
+            let captured: Option<Vec<Node>> = call.args[1..].iter().map(|arg| self.expr(arg)).collect();
+            return Some(Node::Curry(Box::new((closure, captured?.into()))));
+        }
+        if &*call.name == "__truth" && call.args.len() == 1 {
+            let inner = self.expr(&call.args[0])?;
+            return Some(Node::Truth(Box::new((inner, at))));
+        }
+        let arguments: Option<Vec<Node>> = call.args.iter().map(|arg| self.expr(arg)).collect();
+        let arguments: Box<[Node]> = arguments?.into();
+        let first = self.first(call.args.first())?;
+        let is_qualified = !call.namespace.path.is_empty();
+        let own = if is_qualified { None } else { self.unit.upgrade()?.find(&call.name, call.args.len()) };
+        if let Some(function) = own {
+            let first_is_variable = matches!(call.args.first(), Some(Expr::Variable(..) | Expr::ThisPtr(..)));
+            let operands = Operands { expr: of_operands(call, at) };
+            let function = std::sync::Arc::downgrade(&function);
+            return Some(Node::Call(Box::new(Call { function, arguments, first_is_variable, operands, at })));
+        }
+        Some(Node::Native(Box::new(self.native(call, arguments, first, at))))
+    }
+
+    /// How the first argument of a native function is given: a variable by reference.
+    fn first(&self, argument: Option<&Expr>) -> Option<First> {
+        Some(match argument {
+            Some(Expr::ThisPtr(..)) => First::This,
+            Some(argument) => match self.variable(argument)? {
+                Some(visible) if !visible.is_constant => First::Variable(visible.slot),
+                _ => First::Value,
+            },
+            None => First::Value,
+        })
+    }
+
+    fn native(&self, call: &FnCallExpr, arguments: Box<[Node]>, first: First, at: Position) -> Native {
+        let operands = Operands { expr: of_operands(call, at) };
+        Native { name: call.name.clone(), arguments, first, operands, site: Site::default(), at }
+    }
+
+    fn operator(&mut self, call: &FnCallExpr, at: Position) -> Option<Node> {
+        let native = self.native(call, Box::default(), First::Value, at);
+        Some(match &*call.args {
+            [operand] if matches!(&*call.name, "-" | "!") => {
+                let is_not = &*call.name == "!";
+                Node::Unary(Box::new(Unary { is_not, operand: self.expr(operand)?, native }))
+            }
+            [left, right] => {
+                let (left, right) = (self.expr(left)?, self.expr(right)?);
+                Node::Binary(Box::new(Binary { op: Op::of(&call.name), left, right, native }))
+            }
+            all => {
+                let arguments: Option<Vec<Node>> = all.iter().map(|arg| self.expr(arg)).collect();
+                Node::Native(Box::new(Native { arguments: arguments?.into(), ..native }))
+            }
+        })
+    }
+
+    /// Words that the source pass inserts, and custom syntax of a host program.
+    fn custom(&mut self, custom: &CustomExpr, expr: &Expr) -> Option<Node> {
+        if custom.scope_may_be_changed {
+            return None;
+        }
+        let word = custom.tokens.first()?.as_str();
+        let site = |expr: &Expr| match expr {
+            Expr::IntegerConstant(site, _) => Some(Place(*site as u32)),
+            _ => None,
+        };
+        Some(match word {
+            "__at" => Node::Mark(Box::new((site(&custom.inputs[0])?, self.expr(&custom.inputs[1])?))),
+            "__ac" => {
+                let at = custom.inputs[0].position();
+                let place = Place::new(at.line().unwrap_or(0) as u16, at.position().unwrap_or(0) as u16);
+                Node::Mark(Box::new((place, self.expr(&custom.inputs[0])?)))
+            }
+            "__or" => Node::Missing(Box::new((site(&custom.inputs[0])?, self.expr(&custom.inputs[1])?))),
+            "__try_wait" => {
+                let at = custom.inputs[0].position();
+                Node::TryWait(Box::new((self.expr(&custom.inputs[0])?, at)))
+            }
+            "__counted" => {
+                let value = self.expr(&custom.inputs[0])?;
+                let mut of_operand = custom.clone();
+                of_operand.inputs[0] = operand(1, custom.inputs[0].position());
+                let operands = Operands { expr: Expr::Custom(Box::new(of_operand), expr.position()) };
+                Node::Operated(Box::new((operands, [value].into())))
+            }
+            word => match block_word(word) {
+                Some((word, is_closure)) => {
+                    let (body, before) = custom.inputs.split_last()?;
+                    let at = custom.inputs[0].position();
+                    let value = match before.first() {
+                        Some(value) => Some(self.expr(value)?),
+                        None => None,
+                    };
+                    let body = self.expr(body)?;
+                    Node::Within(Box::new(Within { word, value, at, body, is_closure }))
+                }
+                None => Node::Fragment(Box::new(self.fragment(expr.clone()))),
+            },
+        })
+    }
+}
+
+/// The word of `__with_device` or `__written_with_device`, and whether it is the latter, a closure's.
+fn block_word(word: &str) -> Option<(&'static str, bool)> {
+    let (word, is_closure) = match word.strip_prefix("__written_") {
+        Some(word) => (word, true),
+        None => (word.strip_prefix("__")?, false),
+    };
+    let words = ["with_device", "with_stream", "no_grad", "enable_grad"];
+    words.into_iter().find(|known| *known == word).map(|word| (word, is_closure))
+}
+
+/// A call whose arguments are operands.
+fn of_operands(call: &FnCallExpr, at: Position) -> Expr {
+    let mut call = call.clone();
+    let count = call.args.len();
+    for (index, argument) in call.args.iter_mut().enumerate() {
+        *argument = operand(count - index, argument.start_position());
+    }
+    Expr::FnCall(Box::new(call), at)
+}

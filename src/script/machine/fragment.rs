@@ -1,0 +1,116 @@
+//! What is left to Rhai's own evaluator: an expression whose operands are at hand, or a part of a body in a scope that
+//! mirrors the variables of its frame.
+
+use super::native::keeping;
+use super::run::{Fault, Frame, Jump, Machine, R};
+use super::tree::{Fragment, Operands};
+use super::value::Value;
+use rhai::{Caches, Dynamic, EvalAltResult, EvalContext, Expr, Expression, ImmutableString, Scope};
+use smallvec::SmallVec;
+use std::sync::LazyLock;
+
+/// The name of the operand that is so many from the end.
+pub fn operand_name(from_end: usize) -> ImmutableString {
+    static NAMES: LazyLock<[ImmutableString; 32]> = LazyLock::new(|| std::array::from_fn(|at| format!("${at}").into()));
+    NAMES.get(from_end).cloned().unwrap_or_else(|| format!("${from_end}").into())
+}
+
+impl Machine<'_> {
+    /// Evaluates an expression of Rhai's in a scope.
+    fn evaluate(
+        &mut self,
+        expr: &Expr,
+        scope: &mut Scope,
+        this: Option<&mut Dynamic>,
+        caches: &mut Caches,
+    ) -> Result<Dynamic, Box<EvalAltResult>> {
+        let mut context = EvalContext::new(self.engine, self.global, caches, scope, this);
+        // Deprecated means "may change" here; the version is pinned.
+        #[allow(deprecated)]
+        context.eval_expression_tree_raw(&Expression::from(expr), true)
+    }
+
+    /// Evaluates an expression whose operands are these values, in order. They come back as Rhai left them.
+    pub fn operate(
+        &mut self,
+        expr: &Expr,
+        values: &mut [&mut Dynamic],
+        caches: &mut Caches,
+    ) -> Result<Dynamic, Box<EvalAltResult>> {
+        let mut scope = Scope::with_capacity(values.len());
+        let count = values.len();
+        for (at, value) in values.iter_mut().enumerate() {
+            let name = operand_name(count - at);
+            if value.is_read_only() {
+                scope.push_constant_dynamic(name, value.clone());
+            } else {
+                scope.push_dynamic(name, value.take());
+            }
+        }
+        let result = self.evaluate(expr, &mut scope, None, caches);
+        scope.rewind(count);
+        for (from_end, value) in values.iter_mut().rev().enumerate() {
+            if let Some(left) = scope.get_mut(&operand_name(from_end + 1)) {
+                **value = left.take();
+            }
+            scope.pop();
+        }
+        result
+    }
+
+    /// As `operate`, of values that nobody needs afterwards.
+    pub fn operate_on(&mut self, operands: &Operands, values: &mut [Dynamic]) -> R<Dynamic> {
+        let mut list: SmallVec<[&mut Dynamic; 6]> = values.iter_mut().collect();
+        Ok(self.operate(&operands.expr, &mut list, &mut Caches::new())?)
+    }
+
+    /// Evaluates a part of a body among the variables that are visible there.
+    pub fn mirror(&mut self, frame: &mut Frame, fragment: &Fragment) -> R {
+        self.step(rhai::Position::NONE)?;
+        let mut scope = Scope::with_capacity(fragment.variables.len());
+        for variable in &fragment.variables {
+            let slot = &mut frame.slots[variable.slot as usize];
+            if variable.is_constant {
+                scope.push_constant_dynamic(variable.name.clone(), slot.clone().boxed());
+            } else {
+                scope.push_dynamic(variable.name.clone(), slot.take().boxed());
+            }
+        }
+        let this = frame.this.as_deref_mut();
+        let result = self.evaluate(&fragment.expr, &mut scope, this, &mut Caches::new());
+        scope.rewind(fragment.variables.len());
+        for variable in fragment.variables.iter().rev() {
+            if let Some(left) = scope.get_mut(&variable.name).filter(|_| !variable.is_constant) {
+                frame.slots[variable.slot as usize] = Value::unboxed(left.take());
+            }
+            scope.pop();
+        }
+        match result {
+            Ok(value) => Ok(Value::of(value)),
+            Err(error) => Err(self.jump_of(error)),
+        }
+    }
+
+    /// `return`, `break` and `continue` travel as errors inside Rhai.
+    pub fn jump_of(&mut self, error: Box<EvalAltResult>) -> Fault {
+        let jump = match *error {
+            EvalAltResult::Return(value, _) => Jump::Return(Value::of(value)),
+            EvalAltResult::LoopBreak(true, value, _) => Jump::Break(Value::of(value)),
+            EvalAltResult::LoopBreak(false, ..) => Jump::Continue,
+            error => return Some(Box::new(error)),
+        };
+        self.jump = Some(jump);
+        None
+    }
+
+    /// A native call that no place remembers: Rhai looks for the function, and the place keeps it.
+    pub fn search(&mut self, native: &super::tree::Native, values: &mut [&mut Dynamic]) -> R<Dynamic> {
+        let types = values.iter().map(|value| value.type_id()).collect();
+        let mut caches = keeping();
+        let result = self.operate(&native.operands.expr, values, &mut caches);
+        if !super::native::is_keyword(&native.name) {
+            native.site.remember(types, &mut caches);
+        }
+        Ok(result?)
+    }
+}

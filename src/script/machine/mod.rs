@@ -1,0 +1,21 @@
+//! Scripts run compiled: Rhai's tree becomes one whose variables are slots and whose calls are bound, and this is run
+//! beside Rhai's evaluator, which goes on doing what has no node of its own.
+//!
+//! `unit` finds and holds functions and lets Rhai call them; `compile` and `chain_tree` make `tree`s; `run` and `chain`
+//! run them, `numbers` computes, `native` calls Rust, and `fragment` asks Rhai. Knows of the session only `Hooks`.
+//! Decision 0101 says why.
+
+mod chain;
+mod chain_tree;
+mod compile;
+mod fragment;
+mod native;
+mod numbers;
+mod run;
+mod top_level;
+mod tree;
+mod unit;
+mod value;
+
+pub use top_level::evaluate;
+pub use unit::{Unit, adopt, install};

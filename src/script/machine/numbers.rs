@@ -1,0 +1,165 @@
+//! Operators of numbers, truths and strings, as Rhai and `bind/compare.rs` have them. What can fail, and what is
+//! anything else, is `None` here and asked of Rhai, so that its messages are told.
+
+use super::tree::Op;
+use super::value::Value;
+use rhai::{Dynamic, ImmutableString};
+use std::cmp::Ordering;
+
+impl Op {
+    pub fn of(name: &str) -> Op {
+        match name {
+            "+" => Op::Add,
+            "-" => Op::Subtract,
+            "*" => Op::Multiply,
+            "/" => Op::Divide,
+            "%" => Op::Remainder,
+            "**" => Op::Power,
+            "<<" => Op::ShiftLeft,
+            ">>" => Op::ShiftRight,
+            "&" => Op::And,
+            "|" => Op::Or,
+            "^" => Op::Xor,
+            "==" => Op::Equal,
+            "!=" => Op::NotEqual,
+            "<" => Op::Less,
+            "<=" => Op::LessEqual,
+            ">" => Op::Greater,
+            ">=" => Op::GreaterEqual,
+            _ => Op::Other,
+        }
+    }
+
+    #[inline]
+    fn holds(self, order: Option<Ordering>) -> Option<bool> {
+        Some(match self {
+            Op::Equal => order == Some(Ordering::Equal),
+            Op::NotEqual => order != Some(Ordering::Equal),
+            Op::Less => order == Some(Ordering::Less),
+            Op::LessEqual => matches!(order, Some(Ordering::Less | Ordering::Equal)),
+            Op::Greater => order == Some(Ordering::Greater),
+            Op::GreaterEqual => matches!(order, Some(Ordering::Greater | Ordering::Equal)),
+            _ => return None,
+        })
+    }
+}
+
+/// `a op b`; `None` where Rhai must be asked.
+#[inline]
+pub fn apply(op: Op, a: &Value, b: &Value) -> Option<Value> {
+    match (a, b) {
+        (Value::Int(a), Value::Int(b)) => integers(op, *a, *b),
+        (Value::Float(a), Value::Float(b)) => floats(op, *a, *b),
+        (Value::Int(a), Value::Float(b)) => floats(op, *a as f64, *b),
+        (Value::Float(a), Value::Int(b)) => floats(op, *a, *b as f64),
+        (Value::Bool(a), Value::Bool(b)) => truths(op, *a, *b),
+        (Value::Other(a), Value::Other(b)) => others(op, a, b),
+        _ => None,
+    }
+}
+
+/// A comparison of two numbers without making a value of it.
+#[inline]
+pub fn compare(op: Op, a: &Value, b: &Value) -> Option<bool> {
+    match (a, b) {
+        (Value::Int(a), Value::Int(b)) => Some(match op {
+            Op::Equal => a == b,
+            Op::NotEqual => a != b,
+            Op::Less => a < b,
+            Op::LessEqual => a <= b,
+            Op::Greater => a > b,
+            Op::GreaterEqual => a >= b,
+            _ => return None,
+        }),
+        (Value::Float(a), Value::Float(b)) => op.holds(a.partial_cmp(b)),
+        (Value::Int(a), Value::Float(b)) => op.holds((*a as f64).partial_cmp(b)),
+        (Value::Float(a), Value::Int(b)) => op.holds(a.partial_cmp(&(*b as f64))),
+        _ => None,
+    }
+}
+
+#[inline]
+fn integers(op: Op, a: i64, b: i64) -> Option<Value> {
+    Some(Value::Int(match op {
+        Op::Add => a.checked_add(b)?,
+        Op::Subtract => a.checked_sub(b)?,
+        Op::Multiply => a.checked_mul(b)?,
+        Op::Divide => a.checked_div(b)?,
+        Op::Remainder => a.checked_rem(b)?,
+        Op::Power => a.checked_pow(u32::try_from(b).ok()?)?,
+        Op::ShiftLeft if (0..64).contains(&b) => a << b,
+        Op::ShiftRight if (0..64).contains(&b) => a >> b,
+        Op::And => a & b,
+        Op::Or => a | b,
+        Op::Xor => a ^ b,
+        _ => return op.holds(Some(a.cmp(&b))).map(Value::Bool),
+    }))
+}
+
+#[inline]
+fn floats(op: Op, a: f64, b: f64) -> Option<Value> {
+    Some(Value::Float(match op {
+        Op::Add => a + b,
+        Op::Subtract => a - b,
+        Op::Multiply => a * b,
+        Op::Divide => a / b,
+        Op::Remainder => a % b,
+        Op::Power => a.powf(b),
+        _ => return op.holds(a.partial_cmp(&b)).map(Value::Bool),
+    }))
+}
+
+fn truths(op: Op, a: bool, b: bool) -> Option<Value> {
+    Some(Value::Bool(match op {
+        Op::And => a & b,
+        Op::Or => a | b,
+        Op::Xor => a ^ b,
+        _ => op.holds(Some(a.cmp(&b)))?,
+    }))
+}
+
+/// Comparisons of strings.
+fn others(op: Op, a: &Dynamic, b: &Dynamic) -> Option<Value> {
+    if !(a.is_string() && b.is_string()) {
+        return None;
+    }
+    let (a, b) = (a.read_lock::<ImmutableString>()?, b.read_lock::<ImmutableString>()?);
+    op.holds(Some(a.as_str().cmp(b.as_str()))).map(Value::Bool)
+}
+
+/// `-a` and `!a`.
+#[inline]
+pub fn unary(is_not: bool, a: &Value) -> Option<Value> {
+    match a {
+        Value::Bool(a) if is_not => Some(Value::Bool(!a)),
+        Value::Int(a) if !is_not => a.checked_neg().map(Value::Int),
+        Value::Float(a) if !is_not => Some(Value::Float(-a)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_can_fail_is_left_to_rhai() {
+        let of = |op, a, b| apply(op, &Value::Int(a), &Value::Int(b));
+        assert!(matches!(of(Op::Add, 2, 3), Some(Value::Int(5))));
+        assert!(of(Op::Add, i64::MAX, 1).is_none());
+        assert!(of(Op::Divide, 1, 0).is_none());
+        assert!(of(Op::Divide, i64::MIN, -1).is_none());
+        assert!(of(Op::Power, 2, -1).is_none());
+        assert!(of(Op::ShiftLeft, 1, 64).is_none());
+        assert!(unary(false, &Value::Int(i64::MIN)).is_none());
+    }
+
+    #[test]
+    fn comparisons_are_those_of_ieee() {
+        let nan = Value::Float(f64::NAN);
+        assert_eq!(compare(Op::Equal, &nan, &nan), Some(false));
+        assert_eq!(compare(Op::NotEqual, &nan, &nan), Some(true));
+        assert_eq!(compare(Op::LessEqual, &Value::Int(1), &Value::Float(1.0)), Some(true));
+        assert_eq!(compare(Op::GreaterEqual, &nan, &Value::Int(1)), Some(false));
+    }
+}

@@ -1,0 +1,301 @@
+//! What the compiler makes of Rhai's tree: variables are slots, calls are bound, what is left to Rhai is named.
+
+use super::native::Site;
+use super::unit::{Function, Unit};
+use super::value::Value;
+use crate::base::span::Site as Place;
+use rhai::{Dynamic, Expr, ImmutableString, OpAssignment, Position};
+use std::collections::HashMap;
+use std::sync::{OnceLock, Weak};
+
+/// A variable's place in its frame.
+pub type Slot = u16;
+
+/// An expression or a statement. A statement without a value gives `()`.
+pub enum Node {
+    Literal(Value),
+    Local(Slot),
+    This(Position),
+    /// `global::NAME`.
+    Global(Box<Global>),
+    /// A constant of a module that never changes, asked of Rhai once.
+    Constant(Box<Constant>),
+    Binary(Box<Binary>),
+    Unary(Box<Unary>),
+    And(Box<[(Node, Position)]>),
+    Or(Box<[(Node, Position)]>),
+    Coalesce(Box<[Node]>),
+    Array(Box<[Node]>),
+    Map(Box<MapLiteral>),
+    Text(Box<Text>),
+    /// A condition's value as a `bool`: `__truth(x)`.
+    Truth(Box<(Node, Position)>),
+    Call(Box<Call>),
+    Native(Box<Native>),
+    Curry(Box<(Node, Box<[Node]>)>),
+    Chain(Box<Chain>),
+    Block(Box<Block>),
+    If(Box<If>),
+    While(Box<While>),
+    For(Box<For>),
+    Switch(Box<Switch>),
+    Break(Option<Box<Node>>),
+    Continue,
+    Return(Option<Box<Node>>),
+    Throw(Box<(Node, Position)>),
+    Let(Slot, Box<Node>),
+    /// A constant of a block.
+    LetConstant(Slot, Box<Node>),
+    Assign(Box<Assign>),
+    AssignThis(Box<Assign>),
+    AssignChain(Box<AssignChain>),
+    Try(Box<Try>),
+    /// The body of a `try`, at whose end late faults are waited for.
+    TryWait(Box<(Node, Position)>),
+    /// A call in a user's source whose place is known while it runs.
+    Mark(Box<(Place, Node)>),
+    /// `m[k] ?? 0`: an entry that is not there is `()`.
+    Missing(Box<(Place, Node)>),
+    Share(Box<[Slot]>),
+    /// `with_device(d) { .. }` and its kin.
+    Within(Box<Within>),
+    /// An expression of Rhai's of computed operands.
+    Operated(Box<(Operands, Box<[Node]>)>),
+    Fragment(Box<Fragment>),
+}
+
+pub struct Global {
+    pub name: ImmutableString,
+    pub fragment: Fragment,
+}
+
+pub struct Constant {
+    pub value: OnceLock<Dynamic>,
+    pub fragment: Fragment,
+}
+
+/// Operators that numbers have.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Op {
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Remainder,
+    Power,
+    ShiftLeft,
+    ShiftRight,
+    And,
+    Or,
+    Xor,
+    Equal,
+    NotEqual,
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+    /// `@`, `..`, `in` and what a host program registers.
+    Other,
+}
+
+pub struct Binary {
+    pub op: Op,
+    pub left: Node,
+    pub right: Node,
+    pub native: Native,
+}
+
+pub struct Unary {
+    pub is_not: bool,
+    pub operand: Node,
+    pub native: Native,
+}
+
+pub struct MapLiteral {
+    /// The entries with `()` for what is computed.
+    pub template: rhai::Map,
+    pub entries: Box<[(ImmutableString, Node)]>,
+}
+
+/// A string with values between backticks.
+pub struct Text {
+    pub parts: Box<[Node]>,
+    pub operands: Operands,
+}
+
+/// An expression of Rhai's whose operands are the variables of a scope that holds just these.
+pub struct Operands {
+    pub expr: Expr,
+}
+
+/// A call of a function of the same text.
+pub struct Call {
+    pub function: Weak<Function>,
+    pub arguments: Box<[Node]>,
+    /// The first argument is a variable: it is read after the others are computed.
+    pub first_is_variable: bool,
+    pub operands: Operands,
+    pub at: Position,
+}
+
+/// A call of a native function, or of one that is found when it runs.
+pub struct Native {
+    pub name: ImmutableString,
+    pub arguments: Box<[Node]>,
+    /// The first argument is a variable, and given by reference.
+    pub first: First,
+    pub operands: Operands,
+    pub site: Site,
+    pub at: Position,
+}
+
+/// How the first argument of a native call is given.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum First {
+    Value,
+    Variable(Slot),
+    This,
+}
+
+/// `a.b[c].d(e)`: a value and steps from it.
+pub struct Chain {
+    pub root: Root,
+    pub steps: Box<[Step]>,
+    /// Indices and arguments, in the order in which they are computed: before the root.
+    pub operands: Box<[Node]>,
+    /// The whole chain for Rhai: operands are variables, in order, and the root is the last one.
+    pub expr: Expr,
+    pub rests: OnceLock<Box<[Expr]>>,
+    pub unit: Weak<Unit>,
+}
+
+pub enum Root {
+    Local(Slot),
+    /// A constant, given to Rhai as one.
+    Constant(Slot),
+    This(Position),
+    Value(Node),
+}
+
+pub struct Step {
+    pub kind: StepKind,
+    /// `?.` and `?[`: of `()` it is `()`.
+    pub or_unit: bool,
+    pub at: Position,
+}
+
+pub enum StepKind {
+    Index { operand: usize, site: Site },
+    Property { name: ImmutableString, getter: ImmutableString, site: Site },
+    Method { name: ImmutableString, first: usize, count: usize, function: Weak<Function>, site: Site, is_word: bool },
+}
+
+pub struct Block {
+    pub statements: Box<[Node]>,
+    /// Slots of the variables that the block declares.
+    pub declares: std::ops::Range<Slot>,
+}
+
+pub struct If {
+    pub condition: Node,
+    pub at: Position,
+    pub yes: Node,
+    pub no: Node,
+}
+
+pub struct While {
+    pub condition: Option<(Node, Position)>,
+    pub body: Node,
+    /// The condition is asked after the body.
+    pub is_do: bool,
+    /// The truth that ends the loop.
+    pub ends_at: bool,
+    pub at: Position,
+    /// Nodes of a round: what it costs of a limit of steps.
+    pub weight: u32,
+}
+
+pub struct For {
+    pub variable: Slot,
+    pub counter: Option<Slot>,
+    pub values: Node,
+    pub values_at: Position,
+    pub body: Node,
+    /// There is nothing to do in a round: what an iterator raises is not looked at.
+    pub is_empty: bool,
+    pub at: Position,
+    pub weight: u32,
+}
+
+/// A `switch` without conditions: Rhai says once for each value which arm is meant.
+pub struct Switch {
+    pub value: Node,
+    pub arms: Box<[Node]>,
+    /// The same `switch` with the number of each arm as its value; -1 for none.
+    pub operands: Operands,
+    pub known: parking_lot::RwLock<HashMap<CaseKey, i32>>,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub enum CaseKey {
+    Int(i64),
+    Bool(bool),
+    Unit,
+    Text(ImmutableString),
+}
+
+pub struct Assign {
+    pub slot: Slot,
+    /// `None` for `=`.
+    pub op: Option<Op>,
+    pub value: Node,
+    /// `x op= v` for Rhai, of two variables.
+    pub operands: Operands,
+    /// The name, of which an error is made.
+    pub constant: Option<ImmutableString>,
+    pub at: Position,
+}
+
+pub struct AssignChain {
+    pub chain: Chain,
+    pub op: Option<Op>,
+    pub info: OpAssignment,
+    pub value: Node,
+    pub value_at: Position,
+    pub rests: OnceLock<Box<[Expr]>>,
+}
+
+pub struct Try {
+    pub body: Node,
+    pub variable: Option<Slot>,
+    pub handler: Node,
+}
+
+/// A block in which the device, the stream or the mode of gradients is another.
+pub struct Within {
+    pub word: &'static str,
+    pub value: Option<Node>,
+    pub at: Position,
+    pub body: Node,
+    /// Written as a closure: `return` leaves it, not the function around it.
+    pub is_closure: bool,
+}
+
+/// What Rhai evaluates in a scope that mirrors the variables that are visible.
+pub struct Fragment {
+    pub expr: Expr,
+    pub variables: Box<[Visible]>,
+}
+
+#[derive(Clone)]
+pub struct Visible {
+    pub name: ImmutableString,
+    pub slot: Slot,
+    pub is_constant: bool,
+}
+
+/// A compiled body.
+pub struct Code {
+    pub body: Node,
+    pub slots: usize,
+}

@@ -1,0 +1,260 @@
+//! The functions of a text, compiled at their first calls; and how Rhai, natives and host programs call them: by stubs that
+//! stand in the place of their bodies.
+
+use super::compile;
+use super::run::{Frame, Jump, Machine, STACK};
+use super::tree::Code;
+use super::value::Value;
+use crate::script::source::Hooks;
+use rhai::{
+    AST, ASTNode, Dynamic, Engine, EvalAltResult, EvalContext, Expr, Expression, ImmutableString, Module, Position,
+    ScriptFuncDef, Shared, Stmt, StmtBlock,
+};
+use smallvec::SmallVec;
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, OnceLock, Weak};
+
+/// The functions of one text, or of all texts of a session so far.
+pub struct Unit {
+    pub hooks: Arc<dyn Hooks>,
+    functions: HashMap<ImmutableString, SmallVec<[Arc<Function>; 1]>>,
+    /// Names of methods of one type, which Rhai finds by the value.
+    typed: HashSet<ImmutableString>,
+}
+
+/// One function.
+pub struct Function {
+    pub def: Shared<ScriptFuncDef>,
+    unit: Weak<Unit>,
+    code: OnceLock<Option<Box<Code>>>,
+    /// For a function that is not compiled.
+    body: OnceLock<Expr>,
+}
+
+impl Unit {
+    fn new(defs: &[Shared<ScriptFuncDef>], hooks: Arc<dyn Hooks>) -> (Arc<Unit>, Vec<Arc<Function>>) {
+        let mut all = Vec::with_capacity(defs.len());
+        let unit = Arc::new_cyclic(|unit: &Weak<Unit>| {
+            let mut functions: HashMap<_, SmallVec<[Arc<Function>; 1]>> = HashMap::with_capacity(defs.len());
+            let mut typed = HashSet::new();
+            for def in defs {
+                let function = Arc::new(Function {
+                    def: def.clone(),
+                    unit: unit.clone(),
+                    code: OnceLock::new(),
+                    body: OnceLock::new(),
+                });
+                all.push(function.clone());
+                if def.this_type.is_some() {
+                    typed.insert(def.name.clone());
+                } else {
+                    functions.entry(def.name.clone()).or_default().push(function);
+                }
+            }
+            Unit { hooks, functions, typed }
+        });
+        (unit, all)
+    }
+
+    /// A function by its name and number of parameters.
+    pub fn find(&self, name: &str, parameters: usize) -> Option<Arc<Function>> {
+        self.functions.get(name)?.iter().find(|function| function.def.params.len() == parameters).cloned()
+    }
+
+    pub fn has_typed(&self, name: &str) -> bool {
+        self.typed.contains(name)
+    }
+}
+
+impl Function {
+    /// What it was compiled to; `None` where Rhai evaluates it.
+    pub fn code(&self) -> Option<&Code> {
+        let code = self
+            .code
+            .get_or_init(|| compile::function(&self.def, &statements(&self.def), self.unit.clone()).map(Box::new));
+        code.as_deref()
+    }
+
+    pub fn is_compiled(&self) -> bool {
+        self.code().is_some()
+    }
+
+    fn body(&self) -> &Expr {
+        self.body.get_or_init(|| {
+            let at = Position::NONE;
+            Expr::Stmt(Box::new(StmtBlock::new(statements(&self.def), at, at)))
+        })
+    }
+}
+
+/// The statements of a function, whose type Rhai does not export: read by walking over a tree that has just this function.
+fn statements(def: &Shared<ScriptFuncDef>) -> Vec<Stmt> {
+    let mut module = Module::new();
+    module.set_script_fn(def.clone());
+    let mut found = Vec::new();
+    AST::new(Vec::new(), module).walk(&mut |path: &[ASTNode]| {
+        if let [ASTNode::Stmt(statement)] = path {
+            found.push((*statement).clone());
+        }
+        true
+    });
+    found
+}
+
+/// The word that a stub consists of.
+const WORD: &str = "__compiled";
+
+/// What a stub knows.
+#[derive(Clone)]
+struct Handle {
+    unit: Arc<Unit>,
+    function: Arc<Function>,
+}
+
+thread_local! {
+    /// Handles for the stubs that are being read on this thread, the next one last.
+    static NEXT: RefCell<Vec<Handle>> = const { RefCell::new(Vec::new()) };
+    /// Stacks that no run uses.
+    static STACKS: RefCell<Vec<Vec<Value>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Registers the word of stubs.
+pub fn install(engine: &mut Engine) {
+    // Deprecated means "may change" here; the version is pinned.
+    #[allow(deprecated)]
+    engine.register_custom_syntax_with_state_raw(
+        WORD,
+        |_, _, state| {
+            *state = NEXT.with_borrow_mut(Vec::pop).map_or(Dynamic::UNIT, Dynamic::from);
+            Ok(None)
+        },
+        false,
+        |context, _, state| match state.read_lock::<Handle>() {
+            Some(handle) => handle.enter(context),
+            // The word is not one that a script can write.
+            None => Ok(Dynamic::UNIT),
+        },
+    );
+}
+
+/// The same text with its functions compiled, and the unit for its top level.
+pub fn adopt(engine: &Engine, ast: &AST, hooks: &Arc<dyn Hooks>) -> Result<(AST, Arc<Unit>), Box<EvalAltResult>> {
+    let defs: Vec<Shared<ScriptFuncDef>> = ast.iter_fn_def().cloned().collect();
+    let (unit, functions) = Unit::new(&defs, hooks.clone());
+    if defs.is_empty() {
+        return Ok((ast.clone(), unit));
+    }
+    let mut text = String::with_capacity(defs.len() * 28);
+    for number in 0..defs.len() {
+        text.push_str(&format!("fn s{number}(){{{WORD}}}"));
+    }
+    let handles = functions.into_iter().rev().map(|function| Handle { unit: unit.clone(), function });
+    NEXT.with_borrow_mut(|next| next.extend(handles));
+    let stubs = engine.compile(&text);
+    NEXT.with_borrow_mut(Vec::clear);
+    let stubs = stubs?;
+    let by_name: HashMap<&str, &Shared<ScriptFuncDef>> = stubs.iter_fn_def().map(|def| (&*def.name, def)).collect();
+    let mut module = Module::new();
+    for (number, def) in defs.iter().enumerate() {
+        let Some(stub) = by_name.get(format!("s{number}").as_str()) else { continue };
+        module.set_script_fn(ScriptFuncDef { body: stub.body.clone(), ..ScriptFuncDef::clone(def) });
+    }
+    let mut adopted = AST::new(ast.statements().to_vec(), module);
+    if let Some(source) = ast.source() {
+        adopted.set_source(source);
+    }
+    Ok((adopted, unit))
+}
+
+/// A stack of this thread, given back when the run is over.
+pub struct Stack(Vec<Value>);
+
+impl Stack {
+    pub fn take() -> Stack {
+        let free = STACKS.with_borrow_mut(Vec::pop);
+        Stack(free.unwrap_or_else(|| vec![Value::Unit; STACK]))
+    }
+
+    /// At least so many slots.
+    pub fn slots(&mut self, count: usize) -> &mut [Value] {
+        if self.0.len() < count {
+            self.0.resize(count, Value::Unit);
+        }
+        &mut self.0
+    }
+}
+
+impl Drop for Stack {
+    fn drop(&mut self) {
+        let stack = std::mem::take(&mut self.0);
+        // A panic leaves values behind: such a stack goes.
+        if !std::thread::panicking() {
+            let _ = STACKS.try_with(|stacks| stacks.borrow_mut().push(stack));
+        }
+    }
+}
+
+impl Handle {
+    /// Rhai calls the function: its arguments are variables of a scope.
+    fn enter(&self, context: &mut EvalContext) -> Result<Dynamic, Box<EvalAltResult>> {
+        let Some(code) = self.function.code() else {
+            // Deprecated means "may change" here; the version is pinned.
+            #[allow(deprecated)]
+            return context.eval_expression_tree_raw(&Expression::from(self.function.body()), true);
+        };
+        let mut values: SmallVec<[Value; 6]> = SmallVec::new();
+        for name in &self.function.def.params {
+            let value = context.scope_mut().get_mut(name).map(Dynamic::take);
+            values.push(value.map_or(Value::Unit, Value::unboxed));
+        }
+        // The state and `this` are behind one borrow: the value is out of its place while the function runs.
+        let mut this = context.this_ptr_mut().map(Dynamic::take);
+        let engine = context.engine();
+        let hooks = &*self.unit.hooks;
+        let looks = hooks.looks();
+        let mut machine = Machine { engine, global: context.global_runtime_state_mut(), hooks, jump: None, looks };
+        let mut stack = Stack::take();
+        let result = machine.body(stack.slots(code.slots), code, &mut values, this.as_mut());
+        let jump = machine.jump.take();
+        if let (Some(place), Some(value)) = (context.this_ptr_mut(), this) {
+            *place = value;
+        }
+        match (result, jump) {
+            (Ok(value), _) | (Err(None), Some(Jump::Return(value))) => Ok(value.boxed()),
+            (Err(Some(error)), _) => Err(error),
+            // Rhai's parser lets no `break` out of a function.
+            (Err(None), _) => Ok(Dynamic::UNIT),
+        }
+    }
+}
+
+/// A statement of the top level that repeats something: its variables are those of the scope.
+pub fn run_statement(
+    machine: &mut Machine,
+    code: &Code,
+    scope: &mut rhai::Scope,
+    names: &[(ImmutableString, bool)],
+) -> super::run::R {
+    let mut stack = Stack::take();
+    let (slots, rest) = stack.slots(code.slots).split_at_mut(code.slots);
+    // Shadowed variables cannot be reached by name from here: they were given as constants of no use.
+    for (slot, (name, is_constant)) in slots.iter_mut().zip(names) {
+        *slot = if *is_constant {
+            scope.get(name).map_or(Value::Unit, |value| Value::unboxed(value.clone()))
+        } else {
+            scope.get_mut(name).map_or(Value::Unit, |value| Value::unboxed(value.take()))
+        };
+    }
+    let mut frame = Frame { slots, rest, this: None };
+    let result = machine.eval(&mut frame, &code.body);
+    for (slot, (name, is_constant)) in frame.slots.iter_mut().zip(names) {
+        if !is_constant && let Some(place) = scope.get_mut(name) {
+            *place = slot.take().boxed();
+        }
+    }
+    for slot in frame.slots {
+        *slot = Value::Unit;
+    }
+    result
+}
