@@ -373,7 +373,7 @@ impl Machine<'_> {
                 let mut caches = super::native::keeping();
                 let result = self.operate(&rests[at], &mut list, &mut caches);
                 if result.is_ok() {
-                    site.remember(types, &mut caches);
+                    site.remember(types, &mut caches, matches!(step.kind, StepKind::Property { .. }));
                 }
                 result
             }

@@ -109,7 +109,7 @@ impl Machine<'_> {
         let mut caches = keeping();
         let result = self.operate(&native.operands.expr, values, &mut caches);
         if !super::native::is_keyword(&native.name) {
-            native.site.remember(types, &mut caches);
+            native.site.remember(types, &mut caches, false);
         }
         Ok(result?)
     }

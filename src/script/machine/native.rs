@@ -36,8 +36,13 @@ impl Site {
     }
 
     /// Keeps what Rhai has found for a call whose arguments had these types.
-    pub fn remember(&self, types: SmallVec<[TypeId; 4]>, caches: &mut Caches) {
+    pub fn remember(&self, types: SmallVec<[TypeId; 4]>, caches: &mut Caches, is_property: bool) {
         let mut found = None;
+        // Where Rhai looked for a property in vain and then asked an indexer, that is no getter.
+        let looked_for = caches.fn_resolution_cache_mut().dict.len();
+        if is_property && looked_for != 1 {
+            return;
+        }
         for entry in caches.fn_resolution_cache_mut().dict.values().flatten() {
             if !entry.func.is_native() || found.is_some() {
                 return;
