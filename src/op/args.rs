@@ -35,6 +35,17 @@ impl Arg {
             _ => {}
         }
     }
+
+    /// A plain number.
+    pub fn scalar(&self) -> Option<Scalar> {
+        match self {
+            Arg::Attr(Attr::Scalar(s)) => Some(*s),
+            Arg::Attr(Attr::Float(x)) => Some(Scalar::Float(*x)),
+            Arg::Attr(Attr::Int(i)) => Some(Scalar::Int(*i)),
+            Arg::Attr(Attr::Bool(b)) => Some(Scalar::Bool(*b)),
+            _ => None,
+        }
+    }
 }
 
 /// All arguments of one call, one per parameter.
@@ -44,13 +55,14 @@ pub struct Args(pub SmallVec<[Arg; 6]>);
 impl Args {
     /// Fills up missing trailing arguments with the row's defaults.
     pub fn complete(&mut self, op: &'static Op) {
-        for (at, param) in op.params.iter().enumerate() {
-            if at == self.0.len() {
-                self.0.push(Arg::None);
+        let given = self.0.len();
+        for (arg, param) in self.0.iter_mut().zip(op.params) {
+            if matches!(arg, Arg::None) {
+                *arg = param.default.arg();
             }
-            if matches!(self.0[at], Arg::None) {
-                self.0[at] = param.default.arg();
-            }
+        }
+        for param in op.params.iter().skip(given) {
+            self.0.push(param.default.arg());
         }
     }
 
@@ -129,13 +141,7 @@ impl Args {
     }
 
     pub fn scalar(&self, at: usize) -> Option<Scalar> {
-        match self.attr(at) {
-            Attr::Scalar(s) => Some(*s),
-            Attr::Float(x) => Some(Scalar::Float(*x)),
-            Attr::Int(i) => Some(Scalar::Int(*i)),
-            Attr::Bool(b) => Some(Scalar::Bool(*b)),
-            _ => None,
-        }
+        self.get(at).scalar()
     }
 
     pub fn flag(&self, at: usize) -> bool {
@@ -176,6 +182,7 @@ impl Args {
     }
 
     /// Every tensor, in order of the parameters; lists are flattened.
+    #[inline]
     pub fn for_each_tensor(&self, mut visit: impl FnMut(&Tensor)) {
         self.0.iter().for_each(|arg| arg.for_each_tensor(&mut visit));
     }

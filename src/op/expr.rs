@@ -123,6 +123,17 @@ impl<'e> Sheet<'e> {
             None => as_tensor(self.arg(term)),
         }
     }
+
+    /// The result of an expression whose terms nobody uses any more.
+    fn finish(&self, term: Term) -> Result<Tensor> {
+        let tensor = match term {
+            Term::Made(at) if at + 1 == self.made.borrow().len() => self.made.borrow_mut().pop(),
+            _ => None,
+        };
+        let result = tensor.map_or_else(|| self.tensor(term), Ok);
+        self.made.borrow_mut().clear();
+        result
+    }
 }
 
 fn as_tensor(arg: Arg) -> Result<Tensor> {
@@ -474,10 +485,14 @@ pub type Derivative = for<'c> fn(Terms<'c>) -> Expr<'c>;
 pub fn derivatives(e: &mut dyn Emit, v: &Backward<'_>, all: &[Derivative]) -> Result<Vec<Option<Tensor>>> {
     let sheet = Sheet::new(e, Some(v));
     let terms = Terms::new(&sheet, v);
-    let one = |(slot, derivative): (usize, &Derivative)| {
-        v.needs_slot(slot).then(|| sheet.tensor(derivative(terms).term)).transpose()
-    };
-    all.iter().enumerate().map(one).collect()
+    let mut gradients = Vec::with_capacity(all.len());
+    for (slot, derivative) in all.iter().enumerate() {
+        gradients.push(match v.needs_slot(slot) {
+            true => Some(sheet.finish(derivative(terms).term)?),
+            false => None,
+        });
+    }
+    Ok(gradients)
 }
 
 /// As `derivatives`, for a rule that shares work between slots.

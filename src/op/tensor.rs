@@ -343,6 +343,11 @@ impl Tensor {
         self.0.view.lock().0.clone()
     }
 
+    /// Looks at the view where it lies.
+    pub fn with_view<R>(&self, look: impl FnOnce(&View) -> R) -> R {
+        look(&self.0.view.lock().0)
+    }
+
     /// Swaps the buffer behind every clone of this handle (`model.to`, `x.data = y`).
     pub fn set_view(&self, view: Arc<View>) {
         *self.0.view.lock() = Held::new(view);
@@ -360,6 +365,11 @@ impl Tensor {
         Shape::from_slice(&self.0.view.lock().0.layout.shape)
     }
 
+    /// As its view's.
+    pub fn version(&self) -> u32 {
+        self.0.view.lock().0.version()
+    }
+
     pub fn ndim(&self) -> usize {
         self.0.view.lock().0.layout.ndim()
     }
@@ -372,10 +382,12 @@ impl Tensor {
     #[inline]
     pub fn requires_grad(&self) -> bool {
         let tracked = self.0.tracked.load(Ordering::Acquire);
-        if tracked == Tracked::AsBase as u8 {
-            return self.0.auto.lock().base.as_ref().is_some_and(Tensor::requires_grad);
-        }
-        tracked == Tracked::Yes as u8
+        if tracked == Tracked::AsBase as u8 { self.base_requires_grad() } else { tracked == Tracked::Yes as u8 }
+    }
+
+    #[inline(never)]
+    fn base_requires_grad(&self) -> bool {
+        self.0.auto.lock().base.as_ref().is_some_and(Tensor::requires_grad)
     }
 
     /// Must be called whenever `auto` has changed.

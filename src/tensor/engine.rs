@@ -177,8 +177,7 @@ impl Engine {
         if self.name.is_empty() && matches!(op.lower, Lower::Kernel(_) | Lower::Steps(_) | Lower::Compose(_)) {
             self.given.clear();
             args.for_each_tensor(|tensor| {
-                let view = tensor.view();
-                let (buffer, dtype, numel) = (view.buffer.id, view.dtype, view.layout.numel());
+                let (buffer, dtype, numel) = tensor.with_view(|view| (view.buffer.id, view.dtype, view.layout.numel()));
                 self.given.push(Given { buffer, dtype, numel, made: tensor.0.made });
             });
         }
@@ -321,6 +320,7 @@ impl Engine {
         Ok(self.tensor(output))
     }
 
+    #[inline(always)]
     fn run(&mut self, op: &'static Op, args: &Args) -> Result<Results> {
         match &op.lower {
             Lower::Map { .. } => self.map(op, args, None).map(|view| smallvec![self.tensor(view)]),
@@ -350,6 +350,13 @@ impl Engine {
         }
     }
 
+    /// A step that is held as one.
+    #[inline(never)]
+    fn run_held(&mut self, op: &'static Op, args: &Args) -> Result<Results> {
+        let written: EachTensor<'_> = &|visit| args.get(0).for_each_tensor(visit);
+        self.held_as_one(written, &|visit| args.for_each_tensor(visit), |e| e.run(op, args))
+    }
+
     pub fn call_row(&mut self, op: &'static Op, args: Args) -> Result<Tensor> {
         self.one(op, args)
     }
@@ -363,13 +370,7 @@ impl Engine {
         }
         self.note_given(op, args);
         let results = self.named(op.name, |e| -> Result<Results> {
-            let results = if op.guarded && e.gate.is_none() {
-                e.held_as_one(&|visit| args.get(0).for_each_tensor(visit), &|visit| args.for_each_tensor(visit), |e| {
-                    e.run(op, args)
-                })?
-            } else {
-                e.run(op, args)?
-            };
+            let results = if op.guarded && e.gate.is_none() { e.run_held(op, args)? } else { e.run(op, args)? };
             if !matches!(op.lower, Lower::Compose(_)) {
                 history::track(e, op, args, &results)?;
             }
@@ -434,7 +435,7 @@ fn made_in_steps(args: &Args, results: &Results) {
     for result in results {
         let view = result.view();
         let mut given = false;
-        args.for_each_tensor(|tensor| given |= Arc::ptr_eq(&tensor.view().buffer, &view.buffer));
+        args.for_each_tensor(|tensor| given |= tensor.with_view(|other| Arc::ptr_eq(&other.buffer, &view.buffer)));
         if !given {
             view.made();
         }
@@ -480,7 +481,11 @@ impl Emit for Engine {
 
     fn one(&mut self, op: &'static Op, mut args: Args) -> Result<Tensor> {
         args.complete(op);
-        self.results(op, &args)?.into_iter().next().ok_or_else(|| Diag::error(code::INTERNAL, "a row gave no result"))
+        let mut results = self.results(op, &args)?;
+        match results.len() {
+            0 => fail!(INTERNAL, "a row gave no result"),
+            _ => Ok(results.swap_remove(0)),
+        }
     }
 
     fn apply_inplace(&mut self, op: &'static Op, mut args: Args) -> Result<Tensor> {
@@ -556,11 +561,13 @@ impl Emit for Engine {
     }
 
     fn alias(&mut self, tensor: &Tensor, layout: Layout) -> Tensor {
-        let view = tensor.view();
-        // Guards against wrong rows: no access outside of the buffer.
-        let ends = layout.extent().map_or(0, |(_, end)| end.saturating_mul(view.dtype.size_bytes()));
-        assert!(ends <= view.buffer.size_bytes, "a view of {ends} bytes of {}", view.buffer.size_bytes);
-        self.tensor(Arc::new(view.with_layout(layout)))
+        let view = tensor.with_view(|view| {
+            // Whatever a row got wrong, nobody reads or writes beyond a buffer.
+            let ends = layout.extent().map_or(0, |(_, end)| end.saturating_mul(view.dtype.size_bytes()));
+            assert!(ends <= view.buffer.size_bytes, "a view of {ends} bytes of {}", view.buffer.size_bytes);
+            Arc::new(view.with_layout(layout))
+        });
+        self.tensor(view)
     }
 
     fn detach(&mut self, tensor: &Tensor) -> Tensor {

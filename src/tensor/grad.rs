@@ -7,7 +7,7 @@ use crate::args;
 use crate::base::code;
 use crate::base::diag::{Diag, Focus, Result};
 use crate::base::dtype::Scalar;
-use crate::base::number_hash::ByNumber;
+use crate::base::number_hash::{ByNumber, Few};
 use crate::op::args::{Arg, Args};
 use crate::op::emit::{Backward, Emit};
 use crate::op::expr;
@@ -94,9 +94,9 @@ pub(super) struct Walk<'a> {
     pub(super) e: &'a mut Engine,
     pub(super) mode: Mode,
     heap: BinaryHeap<Ready>,
-    pub(super) arrived: ByNumber<u64, PendingGrads>,
-    pub(super) due: ByNumber<u64, LeafGrad>,
-    /// Slots of the streams that were used.
+    pub(super) arrived: Few<PendingGrads>,
+    pub(super) due: Few<LeafGrad>,
+    /// Slots of the streams that work went to.
     used: SmallVec<[u32; 4]>,
     /// `grad(ys, xs)`: the requested edges, and the gradients that arrived there. Inputs without an edge get none:
     /// see `history::edge_of`.
@@ -206,8 +206,8 @@ impl<'a> Walk<'a> {
             e,
             mode,
             heap: BinaryHeap::new(),
-            arrived: ByNumber::default(),
-            due: ByNumber::default(),
+            arrived: Few::default(),
+            due: Few::default(),
             used: SmallVec::new(),
             requested: Vec::new(),
             leading: None,
@@ -271,7 +271,7 @@ impl<'a> Walk<'a> {
             Edge::Node(node, output) => {
                 let here = self.e.rt.slot_of(g.device());
                 let sequence = node.sequence;
-                let Some(entry) = self.arrived.get_mut(&sequence) else {
+                let Some(entry) = self.arrived.get_mut(sequence) else {
                     let mut grads: Grads = smallvec![None; node.outputs.len()];
                     grads[output] = Some(g);
                     self.heap.push(Ready::Node(node));
@@ -287,7 +287,7 @@ impl<'a> Walk<'a> {
                         (self.e as &mut dyn Emit).add(&old, &g)?
                     }
                 };
-                let entry = self.arrived.get_mut(&sequence).expect("it was there");
+                let entry = self.arrived.get_mut(sequence).expect("it was there");
                 entry.grads[output] = Some(sum);
                 entry.from = from;
                 if !entry.from.contains(&here) {
@@ -316,7 +316,7 @@ impl<'a> Walk<'a> {
             return Ok(());
         }
         let (here, since) = (self.e.rt.slot_of(g.device()), leaf.0.auto.lock().since);
-        let Some(LeafGrad { leaf, sum, mut from }) = self.due.remove(&since) else {
+        let Some(LeafGrad { leaf, sum, mut from }) = self.due.remove(since) else {
             self.heap.push(Ready::Leaf(since));
             self.due.insert(since, LeafGrad { leaf: leaf.clone(), sum: g, from: smallvec![here] });
             return Ok(());
@@ -381,7 +381,7 @@ impl<'a> Walk<'a> {
                     continue;
                 }
             };
-            let PendingGrads { grads, from } = self.arrived.remove(&node.sequence).expect("queued with its gradients");
+            let PendingGrads { grads, from } = self.arrived.remove(node.sequence).expect("queued with its gradients");
             let before = self.enter(node.stream, &from);
             let done = self.visit(&node, grads);
             if let Some(before) = before {
@@ -401,7 +401,7 @@ impl<'a> Walk<'a> {
 
     /// The gradient of a leaf is complete.
     fn complete(&mut self, since: u64) -> Result<()> {
-        let LeafGrad { leaf, sum, from } = self.due.remove(&since).expect("queued with its gradient");
+        let LeafGrad { leaf, sum, from } = self.due.remove(since).expect("queued with its gradient");
         let before = self.enter(*from.last().expect("some stream made it"), &from);
         let done = self.accumulate_into(&leaf, sum);
         if let Some(before) = before {
@@ -431,7 +431,7 @@ impl<'a> Walk<'a> {
                 }
             }
         }
-        let mut whole: Vec<u64> = self.due.keys().copied().filter(|since| !awaited.contains_key(since)).collect();
+        let mut whole: Vec<u64> = self.due.numbers().filter(|since| !awaited.contains_key(since)).collect();
         whole.sort_unstable_by(|a, b| b.cmp(a));
         // The first error is reported.
         whole.into_iter().for_each(|since| _ = self.complete(since));
@@ -442,8 +442,10 @@ impl<'a> Walk<'a> {
         if slot == HOST {
             return None;
         }
-        let before = self.e.rt.enter_slot(slot);
-        let here = if before.is_some() { slot } else { self.e.rt.slot_of(self.e.rt.device_of_slot(slot)) };
+        let is_current = self.e.rt.is_current(slot);
+        let before = if is_current { None } else { self.e.rt.enter_slot(slot) };
+        let stays = is_current || before.is_some();
+        let here = if stays { slot } else { self.e.rt.slot_of(self.e.rt.device_of_slot(slot)) };
         from.iter().for_each(|&other| self.e.rt.order_after(here, other));
         if !self.used.contains(&here) {
             self.used.push(here);

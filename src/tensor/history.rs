@@ -382,14 +382,15 @@ fn remember_base(e: &Engine, source: &Tensor, view: &Tensor) {
     if e.quiet > 0 {
         return;
     }
+    let version = view.version();
     let (base, made_as) = {
         let auto = source.0.auto.lock();
-        (auto.base.clone(), auto.made_as)
+        (auto.base.as_ref().unwrap_or(source).clone(), auto.made_as)
     };
     let mut auto = view.0.auto.lock();
-    auto.base = Some(base.unwrap_or_else(|| source.clone()));
-    auto.made_as = if e.grad_enabled() { made_as } else { MadeAs::Unrecorded };
-    auto.version = view.view().version();
+    auto.base = Some(base);
+    auto.made_as = if e.rt.grad_enabled() { made_as } else { MadeAs::Unrecorded };
+    auto.version = version;
     drop(auto);
     view.set_tracked(Tracked::AsBase);
 }

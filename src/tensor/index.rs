@@ -58,7 +58,8 @@ struct Parts {
 }
 
 fn split(e: &mut Engine, x: &Tensor, items: Vec<Item>) -> Result<Parts> {
-    let items = items.into_iter().map(|item| known(e, item)).collect::<Result<Vec<Item>>>()?;
+    let mut items = items;
+    items.iter_mut().try_for_each(|item| look_at(e, item))?;
     let used: usize = items.iter().map(width).sum();
     let ndim = x.ndim();
     if used > ndim {
@@ -132,16 +133,18 @@ fn split(e: &mut Engine, x: &Tensor, items: Vec<Item>) -> Result<Parts> {
 }
 
 /// A 0-dimensional integer tensor is its number, which is waited for; one of `u8` is a mask, as in PyTorch.
-fn known(e: &mut Engine, item: Item) -> Result<Item> {
-    let Item::Tensor(index) = &item else { return Ok(item) };
+fn look_at(e: &mut Engine, item: &mut Item) -> Result<()> {
+    let Item::Tensor(index) = item else { return Ok(()) };
     match index.dtype() {
-        DType::U8 => Ok(Item::Tensor((e as &mut dyn Emit).cast(index, DType::Bool)?)),
-        dtype if dtype.is_int() && index.ndim() == 0 => Ok(match observe::item(&e.rt, index)? {
-            Scalar::Int(i) => Item::Int(i),
-            _ => item,
-        }),
-        _ => Ok(item),
+        DType::U8 => *item = Item::Tensor((e as &mut dyn Emit).cast(index, DType::Bool)?),
+        dtype if dtype.is_int() && index.ndim() == 0 => {
+            if let Scalar::Int(i) = observe::item(&e.rt, index)? {
+                *item = Item::Int(i);
+            }
+        }
+        _ => {}
     }
+    Ok(())
 }
 
 fn check_mask(mask: &[usize], sizes: &[usize], dim: usize) -> Result<()> {
@@ -190,14 +193,17 @@ pub fn set(e: &mut Engine, x: &Tensor, items: Vec<Item>, value: Arg) -> Result<(
     if fill(e, x, &items, &value)? {
         return Ok(());
     }
-    let Parts { view, advanced } = split(e, x, items)?;
+    let Parts { view, advanced } = match items[..] {
+        // `x[i] = value`, which is asked for more often than everything else.
+        [Item::Int(i)] if x.ndim() > 0 => Parts { view: element(e, x, i)?, advanced: Vec::new() },
+        _ => split(e, x, items)?,
+    };
     if advanced.iter().any(Option::is_some) {
         let value = match value {
             Arg::Tensor(value) if value.dtype() == view.dtype() => value,
             Arg::Tensor(value) => (e as &mut dyn Emit).cast(&value, view.dtype())?,
             other => {
-                let scalar = crate::op::args::Args(smallvec::smallvec![other]).scalar(0);
-                let value = element_of(scalar.unwrap_or(Scalar::Int(0)), view.dtype())?;
+                let value = element_of(other.scalar().unwrap_or(Scalar::Int(0)), view.dtype())?;
                 e.source(crate::op::row::Source::Fill(value), &[], view.dtype(), view.device())?
             }
         };
@@ -213,7 +219,7 @@ pub fn set(e: &mut Engine, x: &Tensor, items: Vec<Item>, value: Arg) -> Result<(
             return Ok(());
         }
     }
-    let value = match crate::op::args::Args(smallvec::smallvec![value.clone()]).scalar(0) {
+    let value = match value.scalar() {
         Some(number) => element_of(number, view.dtype())?.into(),
         None => drop_leading_ones(e, &view, value)?,
     };

@@ -33,12 +33,12 @@ impl Walk<'_> {
             let here = self.e.rt.slot_of(g.device());
             let old = match &edge {
                 Edge::Node(to, output) => {
-                    let arrived = self.arrived.get(&to.sequence).filter(|arrived| arrived.from.as_slice() == [here]);
+                    let arrived = self.arrived.get(to.sequence).filter(|arrived| arrived.from.as_slice() == [here]);
                     arrived.and_then(|arrived| arrived.grads[*output].as_ref())
                 }
                 Edge::Leaf(leaf) => {
                     let since = leaf.0.auto.lock().since;
-                    self.due.get(&since).filter(|due| due.from.as_slice() == [here]).map(|due| &due.sum)
+                    self.due.get(since).filter(|due| due.from.as_slice() == [here]).map(|due| &due.sum)
                 }
             };
             let old = old.filter(|old| {

@@ -120,7 +120,12 @@ impl Runtime {
 
     fn note_room(&self, home: usize, room: usize) {
         let bit = 1 << home.min(63);
-        if room < TIGHT_BYTES {
+        let is_tight = room < TIGHT_BYTES;
+        // Asked for each allocation: nearly always nothing has changed.
+        if is_tight == (self.tight.load(Ordering::Relaxed) & bit != 0) {
+            return;
+        }
+        if is_tight {
             self.tight.fetch_or(bit, Ordering::Relaxed);
         } else {
             self.tight.fetch_and(!bit, Ordering::Relaxed);

@@ -175,6 +175,11 @@ impl Runtime {
         drop(left);
     }
 
+    /// Whether work on the slot's device goes to it already.
+    pub fn is_current(&self, slot: u32) -> bool {
+        self.placement.lock().current.iter().any(|stream| stream.slot == slot)
+    }
+
     /// The device of a slot.
     pub fn device_of_slot(&self, slot: u32) -> DeviceId {
         self.state.lock().streams[slot as usize].name.device

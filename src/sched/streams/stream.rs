@@ -288,7 +288,7 @@ impl Runtime {
 
     /// Future work of one slot comes after what is queued on another, of any device.
     pub fn order_after(&self, waiter: u32, waited: u32) {
-        if waiter != HOST && waited != HOST {
+        if waiter != waited && waiter != HOST && waited != HOST {
             self.order_slots(&mut self.state.lock(), waiter, waited);
         }
     }

@@ -144,10 +144,16 @@ pub fn plan(nodes: &[Node], live: impl Fn(&Buffer) -> bool) -> Plan {
 
 /// For each buffer the last group that uses it.
 fn last_groups(nodes: &[Node], groups: &[Group]) -> ByNumber<*const Buffer, usize> {
-    let mut last = ByNumber::default();
+    // A node makes one buffer, and mostly reads what others made.
+    let mut last = ByNumber::with_capacity_and_hasher(nodes.len() + 8, Default::default());
     for (at, group) in groups.iter().enumerate() {
         for node in group.nodes.iter().map(|&n| &nodes[n]) {
-            last.extend(node.reads().chain(&node.outputs).map(|view| (Arc::as_ptr(&view.buffer), at)));
+            for view in node.reads() {
+                last.insert(Arc::as_ptr(&view.buffer), at);
+            }
+            for view in &node.outputs {
+                last.insert(Arc::as_ptr(&view.buffer), at);
+            }
         }
     }
     last

@@ -9,21 +9,19 @@ use crate::script::bind::rows::{Natives, raw};
 use crate::script::bind::signed::{Binder, Bound, Form, MAX_ARITY};
 use crate::script::host::Host;
 use crate::script::source::scope::{EXPORTED, written};
-use crate::script::values::panics::Place;
+use crate::script::values::panics::{GuardedCall, Place};
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
 use rhai::{
-    AST, Dynamic, FnAccess, FnNamespace, FnPtr, FuncRegistration, ImmutableString, Module, NativeCallContext, RhaiFunc,
+    AST, Dynamic, FnAccess, FnNamespace, FnPtr, FuncRegistration, ImmutableString, Module, NativeCallContext,
     ScriptFuncDef,
 };
 use std::any::TypeId;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// A native function as Rhai stores it; every arity shares one.
-type Call = Arc<dyn Fn(Option<NativeCallContext>, &mut [&mut Dynamic]) -> Native + Send + Sync>;
-
-/// Registers the functions of a module that have signatures, under the names by which other code calls them.
+/// The functions of a module that have signatures, under the names by which others call them.
 pub fn export_signed(module: &mut Module, host: &Arc<Host>, ast: &AST, signatures: BTreeMap<String, Signature>) {
     let mut widest: BTreeMap<&str, &Arc<ScriptFuncDef>> = BTreeMap::new();
     for def in ast.iter_fn_def().filter(|def| def.access == FnAccess::Public) {
@@ -41,7 +39,7 @@ pub fn export_signed(module: &mut Module, host: &Arc<Host>, ast: &AST, signature
         let rest = def.params.last().is_some_and(|param| param == "options");
         let form = Form { own: def.params.len() - rest as usize, rest };
         let (inner, max_args) = (def.name.clone(), signature.positional.min(MAX_ARITY - 1) + 1);
-        let (host, binder) = (host.clone(), Binder::new(signature));
+        let (host, binder) = (host.clone(), Binder::new(Cow::Owned(signature)));
         let call = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
             let context = context.expect("registered with a context");
             // Rhai passes variables by reference; they must not be moved out.
@@ -49,12 +47,11 @@ pub fn export_signed(module: &mut Module, host: &Arc<Host>, ast: &AST, signature
             let bound = binder.bind(form, arguments, 0).map_err(|diag| host.raise(&context, diag, ""))?;
             call_inner(&context, &inner, bound)
         };
-        let call: Call = Arc::new(call);
+        let call = GuardedCall::new(call);
         let exported: ImmutableString = format!("{name}{EXPORTED}").into();
         for arity in 0..=max_args {
-            let func = RhaiFunc::Method { func: call.clone(), has_context: true, is_pure: true, is_volatile: true };
             let types = [TypeId::of::<Dynamic>(); MAX_ARITY];
-            FuncRegistration::new(exported.clone()).place_raw_in(module, &types[..arity], func);
+            FuncRegistration::new(exported.clone()).place_shared_in(module, &types[..arity], &call);
         }
     }
 }
@@ -86,7 +83,7 @@ fn callable(host: &Arc<Host>, values: &[&mut Dynamic]) -> Result<Dynamic> {
     };
     let own = values[1].as_int().ok().and_then(|n| usize::try_from(n).ok()).unwrap_or(0);
     let form = Form { own, rest: signature.params.len() > own };
-    let (host, binder) = (host.clone(), Binder::new(signature));
+    let (host, binder) = (host.clone(), Binder::new(Cow::Owned(signature)));
     let call = move |context: NativeCallContext, values: &mut [&mut Dynamic]| -> Native {
         let Some((this, arguments)) = values.split_first_mut() else { return Ok(Dynamic::UNIT) };
         let arguments = arguments.iter_mut().map(|value| std::mem::take(*value)).collect();

@@ -13,13 +13,14 @@ use crate::script::bind::convert;
 use crate::script::bind::rows::{Natives, raw};
 use crate::script::host::Host;
 use crate::script::source::{Assignment, INDEX_MARK};
-use crate::script::values::panics::Place;
+use crate::script::values::panics::{GuardedCall, Place};
 use crate::script::values::raise::site;
 use crate::script::values::type_names;
 use crate::script::values::types::{SliceValue, Tensor};
 use crate::tensor::index::{self, Item};
 use rhai::plugin::RhaiResult;
 use rhai::{Array, Dynamic, EvalAltResult, FuncRegistration, NativeCallContext};
+use std::any::TypeId;
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
@@ -98,10 +99,10 @@ fn items(value: &Dynamic) -> Result<Vec<Item>> {
     Ok(vec![item(value)?])
 }
 
-fn get(host: &Host, context: &NativeCallContext, x: &Tensor, at: Dynamic) -> RhaiResult {
+fn get(host: &Host, context: &NativeCallContext, x: &Tensor, at: &Dynamic) -> RhaiResult {
     let found = host.call(context, |engine| match at.as_int() {
         Ok(at) => index::element(engine, x, at),
-        Err(_) => index::get(engine, x, items(&at)?),
+        Err(_) => index::get(engine, x, items(at)?),
     });
     found.map(Dynamic::from).map_err(|error| keep_read_error(host, context, error))
 }
@@ -150,26 +151,39 @@ fn target(module: &mut Natives, host: &Arc<Host>) {
     });
 }
 
+/// The tensor that is indexed: its type is in the registration.
+fn receiver(values: &[&mut Dynamic]) -> Tensor {
+    values[0].read_lock::<Tensor>().expect("registered for tensors").clone()
+}
+
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
     target(module, host);
-    macro_rules! indexers {
-        ($($type:ty),*) => {$(
-            let shared = host.clone();
-            FuncRegistration::new_index_getter().place_in(
-                &mut module.module,
-                move |context: NativeCallContext, x: &mut Tensor, at: $type| -> RhaiResult {
-                    get(&shared, &context, x, Dynamic::from(at))
-                },
-            );
-            let shared = host.clone();
-            FuncRegistration::new_index_setter().place_in(
-                &mut module.module,
-                move |context: NativeCallContext, x: &mut Tensor, at: $type, value: Dynamic| -> RhaiResult {
-                    set(&shared, &context, x, &Dynamic::from(at), &value)
-                },
-            );
-        )*};
-    }
-    // Not: an indexer for strings or for any value. Rhai would call it for every unknown property.
-    indexers!(i64, bool, (), Range<i64>, RangeInclusive<i64>, Array, Tensor, SliceValue);
+    let shared = host.clone();
+    let get = GuardedCall::new(move |context, values| {
+        let context = context.expect("registered with a context");
+        let x = receiver(values);
+        get(&shared, &context, &x, values[1])
+    });
+    let shared = host.clone();
+    let set = GuardedCall::new(move |context, values| {
+        let context = context.expect("registered with a context");
+        let x = receiver(values);
+        set(&shared, &context, &x, values[1], values[2])
+    });
+    let set = set.changing();
+    let tensor = TypeId::of::<Tensor>();
+    let mut indexers = |at: TypeId| {
+        FuncRegistration::new_index_getter().place_shared_in(&mut module.module, [tensor, at], &get);
+        let types = [tensor, at, TypeId::of::<Dynamic>()];
+        FuncRegistration::new_index_setter().place_shared_in(&mut module.module, types, &set);
+    };
+    // Not: an indexer that takes a string or any value. Rhai would call it for every unknown property.
+    indexers(TypeId::of::<i64>());
+    indexers(TypeId::of::<bool>());
+    indexers(TypeId::of::<()>());
+    indexers(TypeId::of::<Range<i64>>());
+    indexers(TypeId::of::<RangeInclusive<i64>>());
+    indexers(TypeId::of::<Array>());
+    indexers(tensor);
+    indexers(TypeId::of::<SliceValue>());
 }

@@ -4,15 +4,17 @@
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
 use crate::script::bind::properties::no_tensor;
-use crate::script::bind::rows::{Natives, place};
+use crate::script::bind::rows::Natives;
 use crate::script::bind::signed::Binder;
 use crate::script::host::Host;
 use crate::script::manual;
+use crate::script::values::panics::GuardedCall;
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
 use crate::script::values::types::Tensor;
 use crate::tensor::engine::Engine;
 use rhai::{Dynamic, NativeCallContext};
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Registers the function that the manual describes under a name (`cuda::sleep` as `sleep`). It receives a value for
@@ -77,7 +79,7 @@ fn binder(name: &str, params: usize) -> Binder {
     let described = manual::native(name).expect("a native function has a line in the manual");
     let signature = described.signature().expect("a function has a signature");
     assert_eq!(signature.params.len(), params, "`{name}` has other parameters in the manual");
-    Binder::new(signature.clone())
+    Binder::new(Cow::Borrowed(signature))
 }
 
 /// The numbers of arguments that are registered with the interpreter. A missing argument is reported by the
@@ -98,11 +100,9 @@ fn put(
     call: impl Fn(Option<NativeCallContext>, &mut [&mut Dynamic]) -> Native + Send + Sync + 'static,
 ) {
     let name = name.rsplit("::").next().unwrap_or(name);
-    module.names.insert(name.to_string());
-    let call = Arc::new(call);
-    for arity in counts {
-        place(module, name, arity, call.clone());
-    }
+    module.note(name);
+    let call = GuardedCall::new(call);
+    module.place(name, counts, &call);
 }
 
 /// The argument, if one was passed.

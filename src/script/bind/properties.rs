@@ -9,7 +9,7 @@ use crate::script::bind::native::{self, flag, given};
 use crate::script::bind::rows::Natives;
 use crate::script::bind::rows::raw;
 use crate::script::host::Host;
-use crate::script::values::panics::Place;
+use crate::script::values::panics::{GuardedCall, Place};
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
 use crate::script::values::types::{DTypeValue, DeviceValue, Tensor};
@@ -17,6 +17,7 @@ use crate::tensor::history::MadeBy;
 use crate::tensor::movement::{self, Target};
 use crate::tensor::{grad, history, observe};
 use rhai::{Array, Dynamic, Map, NativeCallContext};
+use std::any::TypeId;
 use std::sync::Arc;
 
 /// A number as a script value.
@@ -121,12 +122,20 @@ pub fn property(
 ) {
     // Only tensors have these properties: maps and other types keep their own.
     let host = host.clone();
-    rhai::FuncRegistration::new_getter(name).place_in(
-        &mut module.module,
-        move |context: NativeCallContext, tensor: Tensor| -> Native {
-            get(&host, &tensor).map_err(|diag| host.raise(&context, diag, ""))
-        },
-    );
+    getter(module, name, move |context, tensor| get(&host, tensor).map_err(|diag| host.raise(context, diag, "")));
+}
+
+fn getter(
+    module: &mut Natives,
+    name: &str,
+    get: impl Fn(&NativeCallContext, &Tensor) -> Native + Send + Sync + 'static,
+) {
+    let call = GuardedCall::new(move |context, values| {
+        let tensor = values[0].read_lock::<Tensor>().expect("registered for tensors").clone();
+        get(&context.expect("registered with a context"), &tensor)
+    });
+    let types = [TypeId::of::<Tensor>()];
+    rhai::FuncRegistration::new_getter(name).place_shared_in(&mut module.module, types, &call);
 }
 
 /// Rows whose alias starts with a dot: `x.T`.
@@ -134,14 +143,13 @@ fn computed(module: &mut Natives, host: &Arc<Host>) {
     for op in crate::op::table::all() {
         for name in op.aliases.iter().filter_map(|alias| alias.strip_prefix('.')) {
             let shared = host.clone();
-            let get = move |context: NativeCallContext, x: Tensor| -> Native {
-                let result = shared.engine(&context).call_row(op, crate::args![x]);
+            getter(module, name, move |context, x| {
+                let result = shared.engine(context).call_row(op, crate::args![x]);
                 result.map(Dynamic::from).map_err(|mut diag| {
                     diag.message = format!("`{name}`: {}", diag.message);
-                    shared.raise(&context, diag, "")
+                    shared.raise(context, diag, "")
                 })
-            };
-            rhai::FuncRegistration::new_getter(name).place_in(&mut module.module, get);
+            });
         }
     }
 }

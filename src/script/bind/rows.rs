@@ -9,22 +9,24 @@ use crate::op::table;
 use crate::op::tensor::Meta;
 use crate::script::bind::convert;
 use crate::script::host::Host;
-use crate::script::values::panics::Place;
+use crate::script::values::panics::{GuardedCall, Place};
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
 use crate::script::values::types::Tensor;
 use crate::tensor::engine::{Engine, Results, describe};
 use crate::tensor::movement;
-use rhai::{Dynamic, FuncRegistration, Map, Module, NativeCallContext, RhaiFunc};
+use rhai::{Dynamic, FuncRegistration, Identifier, Map, Module, NativeCallContext};
 use std::any::TypeId;
-use std::collections::BTreeSet;
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// The native functions of a session while they are registered.
 #[derive(Default)]
 pub struct Natives {
     pub module: Module,
-    pub names: BTreeSet<String>,
+    pub names: HashSet<Cow<'static, str>>,
 }
 
 /// Which form of a row is called.
@@ -53,39 +55,47 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
         // An alias such as `.T` is a property.
         for name in std::iter::once(&op.name).chain(op.aliases).filter(|name| !name.starts_with('.')) {
             if op.call != CallForm::InPlace {
-                arities(module, host, op, name, Form::Plain);
+                arities(module, host, op, Cow::Borrowed(name), Form::Plain);
             }
             if op.inplace {
-                arities(module, host, op, &format!("{name}_"), Form::InPlace);
+                arities(module, host, op, Cow::Owned(format!("{name}_")), Form::InPlace);
             }
         }
     }
 }
 
-fn arities(module: &mut Natives, host: &Arc<Host>, op: &'static Op, name: &str, form: Form) {
+fn arities(module: &mut Natives, host: &Arc<Host>, op: &'static Op, name: Cow<'static, str>, form: Form) {
     let params = op.params.iter().filter(|param| param.kind != Kind::Ignored).count();
     let spread = op.params.iter().any(|param| matches!(param.kind, Kind::Sizes | Kind::Tensors));
     let wide = if params > MAX_ARITY { WIDE_ARITY } else { MAX_ARITY };
     let most = if spread { MAX_ARITY } else { (params + 2).min(wide) };
     let host = host.clone();
-    let call: Arc<Call> = Arc::new(move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
+    let call = GuardedCall::new(move |context, values| {
         let context = context.expect("registered with a context");
         call(&host, &context, op, form, values)
     });
-    module.names.insert(name.to_string());
     // Cost: most of the time that a session takes to start; one closure serves every arity.
-    for arity in 0..=most {
-        place(module, name, arity, call.clone());
-    }
+    module.place(&name, 0..=most, &call);
+    module.names.insert(name);
 }
 
-/// What Rhai calls.
-type Call = dyn Fn(Option<NativeCallContext>, &mut [&mut Dynamic]) -> Native + Send + Sync;
+impl Natives {
+    /// One function for several numbers of values.
+    pub(super) fn place(&mut self, name: &str, arities: RangeInclusive<usize>, call: &GuardedCall) {
+        const TYPES: [TypeId; WIDE_ARITY] = [TypeId::of::<Dynamic>(); WIDE_ARITY];
+        let name = Identifier::from(name);
+        for arity in arities {
+            let of = FuncRegistration::new(name.clone()).in_global_namespace();
+            of.place_shared_in(&mut self.module, &TYPES[..arity], call);
+        }
+    }
 
-pub(super) fn place(module: &mut Natives, name: &str, arity: usize, call: Arc<Call>) {
-    let types = [TypeId::of::<Dynamic>(); WIDE_ARITY];
-    let func = RhaiFunc::Method { func: call, has_context: true, is_pure: true, is_volatile: true };
-    FuncRegistration::new(name).in_global_namespace().place_raw_in(&mut module.module, &types[..arity], func);
+    /// Notes the name of a function, which is registered otherwise.
+    pub fn note(&mut self, name: &str) {
+        if !self.names.contains(name) {
+            self.names.insert(Cow::Owned(name.to_string()));
+        }
+    }
 }
 
 /// Registers a native function whose parameters are all dynamic.
@@ -95,10 +105,8 @@ pub fn raw(
     arity: usize,
     call: impl Fn(Option<NativeCallContext>, &mut [&mut Dynamic]) -> Native + Send + Sync + 'static,
 ) {
-    if !module.names.contains(name) {
-        module.names.insert(name.to_string());
-    }
-    place(module, name, arity, Arc::new(call));
+    module.note(name);
+    module.place(name, arity..=arity, &GuardedCall::new(call));
 }
 
 fn call(host: &Host, context: &NativeCallContext, op: &'static Op, form: Form, values: &mut [&mut Dynamic]) -> Native {

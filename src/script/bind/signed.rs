@@ -18,6 +18,8 @@ use crate::fail;
 use crate::script::values::type_names;
 use crate::script::values::types::Tensor;
 use rhai::{Array, Dynamic, ImmutableString, Map};
+use std::borrow::Cow;
+use std::ops::RangeInclusive;
 
 /// Bound: positional arguments of one call. Rhai searches for a function of `n` values in up to 2^n steps.
 pub const MAX_ARITY: usize = 15;
@@ -159,12 +161,17 @@ impl Signature {
         self.check_names(given, &keys)?;
         for at in 0..self.params.len() {
             let found = if at < given { Some(value(at)) } else { self.keyword_value(at, keywords) };
-            // The function itself checks arguments of other types.
-            if let Some(text) = found.and_then(|found| found.read_lock::<ImmutableString>()) {
-                self.check_text(at, Some(&text), true)?;
-            }
+            found.map_or(Ok(()), |found| self.check_value(at, found))?;
         }
         Ok(())
+    }
+
+    /// Whether a value may be that of the parameter at a place. Other kinds than texts the function itself looks at.
+    fn check_value(&self, at: usize, value: &Dynamic) -> Result<()> {
+        match value.read_lock::<ImmutableString>() {
+            Some(text) => self.check_text(at, Some(&text), true),
+            None => Ok(()),
+        }
     }
 
     /// A count is at least 0, also where it has no effect.
@@ -212,24 +219,34 @@ impl Signature {
 
 /// A signature that binds arguments.
 pub struct Binder {
-    pub signature: Signature,
+    pub signature: Cow<'static, Signature>,
     /// A value for each parameter: its default, or `()`.
     defaults: Vec<Dynamic>,
+    /// How many values a call has, at least and at most, that has no keywords.
+    counts: RangeInclusive<usize>,
+    takes_keywords: bool,
+    /// The parameters that can have one value alone.
+    only: Vec<usize>,
 }
 
 impl Binder {
-    pub fn new(signature: Signature) -> Binder {
+    pub fn new(signature: Cow<'static, Signature>) -> Binder {
         let default = |param: &Param| match &param.rule {
             Rule::Default(literal) | Rule::Only(literal) => value(literal),
             Rule::Required | Rule::Optional | Rule::Several => Dynamic::UNIT,
         };
         let defaults = signature.params.iter().map(default).collect();
-        Binder { signature, defaults }
+        let is_only = |at: &usize| matches!(signature.params[*at].rule, Rule::Only(_));
+        let only = (0..signature.params.len()).filter(is_only).collect();
+        let required = signature.params.iter().rposition(|param| param.rule == Rule::Required);
+        let counts = required.map_or(0, |last| last + 1)..=signature.positional;
+        let takes_keywords = signature.takes_keywords();
+        Binder { signature, defaults, counts, takes_keywords, only }
     }
 
     /// The keywords of a call of a native function.
     pub fn keywords(&self, values: &[&mut Dynamic]) -> Option<Map> {
-        let last = values.last().filter(|last| last.is_map() && self.signature.takes_keywords())?;
+        let last = values.last().filter(|last| self.takes_keywords && last.is_map())?;
         self.signature.given_by_name(values.len(), Some(last), 0)
     }
 
@@ -240,12 +257,15 @@ impl Binder {
         keywords: Option<&'a Map>,
     ) -> Result<[&'a Dynamic; N]> {
         let given = &values[..values.len() - keywords.is_some() as usize];
-        self.signature.check(given.len(), |at| given[at], keywords)?;
-        for (at, param) in
-            self.signature.params.iter().enumerate().filter(|(_, param)| matches!(param.rule, Rule::Only(_)))
-        {
+        // Nearly all calls are by position alone: then the texts among the values are all that there is to look at.
+        if keywords.is_none() && self.counts.contains(&given.len()) {
+            given.iter().enumerate().try_for_each(|(at, value)| self.signature.check_value(at, value))?;
+        } else {
+            self.signature.check(given.len(), |at| given[at], keywords)?;
+        }
+        for &at in &self.only {
             let value = given.get(at).map(|value| &**value).or_else(|| self.signature.keyword_value(at, keywords));
-            self.signature.check_only(param, value, &self.defaults[at])?;
+            self.signature.check_only(&self.signature.params[at], value, &self.defaults[at])?;
         }
         Ok(std::array::from_fn(|at| {
             let by_position = given.get(at).map(|value| &**value);
@@ -328,7 +348,7 @@ mod tests {
     fn bind(text: &str, own: usize, given: Vec<Dynamic>) -> std::result::Result<String, (u16, String)> {
         let signature = Signature::parse(text).expect("a signature");
         let form = Form { own, rest: true };
-        match Binder::new(signature).bind(form, given, 0) {
+        match Binder::new(Cow::Owned(signature)).bind(form, given, 0) {
             Ok(bound) => Ok(format!("{:?} {:?}", bound.values, bound.placement)),
             Err(diag) => Err((diag.code.0, diag.message.clone())),
         }

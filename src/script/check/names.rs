@@ -81,7 +81,7 @@ impl<'a> Names<'a> {
         let mut known = self.session.known();
         known.variables.extend(self.tree.declared.iter().map(|&name| self.word(name as usize).to_string()));
         known.functions.extend(self.tree.definitions.iter().map(|found| self.word(found.name as usize).to_string()));
-        let context = Context { sources: &sources, known: &known };
+        let context = Context { sources: &sources, known: &&known };
         error::diagnose(Box::new(error(at)), &context)
     }
 
@@ -265,7 +265,7 @@ impl<'a> Names<'a> {
         let signatures = self.session.engine.gen_fn_signatures(true);
         let name = |text: &String| text.split(['(', '<']).next().unwrap_or("").trim().to_string();
         let mut known: HashSet<String> = signatures.iter().map(name).collect();
-        known.extend(self.session.host.natives.read().iter().cloned());
+        known.extend(self.session.host.natives.read().iter().map(|name| name.to_string()));
         known.extend(self.siblings().iter().flat_map(|(_, text)| definitions(text)).map(|(name, _)| name));
         known.extend(["Fn", "call", "curry", "is_def_fn", "is_def_var", "is_shared", "type_of"].map(str::to_string));
         known
@@ -322,7 +322,7 @@ impl<'a> Names<'a> {
             return;
         }
         let path = format!("{space}::{name}");
-        let is_native = self.session.host.natives.read().contains(&path);
+        let is_native = self.session.host.natives.read().contains(path.as_str());
         match self.modules.get(space) {
             _ if is_native => {}
             Some(module) if module.functions.iter().any(|(known, _)| known == name) => {}

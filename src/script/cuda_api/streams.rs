@@ -26,7 +26,7 @@ pub fn typed<A, const N: usize, const X: bool, R: Clone + Send + Sync + 'static,
 ) where
     A: 'static,
 {
-    module.names.insert(name.trim_start_matches("get$").to_string());
+    module.note(name.trim_start_matches("get$"));
     FuncRegistration::new(name).in_global_namespace().place_in(&mut module.module, function);
 }
 
@@ -39,7 +39,7 @@ fn direct<const N: usize>(
     types: [TypeId; N],
     function: impl Fn(&Runtime, &[&mut Dynamic]) -> Result<()> + Send + Sync + 'static,
 ) {
-    module.names.insert(name.to_string());
+    module.note(name);
     let host = host.clone();
     let call = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
         let context = context.expect("registered with a context");

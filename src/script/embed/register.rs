@@ -256,7 +256,7 @@ impl<T: Object> Type<T> {
         let name = name.to_string();
         self.registrations.push(Box::new(move |module, host| {
             if registered == name {
-                module.names.insert(name.clone());
+                module.note(&name);
             }
             let shared = host.clone();
             let call = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {

@@ -316,7 +316,7 @@ mod tests {
     fn no_listed_name_exists() {
         let session = Session::builder().build().expect("a session");
         let natives = session.host.natives.read();
-        let known = &session.host.known.read().properties;
+        let known = &session.host.known().properties;
         for name in TABLE.iter().flat_map(|(_, names)| *names) {
             assert!(!natives.contains(*name), "the function `{name}` exists");
             assert!(!known.iter().any(|property| property == name), "the property `{name}` exists");
@@ -339,7 +339,7 @@ mod tests {
         let all: serde_json::Value = serde_json::from_str(text).expect("JSON");
         let session = Session::builder().build().expect("a session");
         let natives = session.host.natives.read();
-        let properties = &session.host.known.read().properties;
+        let properties = &session.host.known().properties;
         let plain = |name: &str| name.replace('_', "").to_lowercase();
         let in_library = |module: &str, name: &str| {
             crate::script::manual::functions(module).iter().any(|function| plain(&function.name) == plain(name))

@@ -133,7 +133,7 @@ mod tests {
         let natives = session.host.natives.read();
         let mut wrong = Vec::new();
         for name in all["cuda"].as_array().expect("a list").iter().filter_map(|name| name.as_str()) {
-            let there = natives.contains(&format!("cuda::{name}"));
+            let there = natives.contains(format!("cuda::{name}").as_str());
             if there == reason(name).is_some() {
                 wrong.push(name);
             }

@@ -102,7 +102,7 @@ impl Words {
 fn one(error: EvalAltResult, context: &Context, stack: &[Frame]) -> Box<Diag> {
     use EvalAltResult::*;
     let at = site(error.position());
-    let known = context.known;
+    let known: &Known = context.known;
     let found = match error {
         ErrorRuntime(value, _) | ErrorTerminated(value, _) if value.is::<ErrorValue>() => return ours(&value, at),
         ErrorRuntime(value, _) if paths::is_throw(at, context) => thrown(&value),

@@ -27,6 +27,7 @@ use crate::script::values::raise::ErrorValue;
 use parking_lot::RwLock;
 use rhai::{Dynamic, Engine};
 use std::fmt;
+use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
 /// Names that exist, for suggestions.
@@ -51,7 +52,8 @@ pub struct Known {
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
     pub sources: &'a SourceMap,
-    pub known: &'a Known,
+    /// Found out where it is asked for: nothing else wants it.
+    pub known: &'a dyn Deref<Target = Known>,
 }
 
 /// The properties of an error in `catch (e)`.

@@ -17,7 +17,7 @@ use crate::script::source::pass::written_name;
 use crate::script::values::native_forms;
 
 pub(super) fn variable(name: &str, at: Site, context: &Context, stack: &[Frame]) -> Words {
-    let known = context.known;
+    let known: &Known = context.known;
     let found = match paths::is_import(at, context) {
         true => words(code::SYNTAX, paths::IMPORT, "here"),
         false => words(code::UNKNOWN_VARIABLE, format!("there is no variable `{name}`"), "not found"),
@@ -75,7 +75,7 @@ pub(super) fn variable(name: &str, at: Site, context: &Context, stack: &[Frame])
 }
 
 pub(super) fn function(signature: &str, at: Site, context: &Context) -> Words {
-    let known = context.known;
+    let known: &Known = context.known;
     let (path, types) = signature.split_once(" (").unwrap_or((signature, ""));
     let types: Vec<&str> =
         types.strip_suffix(')').unwrap_or(types).split(", ").filter(|name| !name.is_empty()).collect();
@@ -157,7 +157,7 @@ fn closure(path: &str, types: &[&str], at: Site, context: &Context) -> Words {
         name if is_method && !name.is_empty() => format!("`{name}`"),
         _ => "this closure".to_string(),
     };
-    let known = context.known;
+    let known: &Known = context.known;
     let written = known.written.iter().find(|(other, _)| other == path).map(|(_, count)| *count);
     let of_module = || {
         let mut functions = known.loaded.iter().flat_map(|module| module.iter_script_fn_info());
@@ -420,7 +420,7 @@ fn in_module(space: &str, name: &str, types: &[&str], known: &Known) -> Words {
 }
 
 pub(super) fn module(name: &str, at: Site, context: &Context) -> Words {
-    let known = context.known;
+    let known: &Known = context.known;
     let found = words(code::MODULE_NOT_FOUND, format!("there is no module `{name}`"), "not found here");
     if known.modules.iter().any(|other| other == name) {
         return found.help(format!(

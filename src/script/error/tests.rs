@@ -73,7 +73,7 @@ fn errors(src: &str) -> (Vec<Box<Diag>>, Arc<RwLock<SourceMap>>) {
         Err(raise(diag, at))
     });
     let snapshot = map.read().clone();
-    let context = Context { sources: &snapshot, known: &known() };
+    let context = Context { sources: &snapshot, known: &&known() };
     let mut scope = Scope::new();
     scope.push("outer", 1i64);
     let found = match compile(&engine, &scope, &added.source, &context) {

@@ -19,6 +19,7 @@ use crate::script::values::types::constants;
 use crate::tensor::engine::Engine;
 use parking_lot::{Mutex, RwLock};
 use rhai::{EvalAltResult, NativeCallContext};
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -33,13 +34,13 @@ pub struct Host {
     /// By global line, a bit: whether it belongs to `std/`.
     std_lines: Box<[AtomicU64]>,
     pub sources: Arc<RwLock<SourceMap>>,
-    /// Names for suggestions that exist without a script.
-    pub known: RwLock<Known>,
-    /// Functions of the running code, with the numbers of their parameters.
+    /// Functions of what runs, with the numbers of their arguments.
     pub written: RwLock<Vec<(String, usize)>>,
-    /// Names of native functions, which never run script code.
-    pub natives: RwLock<HashSet<String>>,
-    /// Functions of the script with the name of a native function.
+    /// Names of native functions: what never runs script code.
+    pub natives: RwLock<HashSet<Cow<'static, str>>>,
+    /// Properties of tensors.
+    pub properties: RwLock<Vec<&'static str>>,
+    /// Functions of the script's own that natives share their names with.
     pub own_functions: RwLock<BTreeSet<Function>>,
     /// Constants of the language that are not hidden by a variable of the script.
     constants: RwLock<Vec<&'static str>>,
@@ -82,9 +83,9 @@ impl Host {
             rt,
             std_lines: (0..1024).map(|_| AtomicU64::new(0)).collect(),
             sources: Arc::default(),
-            known: RwLock::default(),
             written: RwLock::default(),
             natives: RwLock::default(),
+            properties: RwLock::default(),
             own_functions: RwLock::default(),
             constants: RwLock::new(constants().collect()),
             loaded: RwLock::default(),
@@ -104,9 +105,19 @@ impl Host {
         }
     }
 
-    /// Names for suggestions, including those of the running script.
+    /// Names for suggestions: what there is without a script.
+    pub fn known(&self) -> Known {
+        let natives = self.natives.read();
+        let public = natives.iter().filter(|name| is_public(name));
+        let mut functions: Vec<String> = public.map(|name| name.to_string()).collect();
+        functions.sort_unstable();
+        let properties = self.properties.read().iter().map(|name| name.to_string()).collect();
+        Known { functions, properties, ..Known::default() }
+    }
+
+    /// The same with those of the script that runs.
     pub fn known_now(&self) -> Known {
-        let mut known = self.known.read().clone();
+        let mut known = self.known();
         known.written = self.written.read().clone();
         known.functions.extend(known.written.iter().map(|(name, _)| name.clone()));
         known.forms = self.forms();
@@ -247,7 +258,12 @@ impl Host {
     }
 }
 
-/// The session that runs on this thread.
+/// A name that users may write: those with `_` in front are the library's own.
+fn is_public(name: &str) -> bool {
+    !name.starts_with('_') && name.chars().all(|c| c.is_alphanumeric() || c == '_')
+}
+
+/// The session at work on this thread.
 pub struct Entered {
     host: Arc<Host>,
 }

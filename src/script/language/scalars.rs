@@ -65,7 +65,7 @@ const OPERATORS: &[Operator] = &[
 fn operators(natives: &mut Natives) {
     for &(names, whole, real) in OPERATORS {
         for &name in names {
-            natives.names.insert(name.to_string());
+            natives.note(name);
             let of = || FuncRegistration::new(name).in_global_namespace();
             of().place_in(&mut natives.module, real);
             of().place_in(&mut natives.module, move |x: i64, y: f64| real(x as f64, y));
@@ -111,13 +111,13 @@ pub fn register(natives: &mut Natives) {
     operators(natives);
     extremes(natives);
     for &(name, function) in FUNCTIONS {
-        natives.names.insert(name.to_string());
+        natives.note(name);
         let of = || FuncRegistration::new(name).in_global_namespace();
         of().place_in(&mut natives.module, function);
         of().place_in(&mut natives.module, move |x: i64| function(x as f64));
     }
     for &(name, function) in ROUNDINGS {
-        natives.names.insert(name.to_string());
+        natives.note(name);
         let of = || FuncRegistration::new(name).in_global_namespace();
         of().place_in(&mut natives.module, function);
         of().place_in(&mut natives.module, |x: i64| x);
@@ -133,12 +133,12 @@ pub fn register(natives: &mut Natives) {
         rounded(x, digits).ok_or_else(overflow)
     });
     for &(name, question) in QUESTIONS {
-        natives.names.insert(name.to_string());
+        natives.note(name);
         let of = || FuncRegistration::new(name).in_global_namespace();
         of().place_in(&mut natives.module, question);
         of().place_in(&mut natives.module, move |x: i64| question(x as f64));
     }
-    natives.names.insert("int".to_string());
+    natives.note("int");
     let of = || FuncRegistration::new("int").in_global_namespace();
     of().place_in(&mut natives.module, |x: i64| x);
     of().place_in(&mut natives.module, |context: NativeCallContext, x: f64| whole("int", code::VALUE, &context, x));

@@ -45,7 +45,7 @@ fn elements_fit(host: &Host, context: &NativeCallContext, held: usize, more: usi
 }
 
 fn of(module: &mut Natives, name: &'static str) -> FuncRegistration {
-    module.names.insert(name.to_string());
+    module.note(name);
     FuncRegistration::new(name).in_global_namespace()
 }
 
@@ -351,7 +351,7 @@ fn ranges(module: &mut Natives, host: &Arc<Host>) {
     of(module, "range").place_in(&mut module.module, below);
     // Not `map` and `filter`: they call script code, and the call stack shows it.
     for name in ["len", "to_array", "list"] {
-        module.names.insert(name.to_string());
+        module.note(name);
     }
     range_of::<Range<i64>>(module, host, |range| range);
     range_of::<RangeInclusive<i64>>(module, host, |range| match range.end().checked_add(1) {

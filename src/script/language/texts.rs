@@ -169,7 +169,7 @@ fn parts(module: &mut Natives) {
 }
 
 fn of(module: &mut Natives, name: &'static str) -> FuncRegistration {
-    module.names.insert(name.to_string());
+    module.note(name);
     FuncRegistration::new(name).in_global_namespace()
 }
 

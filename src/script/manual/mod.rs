@@ -166,8 +166,7 @@ mod tests {
         let inner = ["debug", "to_string", "to_debug", "print"];
         let natives = session.host.natives.read();
         let named = natives.iter().filter(|name| name.starts_with(|c: char| c.is_ascii_alphabetic()));
-        let missing: Vec<&String> =
-            named.filter(|name| page(name).is_none() && !inner.contains(&name.as_str())).collect();
+        let missing: Vec<_> = named.filter(|name| page(name).is_none() && !inner.contains(&name.as_ref())).collect();
         assert!(missing.is_empty(), "no page in script/manual/natives.rs for {missing:?}");
         for native in self::natives() {
             let known = natives.contains(native.name)

@@ -3,8 +3,9 @@
 
 use super::{Page, Sample};
 use crate::base::signature::Signature;
-use ::std::collections::BTreeMap;
-use ::std::sync::LazyLock;
+use ::std::collections::HashMap;
+use ::std::sync::{LazyLock, OnceLock};
+use smallvec::SmallVec;
 
 /// The syntactic form of a native.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -65,7 +66,17 @@ impl Native {
 
     /// Its parameters; none for a property.
     pub fn signature(&self) -> Option<&'static Signature> {
-        SIGNATURES.get(&(self.name, self.call))
+        let entry = BY_NAME.get(self.name)?.iter().find(|entry| entry.native.call == self.call)?;
+        entry.signature.get_or_init(|| self.read_signature()).as_ref()
+    }
+
+    fn read_signature(&self) -> Option<Signature> {
+        let mut signature = Signature::parse(self.call)?;
+        if let Some((module, _)) = self.name.split_once("::") {
+            signature.text = format!("{module}::{}", signature.text);
+            signature.name = self.name.to_string();
+        }
+        Some(signature)
     }
 
     pub fn page(&self) -> Page {
@@ -105,24 +116,27 @@ pub fn natives() -> impl Iterator<Item = &'static Native> {
     CHAPTERS.iter().flat_map(|(_, _, natives)| natives.iter())
 }
 
-/// By name and syntax.
-static SIGNATURES: LazyLock<BTreeMap<(&'static str, &'static str), Signature>> = LazyLock::new(|| {
-    let signature = |native: &'static Native| {
-        let mut signature = Signature::parse(native.call)?;
-        if let Some((module, _)) = native.name.split_once("::") {
-            signature.text = format!("{module}::{}", signature.text);
-            signature.name = native.name.to_string();
-        }
-        Some(((native.name, native.call), signature))
-    };
-    natives().filter_map(signature).collect()
+/// A native, and what it takes once somebody has asked.
+struct Entry {
+    native: &'static Native,
+    signature: OnceLock<Option<Signature>>,
+}
+
+/// In the order of the chapters: several natives may have one name.
+static BY_NAME: LazyLock<HashMap<&'static str, SmallVec<[Entry; 1]>>> = LazyLock::new(|| {
+    let mut by_name: HashMap<&'static str, SmallVec<[Entry; 1]>> = HashMap::new();
+    for native in natives() {
+        by_name.entry(native.name).or_default().push(Entry { native, signature: OnceLock::new() });
+    }
+    by_name
 });
 
 /// The first entry of a name that can be called, or the first entry: `synchronize` is a function before it is a method,
 /// `device` a function before it is a property.
 pub fn native(name: &str) -> Option<&'static Native> {
-    let named = || natives().filter(|native| native.name == name);
-    named().find(|native| native.signature().is_some()).or_else(|| named().next())
+    let named = BY_NAME.get(name)?;
+    let found = named.iter().find(|entry| entry.native.signature().is_some()).or(named.first());
+    found.map(|entry| entry.native)
 }
 
 /// Methods and properties of a type other than tensors; methods end with a parenthesis.

@@ -170,7 +170,7 @@ fn add(
     types: &[TypeId],
     call: impl Fn(Option<NativeCallContext>, &mut [&mut Dynamic]) -> Native + Send + Sync + 'static,
 ) {
-    module.names.insert(name.to_string());
+    module.note(name);
     let is_pure = name == "len";
     let func = RhaiFunc::Method { func: Arc::new(call), has_context: true, is_pure, is_volatile: true };
     FuncRegistration::new(name).in_global_namespace().place_raw_in(&mut module.module, types, func);

@@ -168,7 +168,7 @@ pub fn method(
     run: impl Fn(&Host, &NativeCallContext, &Dynamic, &mut [&mut Dynamic]) -> Result<Dynamic> + Send + Sync + 'static,
 ) {
     let host = host.clone();
-    module.names.insert(name.to_string());
+    module.note(name);
     let call = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
         let context = context.expect("registered with a context");
         let Some((first, rest)) = values.split_first_mut() else { return Ok(Dynamic::UNIT) };

@@ -77,7 +77,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
             }
         }
     });
-    module.names.insert("len".to_string());
+    module.note("len");
     let len = |groups: Groups| groups.len() as i64;
     FuncRegistration::new("len").in_global_namespace().place_in(&mut module.module, len);
     module.module.set_indexer_get_fn(Guarded(|context: NativeCallContext, groups: &mut Groups, at: i64| {

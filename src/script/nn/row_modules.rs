@@ -58,7 +58,7 @@ fn row_of(module: &Map) -> Option<RowModule> {
 /// `layers._run_rows(x)`: the output of the last layer; `()` if the layers must run as script code, also to report an
 /// error with their own message.
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
-    module.names.insert("_run_rows".to_string());
+    module.note("_run_rows");
     let host = host.clone();
     let call = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
         let context = context.expect("registered with a context");

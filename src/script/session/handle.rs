@@ -24,6 +24,7 @@ use crate::script::source::{Hooks, Source, SourceKind};
 use parking_lot::Mutex;
 use rhai::{AST, Dynamic, Engine, EvalAltResult, Scope};
 use smallvec::SmallVec;
+use std::cell::LazyCell;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -302,7 +303,7 @@ impl Session {
 
     pub(in crate::script) fn compile(&self, source: &Source) -> Result<AST, Error> {
         let sources = self.host.sources.read().clone();
-        let known = self.known();
+        let known = LazyCell::new(|| self.known());
         let context = Context { sources: &sources, known: &known };
         error::compile(&self.engine, &self.scope, source, &context).map_err(|mut errors| {
             let first = errors.remove(0);
@@ -366,7 +367,7 @@ impl Session {
 
     pub(in crate::script) fn diagnose(&self, failure: Box<EvalAltResult>) -> Box<Diag> {
         let sources = self.host.sources.read().clone();
-        let known = self.known();
+        let known = LazyCell::new(|| self.known());
         error::diagnose(failure, &Context { sources: &sources, known: &known })
     }
 

@@ -15,6 +15,7 @@ use crate::tensor::observe;
 use rhai::packages::{Package, StandardPackage};
 use rhai::{Dynamic, Engine, EvalAltResult, GlobalRuntimeState, Position};
 use std::any::Any;
+use std::cell::LazyCell;
 use std::sync::{Arc, LazyLock};
 
 /// The session's implementation of the source pass's hooks.
@@ -120,7 +121,7 @@ impl SessionHooks {
     fn as_value(&self, error: Box<EvalAltResult>) -> Box<EvalAltResult> {
         let at = error.position();
         let sources = self.0.sources.read().clone();
-        let known = error::Known::default();
+        let known = LazyCell::new(|| self.0.known_now());
         let is_whole = match error.unwrap_inner() {
             EvalAltResult::ErrorRuntime(value, at) => match value.read_lock::<ErrorValue>() {
                 Some(error) => !error.0.labels.is_empty(),
@@ -131,7 +132,6 @@ impl SessionHooks {
         if ends_the_script(&error) || is_jump(&error) || is_whole {
             return error;
         }
-        let known = self.0.known_now();
         raise(diagnose(error, &Context { sources: &sources, known: &known }), at)
     }
 }

@@ -15,6 +15,7 @@ use crate::script::session::modules::{Modules, Resolver};
 use crate::script::tensor_api::{modes, storage};
 use parking_lot::Mutex;
 use rhai::Engine;
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -131,7 +132,7 @@ pub fn engine(
     crate::script::session::leave::register(&mut module, host);
     crate::script::cuda_api::streams::register(&mut module, host);
     let cuda = crate::script::cuda_api::cuda::module(host);
-    module.names.extend(cuda.names.iter().map(|name| format!("cuda::{name}")));
+    module.names.extend(cuda.names.iter().map(|name| Cow::Owned(format!("cuda::{name}"))));
     engine.register_static_module("cuda", cuda.module.into());
     crate::script::language::printing::register(&mut module, host);
     // Functions of the host program come last: they override ours of the same name.
@@ -187,22 +188,10 @@ fn check_variables(engine: &mut Engine, watch: Arc<Watch>) {
 /// Names of native functions: for suggestions, and for the source pass, which marks only calls of script code.
 fn note_names(module: &mut Natives, host: &Host) {
     let mut natives = std::mem::take(&mut module.names);
-    natives.extend(["print", "debug", "eval", "get", "set"].map(str::to_string));
-    let mut known = host.known.write();
-    known.functions = natives.iter().filter(|name| is_public(name)).cloned().collect();
-    let computed = crate::op::table::all().flat_map(|op| op.aliases.iter().filter_map(|alias| alias.strip_prefix('.')));
-    known.properties = properties::NAMES
-        .iter()
-        .chain(crate::script::tensor_api::questions::NAMES)
-        .copied()
-        .chain(computed)
-        .map(str::to_string)
-        .collect();
+    natives.extend(["print", "debug", "eval", "get", "set"].map(Cow::Borrowed));
     // Looked up for each call of every source, hence hashed.
-    *host.natives.write() = natives.into_iter().collect();
-}
-
-/// A name that users may write: those that begin with `_` are the library's own.
-fn is_public(name: &str) -> bool {
-    !name.starts_with('_') && name.chars().all(|c| c.is_alphanumeric() || c == '_')
+    *host.natives.write() = natives;
+    let computed = crate::op::table::all().flat_map(|op| op.aliases.iter().filter_map(|alias| alias.strip_prefix('.')));
+    let plain = properties::NAMES.iter().chain(crate::script::tensor_api::questions::NAMES).copied();
+    *host.properties.write() = plain.chain(computed).collect();
 }

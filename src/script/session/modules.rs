@@ -21,6 +21,7 @@ use parking_lot::Mutex;
 use rhai::{
     AST, Engine, EvalAltResult, FnAccess, FnNamespace, Module, ModuleResolver, Position, Scope, ScriptFuncDef, Shared,
 };
+use std::cell::LazyCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -182,7 +183,7 @@ impl Resolver {
     }
 
     fn evaluate(&self, engine: &Engine, found: &Found, at: Position) -> Result<Shared<Module>, Box<EvalAltResult>> {
-        let known = self.host.known.read().clone();
+        let known = LazyCell::new(|| self.host.known());
         let mut ast = AST::empty();
         let texts = self.host.add_module(found.kind, &found.key, &found.files).map_err(|diag| raise(diag, at))?;
         for source in texts {

@@ -19,6 +19,7 @@ use rhai::{
     RhaiFunc,
 };
 use std::any::TypeId;
+use std::cell::LazyCell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -226,7 +227,7 @@ pub fn register_eval(engine: &mut Engine, host: &Arc<Host>) {
                 at,
             )
         })?;
-        let known = shared.known.read().clone();
+        let known = LazyCell::new(|| shared.known());
         let sources = shared.sources.read().clone();
         let ctx = crate::script::error::Context { sources: &sources, known: &known };
         let ast = crate::script::error::compile(context.engine(), context.scope(), &source, &ctx)

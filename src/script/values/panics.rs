@@ -60,6 +60,9 @@ pub trait Place {
         F: RhaiNativeFunc<A, N, X, R, E> + Send + Sync + 'static;
 
     fn place_raw_in(self, module: &mut Module, types: impl AsRef<[TypeId]>, function: RhaiFunc);
+
+    /// A method of one of several numbers of values that a function takes.
+    fn place_shared_in(self, module: &mut Module, types: impl AsRef<[TypeId]>, function: &GuardedCall);
 }
 
 impl Place for FuncRegistration {
@@ -74,10 +77,42 @@ impl Place for FuncRegistration {
     fn place_raw_in(self, module: &mut Module, types: impl AsRef<[TypeId]>, function: RhaiFunc) {
         self.set_into_module_raw(module, types, guarded(function));
     }
+
+    fn place_shared_in(self, module: &mut Module, types: impl AsRef<[TypeId]>, function: &GuardedCall) {
+        let GuardedCall { call, is_pure } = function;
+        let func = RhaiFunc::Method { func: call.clone(), has_context: true, is_pure: *is_pure, is_volatile: true };
+        self.set_into_module_raw(module, types, func);
+    }
+}
+
+/// A native function as Rhai keeps it.
+type Call = Arc<dyn Fn(Option<NativeCallContext>, &mut [&mut Dynamic]) -> Native + Send + Sync>;
+
+/// A function that gets its context and whose panics are errors, for all numbers of values that it takes.
+pub struct GuardedCall {
+    call: Call,
+    /// Constants may be its first value.
+    is_pure: bool,
+}
+
+impl GuardedCall {
+    pub fn new(
+        call: impl Fn(Option<NativeCallContext>, &mut [&mut Dynamic]) -> Native + Send + Sync + 'static,
+    ) -> GuardedCall {
+        let call = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| {
+            let at = context.as_ref().map_or(Position::NONE, NativeCallContext::call_position);
+            caught(at, || call(context, values))
+        };
+        GuardedCall { call: Arc::new(call), is_pure: true }
+    }
+
+    /// The same of a function that changes its first value.
+    pub fn changing(self) -> GuardedCall {
+        GuardedCall { is_pure: false, ..self }
+    }
 }
 
 fn guarded(function: RhaiFunc) -> RhaiFunc {
-    type Call = Arc<dyn Fn(Option<NativeCallContext>, &mut [&mut Dynamic]) -> Native + Send + Sync>;
     let around = |func: Call, has_context: bool| -> Call {
         if !has_context {
             // Rhai adds the position of the call to an error without one.
