@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Files with types of the same names that are not exported.
-const OTHERS: [&str; 3] = ["script/manual/std.rs", "script/values/types.rs", "script/manual/mod.rs"];
+const OTHERS: [&str; 4] =
+    ["script/machine/value.rs", "script/manual/std.rs", "script/values/types.rs", "script/manual/mod.rs"];
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).expect("a folder") {

@@ -127,8 +127,8 @@ fn names() {
     let habits = [
         ("let d = {\"a\": 1};", "written `#{a: 1}`"),
         ("let d = {a: 1};", "written `#{a: 1}`"),
-        ("try: 1", "stand in braces"),
-        ("while 1 < 2: 3", "stand in braces"),
+        ("try: 1", "need braces"),
+        ("while 1 < 2: 3", "need braces"),
         ("print(1 if true else 2)", "a choice has a value"),
         ("zeros((2, 3))", "several values are an array"),
         ("print(1, *[1])", "are not spread"),

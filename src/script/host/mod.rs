@@ -23,7 +23,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// Where printed text goes.
 pub type Output = Box<dyn Fn(&str) + Send + Sync>;
@@ -66,8 +66,8 @@ pub struct Host {
     forms: Arc<LazyForms>,
     /// Calls closures outside of a native call.
     pub interpreter: crate::script::host::caller::Interpreter,
-    /// What the session's types are gone over with, for compiled code.
-    pub iterators: OnceLock<rhai::GlobalRuntimeState>,
+    /// The native functions, whose types compiled code goes over; the interpreter owns them.
+    pub native_module: OnceLock<Weak<rhai::Module>>,
     /// Whether functions and loops are compiled.
     pub compiles: AtomicBool,
 }
@@ -100,7 +100,7 @@ impl Host {
             read_error: Mutex::default(),
             forms: Arc::default(),
             interpreter: Default::default(),
-            iterators: OnceLock::new(),
+            native_module: OnceLock::new(),
             compiles: AtomicBool::new(false),
         }
     }

@@ -16,7 +16,7 @@ use rhai::packages::{Package, StandardPackage};
 use rhai::{Dynamic, Engine, EvalAltResult, GlobalRuntimeState, Position};
 use std::any::Any;
 use std::cell::LazyCell;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Weak};
 
 /// The session's implementation of the source pass's hooks.
 pub struct SessionHooks(pub Arc<Host>);
@@ -68,9 +68,14 @@ impl Hooks for SessionHooks {
     }
 
     fn items(&self, value: Dynamic) -> Option<Items> {
-        match self.0.iterators.get().and_then(|ours| ours.get_iter(value.type_id())) {
+        let kind = value.type_id();
+        let engine = self.0.interpreter.lock().upgrade()?;
+        let natives = self.0.native_module.get().and_then(Weak::upgrade)?;
+        let mut state = engine.new_global_runtime_state();
+        state.push_import("natives", natives);
+        match state.get_iter(kind) {
             Some(open) => Some(open(value)),
-            None => STANDARD.get_iter(value.type_id()).map(|open| open(value)),
+            None => STANDARD.get_iter(kind).map(|open| open(value)),
         }
     }
 

@@ -143,9 +143,7 @@ pub fn engine(
     let mut natives = module.module;
     natives.build_index();
     let natives: rhai::Shared<rhai::Module> = natives.into();
-    let mut iterators = engine.new_global_runtime_state();
-    iterators.push_import("natives", natives.clone());
-    let _ = host.iterators.set(iterators);
+    let _ = host.native_module.set(Arc::downgrade(&natives));
     engine.register_global_module(natives);
     crate::script::machine::install(&mut engine);
     host.compiles.store(compiles(sizes), Ordering::Relaxed);
