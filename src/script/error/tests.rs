@@ -133,7 +133,7 @@ fn names() {
         ("zeros((2, 3))", "several values are an array"),
         ("print(1, *[1])", "are not spread"),
         ("for i, x in [1] { }", "need parentheses"),
-        ("for (i, (x, y)) in [1] { }", "stand in parentheses"),
+        ("for (i, (x, y)) in [1] { }", "need parentheses"),
         ("print(7 // 2, 3);", "begins a comment"),
     ];
     for (src, help) in habits {
