@@ -26,8 +26,9 @@ impl Stream {
     /// Queues a kernel with a pointer to each of its parameters. They are read before this returns.
     /// Cost: 2.8 µs of the host's time.
     ///
-    /// # Safety Each pointer is aligned for its parameter and has the bytes of [`Function::parameters`] behind it.
-    /// Addresses among them must be valid for the accesses of the kernel until the stream has passed it.
+    /// # Safety
+    /// Each pointer is aligned for its parameter and has the bytes of [`Function::parameters`] behind it. Addresses
+    /// among them must be valid for the accesses of the kernel until the stream has passed it.
     pub unsafe fn launch(
         &self,
         function: &Function,
@@ -56,7 +57,8 @@ impl Stream {
         unsafe { self.start(function, shape, std::ptr::null_mut(), extra.as_mut_ptr()) }
     }
 
-    /// # Safety One of `parameters` and `extra` is as `cuLaunchKernel` requires it, the other null.
+    /// # Safety
+    /// One of `parameters` and `extra` is as `cuLaunchKernel` requires it, the other null.
     unsafe fn start(
         &self,
         function: &Function,

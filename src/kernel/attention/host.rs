@@ -283,7 +283,8 @@ struct Backward<'a, T> {
 }
 
 impl<T: Real> Backward<'_, T> {
-    /// # Safety No other thread writes the computed gradients of these tiles.
+    /// # Safety
+    /// No other thread writes the computed gradients of these tiles.
     unsafe fn tiles(
         &self,
         p: &Problem<'_, T>,

@@ -128,7 +128,8 @@ impl<K: Key> Row<'_, K> {
 
     /// Writes the elements of pairs of this row.
     ///
-    /// # Safety The output has as many elements, with a stride of `step`.
+    /// # Safety
+    /// The output has as many elements, with a stride of `step`.
     unsafe fn store(&self, pairs: &[K::Pair], descending: bool, out: *mut u8, step: isize) {
         // SAFETY: `out` has room for as many elements `step` apart (this function's contract); pairs hold positions of
         // the row.

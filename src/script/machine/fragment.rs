@@ -93,13 +93,14 @@ impl Machine<'_> {
 
     /// `return`, `break` and `continue` travel as errors inside Rhai.
     pub fn jump_of(&mut self, error: Box<EvalAltResult>) -> Fault {
-        let jump = match *error {
-            EvalAltResult::Return(value, _) => Jump::Return(Value::of(value)),
-            EvalAltResult::LoopBreak(true, value, _) => Jump::Break(Value::of(value)),
-            EvalAltResult::LoopBreak(false, ..) => Jump::Continue,
-            error => return Some(Box::new(error)),
+        if !matches!(*error, EvalAltResult::Return(..) | EvalAltResult::LoopBreak(..)) {
+            return Some(error);
+        }
+        self.jump = match *error {
+            EvalAltResult::Return(value, _) => Some(Jump::Return(Value::of(value))),
+            EvalAltResult::LoopBreak(true, value, _) => Some(Jump::Break(Value::of(value))),
+            _ => Some(Jump::Continue),
         };
-        self.jump = Some(jump);
         None
     }
 

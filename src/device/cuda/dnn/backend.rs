@@ -199,19 +199,22 @@ impl Functions {
         Ok(Handle(handle))
     }
 
-    /// # Safety The handle is valid, and nobody uses it after this.
+    /// # Safety
+    /// The handle is valid, and nobody uses it after this.
     pub unsafe fn destroy(&self, handle: Handle) {
         // SAFETY: the handle is alive and nobody uses it afterwards, as this function asks of its caller.
         let _ = unsafe { (self.destroy)(handle.0) };
     }
 
-    /// # Safety Handle and stream are valid, and of the same context.
+    /// # Safety
+    /// Handle and stream are valid, and of the same context.
     pub unsafe fn set_stream(&self, handle: Handle, stream: *mut c_void) -> Result<(), DriverError> {
         // SAFETY: handle and stream are alive and of one context, as this function asks of its caller.
         self.check("cudnnSetStream", unsafe { (self.set_stream)(handle.0, stream) })
     }
 
-    /// # Safety The handle is valid; both descriptors are finalized, and what they refer to is valid.
+    /// # Safety
+    /// The handle is valid; both descriptors are finalized, and what they refer to is valid.
     pub unsafe fn execute(&self, handle: Handle, plan: &Descriptor, pack: &Descriptor) -> Result<(), DriverError> {
         // SAFETY: the handle is alive, and the finished descriptors refer to what is alive, as this function asks of
         // its caller.

@@ -220,7 +220,8 @@ widths! {
 
 /// As `column_of_tiles`, for tiles of `ROWS` by `VECTORS`.
 ///
-/// # Safety The operands are valid, `b` with whole vectors, and the machine has the vector's instructions.
+/// # Safety
+/// The operands are valid, `b` with whole vectors, and the machine has the vector's instructions.
 #[inline(always)]
 unsafe fn tiles<T: Real, V: Vector<Elem = T>, const ROWS: usize, const VECTORS: usize>(
     s: Sizes,
