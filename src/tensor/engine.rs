@@ -562,7 +562,7 @@ impl Emit for Engine {
 
     fn alias(&mut self, tensor: &Tensor, layout: Layout) -> Tensor {
         let view = tensor.with_view(|view| {
-            // Whatever a row got wrong, nobody reads or writes beyond a buffer.
+            // Guards against wrong rows: no access outside of the buffer.
             let ends = layout.extent().map_or(0, |(_, end)| end.saturating_mul(view.dtype.size_bytes()));
             assert!(ends <= view.buffer.size_bytes, "a view of {ends} bytes of {}", view.buffer.size_bytes);
             Arc::new(view.with_layout(layout))

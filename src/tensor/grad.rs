@@ -96,7 +96,7 @@ pub(super) struct Walk<'a> {
     heap: BinaryHeap<Ready>,
     pub(super) arrived: Few<PendingGrads>,
     pub(super) due: Few<LeafGrad>,
-    /// Slots of the streams that work went to.
+    /// Slots of the streams that were used.
     used: SmallVec<[u32; 4]>,
     /// `grad(ys, xs)`: the requested edges, and the gradients that arrived there. Inputs without an edge get none:
     /// see `history::edge_of`.

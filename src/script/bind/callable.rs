@@ -21,7 +21,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The functions of a module that have signatures, under the names by which others call them.
+/// Registers the functions of a module that have signatures, under the names by which other code calls them.
 pub fn export_signed(module: &mut Module, host: &Arc<Host>, ast: &AST, signatures: BTreeMap<String, Signature>) {
     let mut widest: BTreeMap<&str, &Arc<ScriptFuncDef>> = BTreeMap::new();
     for def in ast.iter_fn_def().filter(|def| def.access == FnAccess::Public) {

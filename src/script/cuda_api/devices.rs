@@ -9,6 +9,7 @@ use crate::sched::streams::watch::Naming;
 use crate::script::bind::convert;
 use crate::script::bind::rows::{Natives, raw};
 use crate::script::host::Host;
+use crate::script::source::hooks::BLOCK_WORDS;
 use crate::script::source::{SourceKind, SourceMap};
 use crate::script::values::raise::Native;
 use crate::script::values::raise::{raise, site_of};
@@ -18,9 +19,6 @@ use crate::script::values::types::{EventValue, StreamValue};
 use parking_lot::RwLock;
 use rhai::{Dynamic, Engine, EvalAltResult, EvalContext, Expression, FnPtr};
 use std::sync::Arc;
-
-/// Functions whose block form is custom syntax: the source pass adds the prefix `__`.
-pub const BLOCK_WORDS: [&str; 4] = ["with_device", "with_stream", "no_grad", "enable_grad"];
 
 /// Whether a value means "no device" for `with_device`: `()` or a negative number.
 pub fn means_none(value: &Dynamic) -> bool {

@@ -22,19 +22,6 @@ impl Hooks for Plain {
     fn try_leave(&self, _: u64, result: Result<Dynamic, Box<EvalAltResult>>) -> Result<Dynamic, Box<EvalAltResult>> {
         result
     }
-
-    fn items(&self, _: Dynamic) -> Option<crate::script::values::panics::Items> {
-        None
-    }
-
-    fn within(
-        &self,
-        _: &'static str,
-        _: Option<&Dynamic>,
-        _: rhai::Position,
-    ) -> Result<Box<dyn std::any::Any>, Box<rhai::EvalAltResult>> {
-        Ok(Box::new(()))
-    }
 }
 
 fn known() -> Known {

@@ -34,13 +34,13 @@ pub struct Host {
     /// By global line, a bit: whether it belongs to `std/`.
     std_lines: Box<[AtomicU64]>,
     pub sources: Arc<RwLock<SourceMap>>,
-    /// Functions of what runs, with the numbers of their arguments.
+    /// Functions of the running code, with the numbers of their parameters.
     pub written: RwLock<Vec<(String, usize)>>,
-    /// Names of native functions: what never runs script code.
+    /// Names of native functions, which never run script code.
     pub natives: RwLock<HashSet<Cow<'static, str>>>,
     /// Properties of tensors.
     pub properties: RwLock<Vec<&'static str>>,
-    /// Functions of the script's own that natives share their names with.
+    /// Functions of the script with the name of a native function.
     pub own_functions: RwLock<BTreeSet<Function>>,
     /// Constants of the language that are not hidden by a variable of the script.
     constants: RwLock<Vec<&'static str>>,
@@ -105,7 +105,7 @@ impl Host {
         }
     }
 
-    /// Names for suggestions: what there is without a script.
+    /// Names for suggestions that exist without a script.
     pub fn known(&self) -> Known {
         let natives = self.natives.read();
         let public = natives.iter().filter(|name| is_public(name));
@@ -115,7 +115,7 @@ impl Host {
         Known { functions, properties, ..Known::default() }
     }
 
-    /// The same with those of the script that runs.
+    /// Names for suggestions, including those of the running script.
     pub fn known_now(&self) -> Known {
         let mut known = self.known();
         known.written = self.written.read().clone();
@@ -258,12 +258,12 @@ impl Host {
     }
 }
 
-/// A name that users may write: those with `_` in front are the library's own.
+/// A name that users may write: those that begin with `_` are the library's own.
 fn is_public(name: &str) -> bool {
     !name.starts_with('_') && name.chars().all(|c| c.is_alphanumeric() || c == '_')
 }
 
-/// The session at work on this thread.
+/// The session that runs on this thread.
 pub struct Entered {
     host: Arc<Host>,
 }

@@ -27,7 +27,7 @@ pub fn chain(compiler: &mut Compiler, expr: &Expr) -> Option<Chain> {
             (item, _) => item,
         };
         let kind = if is_index { index(compiler, item, &mut operands)? } else { dot(compiler, item, &mut operands)? };
-        let at = if is_index || matches!(item, Expr::Dot(..)) { at } else { item.position() };
+        let at = if is_index { at } else { item.position() };
         steps.push(Step { kind, or_unit: flags.contains(ASTFlags::NEGATED), at });
         if !goes_on {
             break;

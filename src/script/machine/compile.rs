@@ -8,6 +8,8 @@ use super::tree::*;
 use super::unit::Unit;
 use super::value::Value;
 use crate::base::span::Site as Place;
+use crate::script::source::hooks::BLOCK_WORDS;
+use crate::script::values::raise::site_of;
 use rhai::{
     ASTFlags, CustomExpr, Expr, FlowControl, FnCallExpr, Ident, ImmutableString, Position, ScriptFuncDef, Stmt,
     StmtBlock,
@@ -437,8 +439,7 @@ impl Compiler {
         Some(match word {
             "__at" => Node::Mark(Box::new((site(&custom.inputs[0])?, self.expr(&custom.inputs[1])?))),
             "__ac" => {
-                let at = custom.inputs[0].position();
-                let place = Place::new(at.line().unwrap_or(0) as u16, at.position().unwrap_or(0) as u16);
+                let place = site_of(custom.inputs[0].position());
                 Node::Mark(Box::new((place, self.expr(&custom.inputs[0])?)))
             }
             "__or" => Node::Missing(Box::new((site(&custom.inputs[0])?, self.expr(&custom.inputs[1])?))),
@@ -476,8 +477,7 @@ fn block_word(word: &str) -> Option<(&'static str, bool)> {
         Some(word) => (word, true),
         None => (word.strip_prefix("__")?, false),
     };
-    let words = ["with_device", "with_stream", "no_grad", "enable_grad"];
-    words.into_iter().find(|known| *known == word).map(|word| (word, is_closure))
+    BLOCK_WORDS.into_iter().find(|known| *known == word).map(|word| (word, is_closure))
 }
 
 /// A call whose arguments are operands.

@@ -1,13 +1,15 @@
 //! Scripts run compiled: Rhai's tree becomes one whose variables are slots and whose calls are bound, and this is run
 //! beside Rhai's evaluator, which goes on doing what has no node of its own.
 //!
-//! `unit` finds and holds functions and lets Rhai call them; `compile` and `chain_tree` make `tree`s; `run` and `chain`
-//! run them, `numbers` computes, `native` calls Rust, and `fragment` asks Rhai. Knows of the session only `Hooks`.
+//! `unit` finds and holds functions and lets Rhai call them; `compile` and `chain_tree` make `tree`s; `run`, `control`, `calls`
+//! and `chain` run them, `numbers` computes, `native` calls Rust, and `fragment` asks Rhai. Knows of the session only `Hooks`.
 //! Decision 0101 says why.
 
+mod calls;
 mod chain;
 mod chain_tree;
 mod compile;
+mod control;
 mod fragment;
 mod native;
 mod numbers;

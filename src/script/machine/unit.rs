@@ -238,7 +238,6 @@ pub fn run_statement(
 ) -> super::run::R {
     let mut stack = Stack::take();
     let (slots, rest) = stack.slots(code.slots).split_at_mut(code.slots);
-    // Shadowed variables cannot be reached by name from here: they were given as constants of no use.
     for (slot, (name, is_constant)) in slots.iter_mut().zip(names) {
         *slot = if *is_constant {
             scope.get(name).map_or(Value::Unit, |value| Value::unboxed(value.clone()))

@@ -10,24 +10,21 @@ use crate::script::error;
 use crate::script::error::{Context, Error};
 use crate::script::host::Host;
 use crate::script::language::show;
-use crate::script::machine;
-use crate::script::machine::Unit;
 use crate::script::session::builder::Builder;
 use crate::script::session::calls::Calls;
+use crate::script::session::compiled::compiled;
 use crate::script::session::end::{End, take_apart};
-use crate::script::session::hooks::SessionHooks;
 use crate::script::session::leave::exit_as_value;
 use crate::script::session::modules::Modules;
 use crate::script::session::persistent::Persistent;
 use crate::script::source::scope::{SCRIPT, written};
-use crate::script::source::{Hooks, Source, SourceKind};
+use crate::script::source::{Source, SourceKind};
 use parking_lot::Mutex;
 use rhai::{AST, Dynamic, Engine, EvalAltResult, Scope};
 use smallvec::SmallVec;
 use std::cell::LazyCell;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// A script session: interpreter, runtime, variables. The only handle that a host program needs.
 ///
@@ -71,8 +68,8 @@ pub struct Session {
     pub(in crate::script) scope: Scope<'static>,
     /// Functions of every text that ran, for `call`.
     pub(in crate::script) functions: AST,
-    /// The same, compiled.
-    callable: AST,
+    /// The same, compiled, where the session compiles.
+    callable: Option<AST>,
     /// Imports and constants of every text that ran.
     pub(in crate::script) persistent: Persistent,
     calls: Calls,
@@ -133,7 +130,7 @@ impl Session {
             modules,
             scope: Scope::new(),
             functions: AST::empty(),
-            callable: AST::empty(),
+            callable: None,
             persistent,
             calls: Calls::default(),
             _one_thread: std::marker::PhantomData,
@@ -264,7 +261,8 @@ impl Session {
         };
         let renamed = own.then(|| format!("{name}{SCRIPT}"));
         let name = renamed.as_deref().unwrap_or(name);
-        let (engine, persistent, functions, calls) = (&*self.engine, &self.persistent, &self.callable, &mut self.calls);
+        let functions = self.callable.as_ref().unwrap_or(&self.functions);
+        let (engine, persistent, calls) = (&*self.engine, &self.persistent, &mut self.calls);
         let result = guarded(|| calls.call(engine, persistent, functions, name, &mut values));
         let value = exit_as_value(result.map_err(|diag| self.error(diag))?).map_err(|failure| self.failure(failure))?;
         self.cast(value)
@@ -332,7 +330,9 @@ impl Session {
         let own = self.functions.iter_functions().filter(|function| function.name.ends_with(SCRIPT));
         let own = own.map(|function| (written(function.name).to_string(), function.params.len()));
         *self.host.own_functions.write() = own.collect();
-        let (merged, unit) = self.compiled(merged)?;
+        let compiled = compiled(&self.engine, &self.host, &merged).map_err(|failure| self.failure(failure))?;
+        let (merged, unit) = compiled.map_or((merged, None), |(ast, unit)| (ast, Some(unit)));
+        self.callable = unit.is_some().then(|| merged.clone_functions_only());
         let (engine, scope, persistent) = (&self.engine, &mut self.scope, &mut self.persistent);
         let result = guarded(|| persistent.evaluate(engine, scope, &merged, unit.as_ref()));
         match exit_as_value(result.map_err(|diag| self.error(diag))?) {
@@ -345,18 +345,6 @@ impl Session {
                 Err(Error::with_related(first, extra, &self.host.sources.read()))
             }
         }
-    }
-
-    /// The text with its functions compiled, and what its top level needs to know of them.
-    fn compiled(&mut self, ast: AST) -> Result<(AST, Option<Arc<Unit>>), Error> {
-        if !self.host.compiles.load(Ordering::Relaxed) {
-            self.callable = self.functions.clone();
-            return Ok((ast, None));
-        }
-        let hooks: Arc<dyn Hooks> = Arc::new(SessionHooks(self.host.clone()));
-        let (ast, unit) = machine::adopt(&self.engine, &ast, &hooks).map_err(|failure| self.failure(failure))?;
-        self.callable = ast.clone_functions_only();
-        Ok((ast, Some(unit)))
     }
 
     pub(in crate::script) fn known(&self) -> error::Known {

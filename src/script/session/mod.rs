@@ -2,6 +2,7 @@
 
 pub mod builder;
 pub mod calls;
+pub mod compiled;
 pub mod counted;
 pub mod end;
 pub mod entry;

@@ -12,10 +12,9 @@ use crate::script::host::Host;
 use crate::script::library::reach;
 use crate::script::library::reach::{File, Reached};
 use crate::script::library::texts::STD;
-use crate::script::machine;
-use crate::script::session::hooks::SessionHooks;
+use crate::script::session::compiled::compiled;
+use crate::script::source::SourceKind;
 use crate::script::source::scope::{EXPORTED, written};
-use crate::script::source::{Hooks, SourceKind};
 use crate::script::values::raise::{raise, site_of};
 use parking_lot::Mutex;
 use rhai::{
@@ -25,7 +24,6 @@ use std::cell::LazyCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// Where modules come from, and those that are loaded.
 #[derive(Default)]
@@ -199,13 +197,7 @@ impl Resolver {
             _ => BTreeMap::new(),
         };
         let ast = with_exports(&ast, &signatures);
-        let ast = match self.host.compiles.load(Ordering::Relaxed) {
-            true => {
-                let hooks: Arc<dyn Hooks> = Arc::new(SessionHooks(self.host.clone()));
-                machine::adopt(engine, &ast, &hooks)?.0
-            }
-            false => ast,
-        };
+        let ast = compiled(engine, &self.host, &ast)?.map_or(ast, |(compiled, _)| compiled);
         let mut module = Module::eval_ast_as_new(Scope::new(), &ast, engine)?;
         // Rhai does not find a closure that a module returned, unless it is in the global namespace.
         let anonymous: Vec<u64> = module

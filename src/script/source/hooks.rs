@@ -5,6 +5,7 @@
 use crate::base::span::Site;
 use crate::script::values::panics;
 use crate::script::values::panics::Guarded;
+use crate::script::values::raise::site_of;
 use rhai::{Dynamic, Engine, EvalAltResult, EvalContext, Expression, NativeCallContext, Position, Token};
 use std::sync::Arc;
 
@@ -39,14 +40,18 @@ pub trait Hooks: Send + Sync + 'static {
         Ok(())
     }
     /// What a `for` goes over; none where a value has nothing to go over.
-    fn items(&self, value: Dynamic) -> Option<panics::Items>;
+    fn items(&self, _value: Dynamic) -> Option<panics::Items> {
+        None
+    }
     /// Enters `with_device` or one of its kin until what it gives is dropped.
     fn within(
         &self,
-        word: &'static str,
-        value: Option<&Dynamic>,
-        at: Position,
-    ) -> Result<Box<dyn std::any::Any>, Box<EvalAltResult>>;
+        _word: &'static str,
+        _value: Option<&Dynamic>,
+        _at: Position,
+    ) -> Result<Box<dyn std::any::Any>, Box<EvalAltResult>> {
+        Ok(Box::new(()))
+    }
 }
 
 /// A reserved word that Rhai does not use and that is a good name.
@@ -60,9 +65,11 @@ pub fn is_free_word(word: &str) -> bool {
     ) || matches!(word, "yield" | "void" | "go" | "goto")
 }
 
-/// A function with a block form, `with_device(d) { .. }`, and with a closure that may run in place.
+/// Functions with a block form, `with_device(d) { .. }`, and with a closure that may run in place.
+pub const BLOCK_WORDS: [&str; 4] = ["with_device", "with_stream", "no_grad", "enable_grad"];
+
 pub fn is_block_word(word: &str) -> bool {
-    matches!(word, "with_device" | "with_stream" | "no_grad" | "enable_grad")
+    BLOCK_WORDS.contains(&word)
 }
 
 /// A block function without arguments: `no_grad { .. }`, or `no_grad() { .. }`.
@@ -90,8 +97,7 @@ pub fn install(engine: &mut Engine, hooks: Arc<dyn Hooks>) {
     let marks = hooks.clone();
     let at = move |context: &mut EvalContext, inputs: &[Expression]| -> RhaiResult {
         let site = inputs[0].get_literal_value::<i64>().unwrap_or(0);
-        let entered = marks.enter(Site(site as u32), context.call_level());
-        let _leave = Leave { hooks: &*marks, entered };
+        let _marked = Marked::enter(&*marks, Site(site as u32), context.call_level());
         context.eval_expression_tree(&inputs[1])
     };
     let symbols = ["__at", "(", "$int$", ",", "$expr$", ")"];
@@ -100,10 +106,7 @@ pub fn install(engine: &mut Engine, hooks: Arc<dyn Hooks>) {
 
     let marks = hooks.clone();
     let plain = move |context: &mut EvalContext, inputs: &[Expression]| -> RhaiResult {
-        let at = inputs[0].position();
-        let site = Site::new(at.line().unwrap_or(0) as u16, at.position().unwrap_or(0) as u16);
-        let entered = marks.enter(site, context.call_level());
-        let _leave = Leave { hooks: &*marks, entered };
+        let _marked = Marked::enter(&*marks, site_of(inputs[0].position()), context.call_level());
         context.eval_expression_tree(&inputs[0])
     };
     let plain = engine.register_custom_syntax(["__ac", "(", "$expr$", ")"], false, plain).map(drop);
@@ -134,13 +137,19 @@ pub fn is_missing(error: &EvalAltResult, site: Site) -> bool {
     line == expected && (column == from || column == from + 1)
 }
 
-/// Restores the mark also when a native function panics.
-struct Leave<'a> {
+/// A call under way whose place is known until this is dropped, also when a native function panics.
+pub struct Marked<'a> {
     hooks: &'a dyn Hooks,
     entered: u32,
 }
 
-impl Drop for Leave<'_> {
+impl Marked<'_> {
+    pub fn enter(hooks: &dyn Hooks, site: Site, level: usize) -> Marked<'_> {
+        Marked { hooks, entered: hooks.enter(site, level) }
+    }
+}
+
+impl Drop for Marked<'_> {
     fn drop(&mut self) {
         self.hooks.leave(self.entered);
     }

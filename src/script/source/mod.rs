@@ -14,7 +14,7 @@ pub mod scope;
 pub mod span;
 pub mod tree;
 
-pub use hooks::{Hooks, install, is_missing};
+pub use hooks::{Hooks, Marked, install, is_missing};
 pub use map::{Location, Source, SourceKind, SourceMap};
 pub use pass::{Assignment, INDEX_MARK, LAST};
 

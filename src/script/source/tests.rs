@@ -376,19 +376,6 @@ impl Hooks for Recorder {
         }
         result
     }
-
-    fn items(&self, _: Dynamic) -> Option<crate::script::values::panics::Items> {
-        None
-    }
-
-    fn within(
-        &self,
-        _: &'static str,
-        _: Option<&Dynamic>,
-        _: rhai::Position,
-    ) -> Result<Box<dyn std::any::Any>, Box<rhai::EvalAltResult>> {
-        Ok(Box::new(()))
-    }
 }
 
 fn engine(recorder: Arc<Recorder>) -> Engine {

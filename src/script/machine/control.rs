@@ -1,0 +1,252 @@
+//! Runs what decides where to go on: blocks, branches, loops, `switch`, `try` and the block words.
+
+use super::native::placed;
+use super::run::{Frame, Jump, Machine, R, put};
+use super::tree::{Block, CaseKey, For, If, Node, Switch, Try, While, Within};
+use super::value::Value;
+use crate::script::values::panics;
+use rhai::{Dynamic, EvalAltResult, ImmutableString, Position};
+
+impl Machine<'_> {
+    #[inline]
+    pub fn block(&mut self, frame: &mut Frame, block: &Block) -> R {
+        let mut result = Ok(Value::Unit);
+        for statement in &block.statements {
+            result = self.eval(frame, statement);
+            if result.is_err() {
+                break;
+            }
+        }
+        for slot in block.declares.clone() {
+            frame.slots[slot as usize] = Value::Unit;
+        }
+        result
+    }
+
+    #[inline]
+    pub fn branch(&mut self, frame: &mut Frame, branch: &If) -> R {
+        let chosen = if self.test(frame, &branch.condition, branch.at)? { &branch.yes } else { &branch.no };
+        self.eval(frame, chosen)
+    }
+
+    /// What a round's end means: `Some` ends the loop.
+    #[inline]
+    fn round(&mut self, result: R) -> Option<R> {
+        match result {
+            Ok(_) => None,
+            Err(None) => match self.jump.take() {
+                Some(Jump::Continue) => None,
+                Some(Jump::Break(value)) => Some(Ok(value)),
+                jump => {
+                    self.jump = jump;
+                    Some(Err(None))
+                }
+            },
+            Err(error) => Some(Err(error)),
+        }
+    }
+
+    pub fn repeat(&mut self, frame: &mut Frame, repeat: &While) -> R {
+        loop {
+            self.steps(repeat.weight, repeat.at)?;
+            if !repeat.is_do && self.ends(frame, repeat)? {
+                return Ok(Value::Unit);
+            }
+            let result = self.eval(frame, &repeat.body);
+            let continued = matches!((&result, &self.jump), (Err(None), Some(Jump::Continue)));
+            if let Some(end) = self.round(result) {
+                return end;
+            }
+            // Rhai's `continue` in a `do` passes over its condition.
+            if repeat.is_do && !continued && self.ends(frame, repeat)? {
+                return Ok(Value::Unit);
+            }
+        }
+    }
+
+    #[inline]
+    fn ends(&mut self, frame: &mut Frame, repeat: &While) -> R<bool> {
+        match &repeat.condition {
+            Some((condition, at)) => Ok(self.test(frame, condition, *at)? == repeat.ends_at),
+            None => Ok(false),
+        }
+    }
+
+    pub fn each(&mut self, frame: &mut Frame, each: &For) -> R {
+        let values = match &each.values {
+            Node::Binary(range) if matches!(&*range.native.name, ".." | "..=") => {
+                let from = self.eval(frame, &range.left)?;
+                let to = self.eval(frame, &range.right)?;
+                // A range of integers is counted, without a value for it.
+                match (from, to) {
+                    (Value::Int(from), Value::Int(to)) if range.native.name == ".." => {
+                        return self.rounds(frame, each, (from..to).map(|value| Ok(Value::Int(value))));
+                    }
+                    (Value::Int(from), Value::Int(to)) => {
+                        return self.rounds(frame, each, (from..=to).map(|value| Ok(Value::Int(value))));
+                    }
+                    (from, to) => self.operator(&range.native, from, to)?,
+                }
+            }
+            values => self.eval(frame, values)?,
+        };
+        match self.hooks.items(values.boxed()) {
+            Some(items) => self.rounds(frame, each, items.map(|item| item.map(Value::of))),
+            None => Err(Some(Box::new(EvalAltResult::ErrorFor(each.values_at)))),
+        }
+    }
+
+    /// The rounds of a `for`, at whose end its variables end, too.
+    fn rounds(
+        &mut self,
+        frame: &mut Frame,
+        each: &For,
+        items: impl Iterator<Item = Result<Value, Box<EvalAltResult>>>,
+    ) -> R {
+        let result = self.rounds_until(frame, each, items);
+        frame.slots[each.variable as usize] = Value::Unit;
+        if let Some(counter) = each.counter {
+            frame.slots[counter as usize] = Value::Unit;
+        }
+        result
+    }
+
+    #[inline]
+    fn rounds_until(
+        &mut self,
+        frame: &mut Frame,
+        each: &For,
+        items: impl Iterator<Item = Result<Value, Box<EvalAltResult>>>,
+    ) -> R {
+        for (number, item) in items.enumerate() {
+            self.steps(each.weight, each.at)?;
+            if each.is_empty {
+                continue;
+            }
+            let item = item.map_err(|error| placed(error, each.values_at))?;
+            if let Some(counter) = each.counter {
+                put(&mut frame.slots[counter as usize], Value::Int(number as i64));
+            }
+            put(&mut frame.slots[each.variable as usize], item);
+            let done = self.eval(frame, &each.body);
+            if let Some(end) = self.round(done) {
+                return end;
+            }
+        }
+        Ok(Value::Unit)
+    }
+
+    pub fn switch(&mut self, frame: &mut Frame, switch: &Switch) -> R {
+        let value = self.eval(frame, &switch.value)?;
+        let key = match &value {
+            Value::Int(int) => Some(CaseKey::Int(*int)),
+            Value::Bool(truth) => Some(CaseKey::Bool(*truth)),
+            Value::Unit => Some(CaseKey::Unit),
+            Value::Other(value) => value.read_lock::<ImmutableString>().map(|text| CaseKey::Text(text.clone())),
+            Value::Float(_) => None,
+        };
+        let known = key.as_ref().and_then(|key| switch.known.read().get(key).copied());
+        let arm = match known {
+            Some(arm) => arm,
+            None => {
+                let arm = self.operate_on(&switch.operands, &mut [value.boxed()])?.as_int().unwrap_or(-1) as i32;
+                if let Some(key) = key {
+                    let mut known = switch.known.write();
+                    // Bound: values that a place remembers.
+                    if known.len() < 1024 {
+                        known.insert(key, arm);
+                    }
+                }
+                arm
+            }
+        };
+        match usize::try_from(arm) {
+            Ok(arm) => self.eval(frame, &switch.arms[arm]),
+            Err(_) => Ok(Value::Unit),
+        }
+    }
+
+    pub fn attempt(&mut self, frame: &mut Frame, block: &Try) -> R {
+        let mut error = match self.eval(frame, &block.body) {
+            Err(Some(error)) if !error.is_pseudo_error() && error.is_catchable() => error,
+            other => return other,
+        };
+        let thrown = match error.unwrap_inner() {
+            EvalAltResult::ErrorRuntime(value, _) => value.clone(),
+            _ => {
+                let at = error.take_position();
+                let mut map = rhai::Map::new();
+                map.insert("message".into(), error.to_string().into());
+                if !at.is_none() {
+                    map.insert("line".into(), (at.line().unwrap_or(0) as i64).into());
+                    map.insert("position".into(), (at.position().unwrap_or(0) as i64).into());
+                }
+                map.into()
+            }
+        };
+        if let Some(slot) = block.variable {
+            frame.slots[slot as usize] = Value::unboxed(thrown);
+        }
+        let handled = self.eval(frame, &block.handler);
+        if let Some(slot) = block.variable {
+            frame.slots[slot as usize] = Value::Unit;
+        }
+        match handled {
+            Ok(_) => Ok(Value::Unit),
+            Err(Some(thrown)) => Err(Some(match *thrown {
+                EvalAltResult::ErrorRuntime(value, at) if value.is_unit() => {
+                    error.set_position(at);
+                    error
+                }
+                other => Box::new(other),
+            })),
+            Err(None) => Err(None),
+        }
+    }
+
+    /// A block in which the device, the stream or the mode of gradients is another.
+    pub fn within(&mut self, frame: &mut Frame, within: &Within) -> R {
+        let value = match &within.value {
+            Some(value) => Some(self.eval(frame, value)?.boxed()),
+            None => None,
+        };
+        let _restore = self.hooks.within(within.word, value.as_ref(), within.at)?;
+        match self.eval(frame, &within.body) {
+            Err(None) if within.is_closure => match self.jump.take() {
+                Some(Jump::Return(value)) => Ok(value),
+                jump => {
+                    self.jump = jump;
+                    Err(None)
+                }
+            },
+            other => other,
+        }
+    }
+
+    /// The body of a `try` block, and the wait at its end, on whatever way it is left. A panic is an error of the body.
+    pub fn wait(&mut self, frame: &mut Frame, body: &Node, at: Position) -> R {
+        let (entered, level) = (self.hooks.try_enter(), self.global.level);
+        let result = panics::caught(at, || {
+            let result = self.eval(frame, body);
+            self.as_rhai_has_it(result)
+        });
+        self.global.level = level;
+        match self.hooks.try_leave(entered, result) {
+            Ok(value) => Ok(Value::of(value)),
+            Err(error) => Err(self.jump_of(error)),
+        }
+    }
+
+    /// A jump as the error that Rhai makes of it: what `jump_of` takes back.
+    fn as_rhai_has_it(&mut self, result: R) -> Result<Dynamic, Box<EvalAltResult>> {
+        match result {
+            Ok(value) => Ok(value.boxed()),
+            Err(Some(error)) => Err(error),
+            Err(None) => Err(Box::new(match self.jump.take() {
+                Some(Jump::Break(value)) => EvalAltResult::LoopBreak(true, value.boxed(), Position::NONE),
+                Some(Jump::Return(value)) => EvalAltResult::Return(value.boxed(), Position::NONE),
+                _ => EvalAltResult::LoopBreak(false, Dynamic::UNIT, Position::NONE),
+            })),
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Texts with their functions compiled, where the session compiles.
+
+use crate::script::host::Host;
+use crate::script::machine;
+use crate::script::machine::Unit;
+use crate::script::session::hooks::SessionHooks;
+use crate::script::source::Hooks;
+use rhai::{AST, Engine, EvalAltResult};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+/// The text with its functions compiled, and what its top level needs to know of them; none where Rhai evaluates it.
+pub fn compiled(engine: &Engine, host: &Arc<Host>, ast: &AST) -> Result<Option<(AST, Arc<Unit>)>, Box<EvalAltResult>> {
+    if !host.compiles.load(Ordering::Relaxed) {
+        return Ok(None);
+    }
+    let hooks: Arc<dyn Hooks> = Arc::new(SessionHooks(host.clone()));
+    machine::adopt(engine, ast, &hooks).map(Some)
+}
