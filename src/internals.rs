@@ -141,6 +141,9 @@ pub mod script {
         };
     }
     pub mod session {
+        pub mod compiled {
+            pub use crate::script::session::compiled::Evaluator;
+        }
         pub mod handle {
             pub use crate::script::session::handle::PlannedFault;
         }

@@ -18,6 +18,7 @@ mod docs;
 mod draws;
 mod editor;
 mod errors;
+mod evaluators;
 mod example_scripts;
 mod examples;
 mod explain;

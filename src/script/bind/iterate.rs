@@ -1,4 +1,4 @@
-//! `for row in x` over the first dimension of a tensor. Every row is a view.
+//! What `for` goes over: the rows of a tensor, which are views, and whatever else has an iterator.
 
 use crate::args;
 use crate::base::code;
@@ -7,13 +7,15 @@ use crate::op::emit::Emit;
 use crate::op::rows::shape::view::SELECT;
 use crate::script::bind::rows::Natives;
 use crate::script::host::Host;
+use crate::script::values::panics::Items;
 use crate::script::values::raise::Native;
 use crate::script::values::raise::at_iterator;
 use crate::script::values::types::Tensor;
 use crate::tensor::engine::Engine;
-use rhai::Dynamic;
+use rhai::packages::{Package, StandardPackage};
+use rhai::{Dynamic, GlobalRuntimeState};
 use std::any::TypeId;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock, Weak};
 
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
     let shared = host.clone();
@@ -41,4 +43,24 @@ pub fn rows(host: &Arc<Host>, tensor: Tensor) -> impl Iterator<Item = Native> + 
         let row = row.inspect(|row| engine.made_together(std::slice::from_ref(row)));
         row.map(Dynamic::from).map_err(|diag| at_iterator(diag, origin))
     })
+}
+
+/// Iterators of Rhai's own types.
+static STANDARD: LazyLock<GlobalRuntimeState> = LazyLock::new(|| {
+    let mut state = rhai::Engine::new_raw().new_global_runtime_state();
+    state.push_import("standard", StandardPackage::new().as_shared_module());
+    state
+});
+
+/// What `for` goes over in a value; none where it has nothing to go over.
+pub fn items(host: &Host, value: Dynamic) -> Option<Items> {
+    let kind = value.type_id();
+    let engine = host.interpreter.lock().upgrade()?;
+    let natives = host.native_module.get().and_then(Weak::upgrade)?;
+    let mut state = engine.new_global_runtime_state();
+    state.push_import("natives", natives);
+    match state.get_iter(kind) {
+        Some(open) => Some(open(value)),
+        None => STANDARD.get_iter(kind).map(|open| open(value)),
+    }
 }

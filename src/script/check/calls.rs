@@ -27,6 +27,17 @@ const RELAYOUTS: &[&str] = &["t_", "transpose_", "swapaxes_", "swapdims_", "sque
 const COMMON: &[&str] =
     &["type_of", "to_string", "to_debug", "is_shared", "print", "debug", "to_json", "format", "str"];
 
+/// Whether a value may be a closure or a module.
+fn can_be_called(value: &Value) -> bool {
+    match value {
+        Value::Map(Some(map)) => {
+            map.get("forward").is_some_and(|forward| !forward.is_known() || can_be_called(forward))
+        }
+        Value::Closure(_) | Value::Layer(_) | Value::Map(None) | Value::Unknown | Value::Object(_) => true,
+        _ => false,
+    }
+}
+
 impl<'a> Flow<'a> {
     fn arguments(&mut self, args: &'a [Expr]) -> Vec<Value> {
         let kept = std::mem::replace(&mut self.kept, true);
@@ -42,7 +53,17 @@ impl<'a> Flow<'a> {
         self.quiet += catches as usize;
         let values = self.arguments(args);
         self.quiet -= catches as usize;
+        let held = if space.is_none() { self.read(name) } else { None };
         match space {
+            None if held.as_ref().is_some_and(can_be_called) => {
+                self.applied(token, &held.unwrap_or(Value::Unknown), &values)
+            }
+            None if held.is_some() && !self.is_own(name) && !self.is_anywhere(name) => {
+                let types: Vec<&str> = values.iter().map(known_type).collect();
+                let diag = (self.world.words)(Unknown::Function(name, &types.join(", ")), token);
+                self.report(token, diag);
+                Value::Unknown
+            }
             None if self.is_own(name) => self.own(token, name, values),
             None => self.native(token, name, &values, args),
             Some("cuda") => self.native(token, &format!("cuda::{name}"), &values, args),
@@ -292,6 +313,24 @@ impl<'a> Flow<'a> {
                 Value::Unknown
             }
             known => self.of_plain(token, known, name, &all),
+        }
+    }
+
+    /// A call of a value: of a closure, or of a module, whose `forward` runs.
+    pub(super) fn applied(&mut self, token: u32, of: &Value, values: &[Value]) -> Value {
+        match of {
+            Value::Closure(Some(params)) if *params != values.len() => {
+                self.closure_count(token, *params, values.len());
+                Value::Unknown
+            }
+            Value::Layer(layer) if values.len() == 1 => self.forward(token, &layer.clone(), values[0].clone()),
+            of if can_be_called(of) => Value::Unknown,
+            of => {
+                let diag = Diag::error(code::TYPE, format!("{} cannot be called", of.kind()))
+                    .help("closures, functions (`Fn(\"name\")`) and modules with a `forward` can be called");
+                self.report_at(token, diag, "called here");
+                Value::Unknown
+            }
         }
     }
 

@@ -76,6 +76,11 @@ impl<'a> Flow<'a> {
                 let receiver = if *may_be_unit { Value::Unknown } else { receiver };
                 self.method(expr, of, receiver, name, args)
             }
+            Kind::Apply { of, args } => {
+                let of = self.expr(of);
+                let values: Vec<Value> = args.iter().map(|arg| self.expr(arg)).collect();
+                self.applied(expr.focus, &of, &values)
+            }
             Kind::Property { of, name, may_be_unit } => {
                 let of = self.expr(of);
                 if *may_be_unit { Value::Unknown } else { self.property(expr.focus, &of, name) }
@@ -241,15 +246,10 @@ impl<'a> Flow<'a> {
                 self.report_at(token, Diag::error(code::INDEX, text), "no such element");
                 Value::Unknown
             }
-            (
-                Value::Array(_) | Value::Str(_),
-                [part @ (Value::Range(_) | Value::Str(_) | Value::Float(_) | Value::Unit)],
-            ) => {
-                let mut diag =
-                    Diag::error(code::TYPE, format!("an integer is needed here, and this is {}", part.kind()));
-                if matches!(part, Value::Range(_)) {
-                    diag = diag.help("a part of an array is `xs.extract(1..3)`; of a tensor `x[1..3]`");
-                }
+            (Value::Array(_), [Value::Range(_)]) => Value::Array(None),
+            (Value::Str(_), [Value::Range(_)]) => Value::Str(None),
+            (Value::Array(_) | Value::Str(_), [part @ (Value::Str(_) | Value::Float(_) | Value::Unit)]) => {
+                let diag = Diag::error(code::TYPE, format!("an integer is needed here, and this is {}", part.kind()));
                 self.report_at(token, diag, "indexed here");
                 Value::Unknown
             }

@@ -300,6 +300,17 @@ impl<'a> Flow<'a> {
                     var.constant = *constant;
                 }
             }
+            StmtKind::Unpack { names, constant, value } => {
+                if let Some(value) = value {
+                    self.expr(value);
+                }
+                for name in names {
+                    self.declare(name, Value::Unknown, !constant);
+                    if let Some(var) = self.vars.last_mut() {
+                        var.constant = *constant;
+                    }
+                }
+            }
             StmtKind::Assign { op, focus, target, value } => self.assignment(op, *focus, target, value),
             StmtKind::Expr(expr) => return self.flow(expr),
             StmtKind::Return(value) => {

@@ -63,7 +63,7 @@ impl Session {
         let tokens = lex(text, script_start(text)).unwrap_or_default();
         let tree = {
             let natives = self.host.natives.read();
-            tree::read(text, &tokens, &|name| natives.contains(name))
+            tree::read(text, &tokens, &|name| natives.contains(name), &self.host.earlier.read())
         };
         let mut names = Names::new(self, &source, &tokens, &tree);
         names.imports();

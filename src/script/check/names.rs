@@ -191,8 +191,8 @@ impl<'a> Names<'a> {
                 let text = format!("there is no variable `{name}`");
                 let diag = Diag::error(code::UNKNOWN_VARIABLE, text)
                     .label(self.origin(value), Focus::Call, "not found")
-                    .note("a function sees no variables of the outside, only its arguments")
-                    .help(format!("pass it as an argument; a constant of the top level is `global::{name}`"));
+                    .note("a function sees no variables of the outside, only its arguments and constants")
+                    .help(format!("pass it as an argument; what never changes can be a constant, `const {name} = ..`, which functions see"));
                 self.found.push((value as u32, diag));
             } else {
                 self.report(value, |at| EvalAltResult::ErrorVariableNotFound(name.to_string(), at));
@@ -230,7 +230,9 @@ impl<'a> Names<'a> {
 
     pub fn calls(&mut self) {
         let known = self.functions_of_the_language();
-        for call in &self.tree.calls {
+        let applied: HashSet<u32> = self.tree.applied.iter().map(|run| run.first).collect();
+        // What a variable holds is judged with its value.
+        for call in self.tree.calls.iter().filter(|call| !applied.contains(&call.name)) {
             let at = call.name as usize;
             let name = self.word(at);
             match call.form {

@@ -128,6 +128,11 @@ impl<'a> Parser<'a> {
             }
             word @ ("let" | "const") => {
                 self.at += 1;
+                if matches!(self.peek(), "[" | "#{") {
+                    let names = self.pattern_names();
+                    let value = if self.eat("=") { Some(self.expression()) } else { None };
+                    return StmtKind::Unpack { names, constant: word == "const", value };
+                }
                 let Some(name) = self.name() else { return StmtKind::Empty };
                 let value = if self.eat("=") { Some(self.expression()) } else { None };
                 StmtKind::Let { name, constant: word == "const", value }
@@ -194,6 +199,31 @@ impl<'a> Parser<'a> {
         }
         self.at = end + 1;
         names
+    }
+
+    /// The names that the pattern here declares.
+    fn pattern_names(&mut self) -> Vec<Param> {
+        let end = self.partner(self.at);
+        let mut names = Vec::new();
+        while self.at < end {
+            let is_key = self.text(self.at + 1) == ":";
+            match self.name() {
+                Some(name) if !is_key && name.name != "_" => names.push(name),
+                Some(_) => {}
+                None => self.at += 1,
+            }
+        }
+        self.at = end + 1;
+        names
+    }
+
+    /// Whether the parenthesis here calls the value before it, as the source pass reads it.
+    fn calls_a_value(&self, first: usize) -> bool {
+        let before = self.at.saturating_sub(1);
+        self.at > first
+            && matches!(self.text(before), "]" | ")")
+            && self.tokens[before].kind == lex::Kind::Symbol
+            && !self.src[self.tokens[before].end as usize..self.tokens[self.at].start as usize].contains('\n')
     }
 
     fn starts_expression(&self) -> bool {
@@ -304,6 +334,11 @@ impl<'a> Parser<'a> {
                     let open = self.at;
                     let items = self.group();
                     found = self.expr(first, open, Kind::Index { of: Box::new(found), items });
+                }
+                "(" if self.calls_a_value(first) => {
+                    let open = self.at;
+                    let args = self.group();
+                    found = self.expr(first, open, Kind::Apply { of: Box::new(found), args });
                 }
                 "." | "?." => {
                     let may_be_unit = self.peek() == "?.";
@@ -541,7 +576,11 @@ impl<'a> Parser<'a> {
                 Kind::Loop { body, condition: has_end.then(|| Box::new(self.head())) }
             }
             "for" => {
-                let names = if self.peek() == "(" { self.names() } else { self.name().into_iter().collect() };
+                let names = match self.peek() {
+                    "(" => self.names(),
+                    "[" | "#{" => self.pattern_names(),
+                    _ => self.name().into_iter().collect(),
+                };
                 self.eat("in");
                 let values = Box::new(self.head());
                 Kind::For { names, values, body: self.block() }

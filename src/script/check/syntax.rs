@@ -38,6 +38,11 @@ pub enum Kind {
         args: Vec<Expr>,
         may_be_unit: bool,
     },
+    /// `fs[0](x)`, `make(1)(x)`
+    Apply {
+        of: Box<Expr>,
+        args: Vec<Expr>,
+    },
     Property {
         of: Box<Expr>,
         name: String,
@@ -141,15 +146,32 @@ pub struct Stmt {
 #[derive(Debug)]
 pub enum StmtKind {
     Empty,
-    Let { name: Param, constant: bool, value: Option<Expr> },
-    Assign { op: String, focus: u32, target: Expr, value: Expr },
+    Let {
+        name: Param,
+        constant: bool,
+        value: Option<Expr>,
+    },
+    /// `let [a, b] = xs`
+    Unpack {
+        names: Vec<Param>,
+        constant: bool,
+        value: Option<Expr>,
+    },
+    Assign {
+        op: String,
+        focus: u32,
+        target: Expr,
+        value: Expr,
+    },
     Expr(Expr),
     Return(Option<Expr>),
     Throw(Option<Expr>),
     Break(Option<Expr>),
     Continue,
     Fn(Function),
-    Import { alias: Option<Param> },
+    Import {
+        alias: Option<Param>,
+    },
     Export,
 }
 

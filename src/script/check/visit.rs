@@ -24,7 +24,11 @@ impl Visit<'_> {
     pub fn stmt(&mut self, stmt: &Stmt) {
         (self.stmt)(stmt);
         match &stmt.kind {
-            StmtKind::Let { value, .. } | StmtKind::Return(value) | StmtKind::Throw(value) | StmtKind::Break(value) => {
+            StmtKind::Let { value, .. }
+            | StmtKind::Unpack { value, .. }
+            | StmtKind::Return(value)
+            | StmtKind::Throw(value)
+            | StmtKind::Break(value) => {
                 value.iter().for_each(|value| self.expr(value));
             }
             StmtKind::Assign { target, value, .. } => {
@@ -51,7 +55,7 @@ impl Visit<'_> {
                 self.exprs(args);
                 block.iter().for_each(|block| self.block(block));
             }
-            Kind::Method { of, args, .. } => {
+            Kind::Method { of, args, .. } | Kind::Apply { of, args } => {
                 self.expr(of);
                 self.exprs(args);
             }

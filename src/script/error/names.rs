@@ -24,8 +24,10 @@ pub(super) fn variable(name: &str, at: Site, context: &Context, stack: &[Frame])
     };
     let inside = stack.iter().any(|frame| !frame.function.contains(' '));
     if inside && known.variables.iter().any(|other| other == name) {
-        let help = format!("pass it as an argument; a constant of the top level is `global::{name}`");
-        return found.help(help).note("a function sees no variables of the outside, only its arguments");
+        let help = format!(
+            "pass it as an argument; what never changes can be a constant, `const {name} = ..`, which functions see"
+        );
+        return found.help(help).note("a function sees no variables of the outside, only its arguments and constants");
     }
     if let Some(help) = paths::help(at, context) {
         return found.help(help);
@@ -68,7 +70,7 @@ pub(super) fn variable(name: &str, at: Site, context: &Context, stack: &[Frame])
     }
     let suggestion = did_you_mean(name, known.variables.iter().map(String::as_str));
     let found = match (suggestion.is_none(), inside) {
-        (true, true) => found.note("a function sees no variables of the outside, only its arguments"),
+        (true, true) => found.note("a function sees no variables of the outside, only its arguments and constants"),
         _ => found,
     };
     found.maybe(suggestion)
@@ -130,9 +132,7 @@ pub(super) fn function(signature: &str, at: Site, context: &Context) -> Words {
     }
     let found = words(code::UNKNOWN_FUNCTION, not_found(name, receiver), "not found");
     if receiver.is_none() && known.variables.iter().any(|other| other == name) {
-        return found.help(format!(
-            "`{name}` is a variable; a function held in one is called by `{name}.call(..)`, a module by `{name}.forward(..)`"
-        ));
+        return found.help(format!("`{name}` is a variable, and what it holds is neither a closure nor a module"));
     }
     if known.properties.iter().any(|other| other == name) {
         return found.help(format!("`{name}` is a property: write it without `()`"));

@@ -35,10 +35,10 @@ fn message_or(message: &'static str, help: impl Into<String>) -> Option<Habit> {
 
 const CHOICE: &str = "a choice has a value: `let x = if a { 1 } else { 2 };`";
 const BLOCKS: &str = "blocks need braces: `if x { .. }`";
-const RESULTS: &str = "`let` takes one name; several results have names of their own: `let r = x.max(1);`, then `r.values` and `r.indices`";
-const ONE_LET: &str = "one `let` for each name: `let s = x.shape; let b = s[0];`";
+const RESULTS: &str = "several results have names of their own: `let #{values, indices} = x.max(1);`, or `let r = x.max(1);` and `r.values`";
+const ONE_LET: &str = "several names stand in brackets: `let [a, b] = x.shape;`, of a map `let #{x, y} = batch;`";
 const TWO_NAMES: &str =
-    "two names need parentheses: `for (i, x) in enumerate(xs)`, `for (k, v) in m.items()`; more names are not possible";
+    "several names stand in brackets: `for [i, x] in enumerate(xs)`, `for [a, b, c] in zip(xs, ys, zs)`";
 const SPREAD: &str = "values are not spread: give the array or map itself, `f(x.shape)`";
 const MAPS: &str = "a map is written `#{a: 1}`, and `m.a` or `m[\"a\"]` reads it";
 const DEFAULTS: &str =
@@ -185,7 +185,7 @@ fn by_start(near: &Around) -> Option<Habit> {
             return message_or("a variable has no type", NO_TYPES);
         }
         "let" if near.found == "=>" || near.found == "->" => {
-            return word(Word::Found, "a closure is written `|x| x + 1`, and called as `f.call(1)`");
+            return word(Word::Found, "a closure is written `|x| x + 1`, and called as `f(1)`");
         }
         "from" if near.statement.contains(" import ") => {
             return help(
@@ -291,7 +291,7 @@ fn by_neighbors(kind: &ParseErrorType, near: &Around) -> Option<Habit> {
         ("r" | "b", found) if found.starts_with(['"', '\'']) => word(Before, "text between backticks has no escapes"),
         ("(" | "," | "=" | "return", "fn") => help("a function without a name is a closure: `|| 1`, `|x| x + 1`"),
         (_, ",") if near.in_parentheses => help("several values in a row are an array: `[8, 42]`"),
-        ("let", "{" | "#{") => help("`let` takes one name: `let a = m.a;`"),
+        ("let", "{") => help("a map is taken apart by `let #{x, y} = m;`"),
         ("let", "(" | "[") if near.statement.contains(") =") && near.statement.ends_with(");") => help(RESULTS),
         ("let", "[" | "(") => help(ONE_LET),
         (_, "," | "(" | ")") if near.start == "for" && near.before != "in" => help(TWO_NAMES),
@@ -326,9 +326,7 @@ fn by_neighbors(kind: &ParseErrorType, near: &Around) -> Option<Habit> {
             message_or("there are no decorators", "call the function with the other one: `no_grad { .. }`, `f(|x| ..)`")
         }
         (_, "->") => word(Found, NO_TYPES),
-        (_, "=>") if near.start != "switch" => {
-            word(Found, "a closure is written `|x| x + 1`, and called as `f.call(1)`")
-        }
+        (_, "=>") if near.start != "switch" => word(Found, "a closure is written `|x| x + 1`, and called as `f(1)`"),
         (_, "=") if matches!(kind, ParseErrorType::FnMissingBody(_)) => word(Found, "write `fn f(x) { x + 1 }`"),
         (_, ":")
             if matches!(
@@ -361,9 +359,7 @@ fn by_neighbors(kind: &ParseErrorType, near: &Around) -> Option<Habit> {
         {
             suffix(found)
         }
-        (")" | "]", "(") if misses(kind, ";") => {
-            help("what is called is a name: a closure is called by `.call(..)`, a module by `.forward(..)`")
-        }
+        (")" | "]", "(") if misses(kind, ";") => help("the parenthesis of a call stands on the line of what is called"),
         (_, "*" | "/") if near.after == near.found => help("write `x / y` and round by `.floor()`"),
         _ if misses(kind, "{") => help(BLOCKS),
         _ => None,

@@ -119,8 +119,8 @@ fn names() {
         ("print(1 if true else 2)", "a choice has a value"),
         ("zeros((2, 3))", "several values are an array"),
         ("print(1, *[1])", "are not spread"),
-        ("for i, x in [1] { }", "need parentheses"),
-        ("for (i, (x, y)) in [1] { }", "need parentheses"),
+        ("for i, x in [1] { }", "stand in brackets"),
+        ("for (i, (x, y)) in [1] { }", "stand in brackets"),
         ("print(7 // 2, 3);", "begins a comment"),
     ];
     for (src, help) in habits {
@@ -155,7 +155,7 @@ fn names() {
         "E0103",
         "there is no function `outer`",
         "outer(1)",
-        "`outer` is a variable; a function held in one is called by `outer.call(..)`, a module by `outer.forward(..)`",
+        "`outer` is a variable, and what it holds is neither a closure nor a module",
     );
     check(
         "nn::linear(1)",
@@ -228,8 +228,8 @@ error[E0102]: there is no variable `outer`
  2 │     x + outer
    │         ──┬──
    │           ╰──── not found
-   │ note: a function sees no variables of the outside, only its arguments
-   │ help: pass it as an argument; a constant of the top level is `global::outer`
+   │ note: a function sees no variables of the outside, only its arguments and constants
+   │ help: pass it as an argument; what never changes can be a constant, `const outer = ..`, which functions see
    │ in: `f`, called from t.rhai:4:13
    │ in: a closure, called from t.rhai:5:7
 "

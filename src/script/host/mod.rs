@@ -13,6 +13,7 @@ use crate::base::print::PrintOptions;
 use crate::base::span::{Origin, Site};
 use crate::sched::runtime::Runtime;
 use crate::script::manual::members;
+use crate::script::source::tree::Earlier;
 use crate::script::values::native_forms::LazyForms;
 use crate::script::values::raise::{raise, site};
 use crate::script::values::types::constants;
@@ -44,6 +45,8 @@ pub struct Host {
     pub own_functions: RwLock<BTreeSet<Function>>,
     /// Constants of the language that are not hidden by a variable of the script.
     constants: RwLock<Vec<&'static str>>,
+    /// What the texts of the session have declared so far.
+    pub earlier: RwLock<Earlier>,
     /// Loaded modules, for the parameters of their closures.
     pub loaded: RwLock<Vec<rhai::Shared<rhai::Module>>>,
     /// Modules that were loaded from texts.
@@ -88,6 +91,7 @@ impl Host {
             properties: RwLock::default(),
             own_functions: RwLock::default(),
             constants: RwLock::new(constants().collect()),
+            earlier: RwLock::default(),
             loaded: RwLock::default(),
             modules: AtomicU32::new(0),
             watch: Arc::new(watch),
@@ -140,17 +144,28 @@ impl Host {
     /// Notes which variables the next source sees.
     pub fn note_variables(&self, scope: &rhai::Scope) {
         *self.constants.write() = constants().filter(|name| !scope.contains(name)).collect();
+        let named = |only: bool| scope.iter_raw().filter(move |(_, is_constant, _)| *is_constant || !only);
+        let names = |only: bool| named(only).map(|(name, ..)| name.to_string()).collect();
+        *self.earlier.write() = Earlier { variables: names(false), constants: names(true) };
     }
 
     /// Registers and rewrites a script's source; a problem of its text is an error too.
     pub fn add_source(&self, kind: SourceKind, name: &str, text: &str) -> Result<Arc<Source>> {
         let (natives, own, constants) = (self.natives.read(), self.own_functions.read(), self.constants.read());
+        let earlier = self.earlier.read();
         let is_taken = |name: &str| natives.contains(name) || members::is_member(name);
         self.register(
             kind,
             name,
             text,
-            Names { suffix: SCRIPT, all: false, is_taken: &is_taken, elsewhere: &own, constants: &constants },
+            Names {
+                suffix: SCRIPT,
+                all: false,
+                is_taken: &is_taken,
+                elsewhere: &own,
+                constants: &constants,
+                earlier: &earlier,
+            },
         )
     }
 
@@ -162,8 +177,14 @@ impl Host {
         };
         let elsewhere = files.iter().flat_map(|(_, text)| scope::definitions(text)).collect();
         let constants: Vec<&str> = constants().collect();
-        let names =
-            Names { suffix: &suffix, all: true, is_taken: &|_| true, elsewhere: &elsewhere, constants: &constants };
+        let names = Names {
+            suffix: &suffix,
+            all: true,
+            is_taken: &|_| true,
+            elsewhere: &elsewhere,
+            constants: &constants,
+            earlier: &Earlier::NONE,
+        };
         files.iter().map(|(name, text)| self.register(kind, name, text, names)).collect()
     }
 

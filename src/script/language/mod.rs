@@ -11,3 +11,4 @@ pub mod scalars;
 pub mod sequences;
 pub mod show;
 pub mod texts;
+pub mod unpack;

@@ -1,12 +1,15 @@
 //! Runs calls: of native functions with their arguments, and of compiled functions with a frame.
 
+use super::native::placed;
 use super::run::{Frame, Jump, Machine, R, STACK};
-use super::tree::{Call, Code, First, Native};
-use super::unit::Function;
+use super::tree::{Call, Code, Either, First, Native};
+use super::unit::{Function, Unit};
 use super::value::Value;
-use rhai::{Dynamic, EvalAltResult, Position};
+use crate::script::bind::apply;
+use crate::script::bind::apply::Callee;
+use rhai::{Dynamic, EvalAltResult, FnPtr, NativeCallContext, Position};
 use smallvec::SmallVec;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 impl Machine<'_> {
     pub fn native(&mut self, frame: &mut Frame, native: &Native) -> R {
@@ -93,6 +96,111 @@ impl Machine<'_> {
                 self.operate_on(&call.operands, &mut values).map(Value::of)
             }
         }
+    }
+
+    /// `f(x)` where `f` is a variable: what it holds, or the function with its name.
+    pub fn either(&mut self, frame: &mut Frame, either: &Either) -> R {
+        let mut values: SmallVec<[Value; 4]> = SmallVec::new();
+        for argument in &either.arguments {
+            values.push(self.eval(frame, argument)?);
+        }
+        let slot = either.slot as usize;
+        let callee = match &frame.slots[slot] {
+            Value::Other(value) => apply::callee(value),
+            _ => None,
+        };
+        match callee {
+            Some(Callee::Closure(pointer)) => {
+                return self.pointer(frame.rest, &either.unit, &pointer, None, &mut values, either.at);
+            }
+            Some(Callee::Forward(_)) => {
+                // Nobody else can name the module until the call has ended, unless a closure shares it.
+                let mut module = frame.slots[slot].take().boxed();
+                let result = self.applied(frame.rest, &either.unit, &mut module, &mut values, either.at);
+                frame.slots[slot] = Value::unboxed(module);
+                return result.map(|value| value.unwrap_or_default());
+            }
+            None => {}
+        }
+        if let Some(function) = either.function.upgrade().filter(|function| function.is_compiled()) {
+            return self.run(frame.rest, &function, &mut values, None, either.at);
+        }
+        let mut values: SmallVec<[Dynamic; 6]> = values.into_iter().map(Value::boxed).collect();
+        let mut list: SmallVec<[&mut Dynamic; 6]> = values.iter_mut().collect();
+        self.call_native(&either.native, &mut list, false)
+    }
+
+    /// Calls a closure or a module; `None` where the value cannot be called.
+    pub fn applied(
+        &mut self,
+        stack: &mut [Value],
+        unit: &Weak<Unit>,
+        target: &mut Dynamic,
+        arguments: &mut [Value],
+        at: Position,
+    ) -> R<Option<Value>> {
+        if target.is_shared() {
+            let Some(mut inside) = target.write_lock::<Dynamic>() else {
+                return Err(Some(Box::new(EvalAltResult::ErrorDataRace(String::new(), Position::NONE))));
+            };
+            return self.applied(stack, unit, &mut inside, arguments, at);
+        }
+        match apply::callee(target) {
+            Some(Callee::Closure(pointer)) => self.pointer(stack, unit, &pointer, None, arguments, at).map(Some),
+            Some(Callee::Forward(pointer)) => {
+                self.pointer(stack, unit, &pointer, Some(target), arguments, at).map(Some)
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// Calls a closure, wherever it comes from.
+    fn pointer(
+        &mut self,
+        stack: &mut [Value],
+        unit: &Weak<Unit>,
+        pointer: &FnPtr,
+        mut this: Option<&mut Dynamic>,
+        arguments: &mut [Value],
+        at: Position,
+    ) -> R {
+        if let Some(value) = self.closure(stack, unit, pointer, this.as_deref_mut(), arguments, at)? {
+            return Ok(value);
+        }
+        let arguments: Vec<Dynamic> = arguments.iter_mut().map(|value| value.take().boxed()).collect();
+        let context = NativeCallContext::new_with_all_fields(
+            self.engine,
+            pointer.fn_name(),
+            self.global.source(),
+            self.global,
+            at,
+        );
+        match pointer.call_raw(&context, this, arguments) {
+            Ok(value) => Ok(Value::of(value)),
+            Err(error) => Err(Some(placed(error, at))),
+        }
+    }
+
+    /// Calls a closure of this text; `None` where it is another's.
+    pub fn closure(
+        &mut self,
+        stack: &mut [Value],
+        unit: &Weak<Unit>,
+        pointer: &FnPtr,
+        this: Option<&mut Dynamic>,
+        arguments: &mut [Value],
+        at: Position,
+    ) -> R<Option<Value>> {
+        if !pointer.is_anonymous() {
+            return Ok(None);
+        }
+        let count = pointer.curry().len() + arguments.len();
+        let known = unit.upgrade().and_then(|unit| unit.find(pointer.fn_name(), count));
+        let Some(function) = known.filter(|function| function.is_compiled()) else { return Ok(None) };
+        let mut values: SmallVec<[Value; 4]> =
+            pointer.curry().iter().map(|value| Value::unboxed(value.clone())).collect();
+        values.extend(arguments.iter_mut().map(Value::take));
+        self.run(stack, &function, &mut values, this, at).map(Some)
     }
 
     /// Runs a function of compiled code, as Rhai's `call_script_fn` does.

@@ -3,12 +3,12 @@
 
 use super::numbers;
 use super::run::{Fault, Frame, Machine, R, put};
+use super::slices;
 use super::tree::{Assign, AssignChain, Chain, Node, Root, Step, StepKind};
-use super::unit::Function;
 use super::value::Value;
+use crate::script::bind::apply::callee;
 use rhai::{BinaryExpr, Caches, Dynamic, EvalAltResult, Expr, ImmutableString, Stmt, StmtBlock};
 use smallvec::SmallVec;
-use std::sync::Arc;
 
 type Values = SmallVec<[Value; 4]>;
 
@@ -101,6 +101,13 @@ impl Machine<'_> {
         goal: Goal,
     ) -> R {
         if target.is_shared() {
+            // A closure runs without its variable being locked, which it may name itself.
+            if let StepKind::Method { name, .. } = &chain.steps[at].kind
+                && &**name == "__apply"
+                && let Some(pointer) = target.read_lock::<rhai::FnPtr>().map(|pointer| pointer.clone())
+            {
+                return self.walk(stack, chain, at, &mut Dynamic::from(pointer), operands, goal);
+            }
             let Some(mut inside) = target.write_lock::<Dynamic>() else {
                 let race = EvalAltResult::ErrorDataRace(String::new(), rhai::Position::NONE);
                 return Err(Some(Box::new(race)));
@@ -134,6 +141,21 @@ impl Machine<'_> {
                     && let Some(key) = text(&operands[*operand])
                 {
                     return self.entry(stack, chain, at, target, &key, operands, goal);
+                }
+                if let (Value::Int(_), Some(layers)) = (&operands[*operand], layers(target)) {
+                    // `model[0]`: the layers of a container.
+                    let Ok(mut map) = target.as_map_mut() else { unreachable!("it has layers") };
+                    let Some(layers) = map.get_mut(layers) else { unreachable!("it has layers") };
+                    return self.walk(stack, chain, at, layers, operands, goal);
+                }
+                if matches!(goal, Goal::Read)
+                    && let Value::Other(range) = &operands[*operand]
+                    && let Some(mut part) = slices::part(target, range)
+                {
+                    return match is_last {
+                        true => Ok(Value::of(part)),
+                        false => self.walk(stack, chain, at + 1, &mut part, operands, goal),
+                    };
                 }
                 if is_last && matches!(goal, Goal::Read) {
                     let mut index = operands[*operand].clone().boxed();
@@ -252,6 +274,9 @@ impl Machine<'_> {
             unreachable!("the caller has looked")
         };
         let arguments = *first..*first + *count;
+        if &**name == "__apply" {
+            return self.applied(stack, &chain.unit, target, &mut operands[arguments], step.at);
+        }
         if *is_word {
             if &**name != "call" || !target.is_fnptr() {
                 return Ok(None);
@@ -259,7 +284,7 @@ impl Machine<'_> {
             let Some(pointer) = target.read_lock::<rhai::FnPtr>().map(|pointer| pointer.clone()) else {
                 return Ok(None);
             };
-            return self.closure(stack, chain, &pointer, None, &mut operands[arguments], step.at);
+            return self.closure(stack, &chain.unit, &pointer, None, &mut operands[arguments], step.at);
         }
         if target.is_map() {
             let pointer = {
@@ -267,8 +292,14 @@ impl Machine<'_> {
                 map.get(name.as_str()).and_then(|field| field.read_lock::<rhai::FnPtr>().map(|pointer| pointer.clone()))
             };
             if let Some(pointer) = pointer {
-                return self.closure(stack, chain, &pointer, Some(target), &mut operands[arguments], step.at);
+                return self.closure(stack, &chain.unit, &pointer, Some(target), &mut operands[arguments], step.at);
             }
+            let Ok(mut map) = target.as_map_mut() else { unreachable!("it is one") };
+            if let Some(field) = map.get_mut(name.as_str()).filter(|field| callee(field).is_some()) {
+                // A module in a field.
+                return self.applied(stack, &chain.unit, field, &mut operands[arguments], step.at);
+            }
+            drop(map);
         }
         if let Some(function) = function.upgrade() {
             if !function.is_compiled() {
@@ -296,31 +327,6 @@ impl Machine<'_> {
             }
             None => Ok(None),
         }
-    }
-
-    /// Calls a closure of this text; `None` where it is another's.
-    fn closure(
-        &mut self,
-        stack: &mut [Value],
-        chain: &Chain,
-        pointer: &rhai::FnPtr,
-        this: Option<&mut Dynamic>,
-        arguments: &mut [Value],
-        at: rhai::Position,
-    ) -> R<Option<Value>> {
-        if !pointer.is_anonymous() {
-            return Ok(None);
-        }
-        let count = pointer.curry().len() + arguments.len();
-        let Some(function) = self.of_closure(chain, pointer.fn_name(), count) else { return Ok(None) };
-        let mut values: Values = pointer.curry().iter().map(|value| Value::unboxed(value.clone())).collect();
-        values.extend(arguments.iter_mut().map(Value::take));
-        self.run(stack, &function, &mut values, this, at).map(Some)
-    }
-
-    fn of_closure(&self, chain: &Chain, name: &str, count: usize) -> Option<Arc<Function>> {
-        let function = chain.unit.upgrade()?.find(name, count)?;
-        function.is_compiled().then_some(function)
     }
 
     /// Gives the chain from a step on to Rhai.
@@ -390,14 +396,18 @@ impl Machine<'_> {
 
     pub fn assign(&mut self, frame: &mut Frame, assign: &Assign) -> R {
         let value = self.eval(frame, &assign.value)?;
-        if let Some(name) = &assign.constant {
-            return Err(constant(name, assign));
-        }
         let slot = &mut frame.slots[assign.slot as usize];
-        if self.looks
-            && let Value::Other(value) = slot
-        {
-            self.hooks.look(value)?;
+        if assign.is_constant {
+            return Err(constant(assign));
+        }
+        if let Value::Other(value) = slot {
+            // A constant that a closure has taken along.
+            if value.is_read_only() {
+                return Err(constant(assign));
+            }
+            if self.looks {
+                self.hooks.look(value)?;
+            }
         }
         let Some(op) = assign.op else {
             put(slot, value);
@@ -491,6 +501,16 @@ fn place(index: i64, len: usize) -> Option<usize> {
     }
 }
 
+/// Where a module that is a list of layers has them.
+fn layers(target: &Dynamic) -> Option<&'static str> {
+    if !target.is_map() {
+        return None;
+    }
+    let map = target.as_map_ref().ok()?;
+    let is_list = map.contains_key("training") && map.get("layers").is_some_and(Dynamic::is_array);
+    is_list.then_some("layers")
+}
+
 fn text(value: &Value) -> Option<ImmutableString> {
     match value {
         Value::Other(value) => value.read_lock::<ImmutableString>().map(|text| text.clone()),
@@ -514,6 +534,6 @@ fn append(slot: &mut Value, value: &Value) -> bool {
     }
 }
 
-fn constant(name: &ImmutableString, assign: &Assign) -> Fault {
-    Some(Box::new(EvalAltResult::ErrorAssignmentToConstant(name.to_string(), assign.at)))
+fn constant(assign: &Assign) -> Fault {
+    Some(Box::new(EvalAltResult::ErrorAssignmentToConstant(assign.name.to_string(), assign.at)))
 }

@@ -28,11 +28,14 @@ pub struct Compiler {
     most: usize,
     /// Nodes so far: what a round of a loop costs.
     nodes: u32,
+    /// The function that is compiled, and how many parameters it has.
+    running: Option<(ImmutableString, usize)>,
 }
 
 /// The body of a function; `None` where it is left to Rhai.
 pub fn function(def: &ScriptFuncDef, statements: &[Stmt], unit: Weak<Unit>) -> Option<Code> {
     let mut compiler = Compiler::new(unit);
+    compiler.running = Some((def.name.clone(), def.params.len()));
     for parameter in &def.params {
         compiler.declare(parameter.clone(), false)?;
     }
@@ -64,7 +67,7 @@ fn as_expr(statement: Stmt) -> Expr {
 
 impl Compiler {
     fn new(unit: Weak<Unit>) -> Compiler {
-        Compiler { unit, visible: Vec::new(), next: 0, most: 0, nodes: 0 }
+        Compiler { unit, visible: Vec::new(), next: 0, most: 0, nodes: 0, running: None }
     }
 
     fn declare(&mut self, name: ImmutableString, is_constant: bool) -> Option<Slot> {
@@ -218,11 +221,11 @@ impl Compiler {
                 Node::Try(Box::new(Try { body, variable, handler: handler? }))
             }
             Stmt::Share(shared) => {
-                let slots: Option<Vec<Slot>> = shared
+                let slots: Option<Vec<(Slot, bool)>> = shared
                     .iter()
                     .map(|(name, from_end)| {
                         let at = self.find(&name.name, from_end.map(NonZeroUsize::get))?;
-                        Some(self.visible[at].slot)
+                        Some((self.visible[at].slot, self.visible[at].is_constant))
                     })
                     .collect();
                 Node::Share(slots?.into())
@@ -281,11 +284,11 @@ impl Compiler {
         let value = self.expr(&pair.rhs)?;
         let of_operands = rhai::BinaryExpr { lhs: operand(2, at), rhs: operand(1, pair.rhs.start_position()) };
         let expr = as_expr(Stmt::Assignment(Box::new((info.clone(), of_operands))));
-        let (slot, constant) = match target {
-            Some(target) => (target.slot, target.is_constant.then_some(target.name)),
-            None => (0, None),
+        let (slot, name, is_constant) = match target {
+            Some(target) => (target.slot, target.name, target.is_constant),
+            None => (0, "this".into(), false),
         };
-        let assign = Box::new(Assign { slot, op, value, operands: Operands { expr }, constant, at });
+        let assign = Box::new(Assign { slot, op, value, operands: Operands { expr }, name, is_constant, at });
         Some(if is_this { Node::AssignThis(assign) } else { Node::Assign(assign) })
     }
 
@@ -373,6 +376,13 @@ impl Compiler {
             let captured: Option<Vec<Node>> = call.args[1..].iter().map(|arg| self.expr(arg)).collect();
             return Some(Node::Curry(Box::new((closure, captured?.into()))));
         }
+        if let ("__me", [Expr::IntegerConstant(parameters, _)], Some((name, count))) =
+            (&*call.name, &*call.args, &self.running)
+        {
+            let function = self.unit.upgrade()?.find(name, *count)?;
+            let taken = count.saturating_sub(*parameters as usize);
+            return Some(Node::Running(std::sync::Arc::downgrade(&function), taken));
+        }
         if &*call.name == "__truth" && call.args.len() == 1 {
             let inner = self.expr(&call.args[0])?;
             return Some(Node::Truth(Box::new((inner, at))));
@@ -389,6 +399,24 @@ impl Compiler {
             return Some(Node::Call(Box::new(Call { function, arguments, first_is_variable, operands, at })));
         }
         Some(Node::Native(Box::new(self.native(call, arguments, first, at))))
+    }
+
+    /// `__either(f,f(x))`
+    fn either(&mut self, custom: &CustomExpr) -> Option<Node> {
+        let Expr::FnCall(call, at) = &custom.inputs[1] else { return self.expr(&custom.inputs[1]) };
+        let Some(slot) = self.variable(&custom.inputs[0])?.map(|visible| visible.slot) else {
+            return self.expr(&custom.inputs[1]);
+        };
+        let arguments: Option<Vec<Node>> = call.args.iter().map(|argument| self.expr(argument)).collect();
+        let own = self.unit.upgrade()?.find(&call.name, call.args.len());
+        Some(Node::Either(Box::new(Either {
+            slot,
+            arguments: arguments?.into(),
+            unit: self.unit.clone(),
+            function: own.as_ref().map_or(Weak::new(), std::sync::Arc::downgrade),
+            native: self.native(call, Box::default(), First::Value, *at),
+            at: *at,
+        })))
     }
 
     /// How the first argument of a native function is given: a variable by reference.
@@ -447,6 +475,7 @@ impl Compiler {
                 let at = custom.inputs[0].position();
                 Node::TryWait(Box::new((self.expr(&custom.inputs[0])?, at)))
             }
+            "__either" => return self.either(custom),
             "__counted" => {
                 let value = self.expr(&custom.inputs[0])?;
                 let mut of_operand = custom.clone();

@@ -2,7 +2,7 @@
 //! beside Rhai's evaluator, which goes on doing what has no node of its own.
 //!
 //! `unit` finds and holds functions and lets Rhai call them; `compile` and `chain_tree` make `tree`s; `run`, `control`, `calls`
-//! and `chain` run them, `numbers` computes, `native` calls Rust, and `fragment` asks Rhai. Knows of the session only `Hooks`.
+//! and `chain` run them, `numbers` computes, `slices` cuts, `native` calls Rust, and `fragment` asks Rhai. Knows of the session only `Hooks`.
 //! Decision 0101 says why.
 
 mod calls;
@@ -14,6 +14,7 @@ mod fragment;
 mod native;
 mod numbers;
 mod run;
+mod slices;
 mod top_level;
 mod tree;
 mod unit;

@@ -149,6 +149,16 @@ impl<'m> Machine<'m> {
                 Ok(Value::Other(Dynamic::from_map(map)))
             }
             Node::Text(text) => self.text(frame, text),
+            Node::Either(either) => self.either(frame, either),
+            Node::Running(function, count) => {
+                let Some(mut pointer) = function.upgrade().and_then(|function| function.pointer()) else {
+                    return Ok(Value::Unit);
+                };
+                for value in &frame.slots[..*count] {
+                    pointer.add_curry(value.clone().boxed());
+                }
+                Ok(Value::Other(pointer.into()))
+            }
             Node::Curry(curry) => self.curry(frame, &curry.0, &curry.1),
             Node::Switch(switch) => self.switch(frame, switch),
             Node::Throw(thrown) => {
@@ -175,10 +185,12 @@ impl<'m> Machine<'m> {
                 other => other,
             },
             Node::Share(slots) => {
-                for &slot in slots {
+                for &(slot, is_constant) in slots {
                     let place = &mut frame.slots[slot as usize];
                     if !place.is_shared() {
-                        *place = Value::Other(place.take().boxed().into_shared());
+                        let value = place.take().boxed();
+                        let value = if is_constant { value.into_read_only() } else { value };
+                        *place = Value::Other(value.into_shared());
                     }
                 }
                 Ok(Value::Unit)

@@ -1,15 +1,18 @@
-//! The statements of a text: those that repeat something are compiled among the variables of the session, the others go to
-//! Rhai one after the other.
+//! The statements of a text, each compiled among the variables of the session when its turn comes. What declares names in
+//! other ways than `let` is left to Rhai, with the value at hand.
 
 use super::compile;
 use super::run::{Jump, Machine};
 use super::tree::Code;
 use super::unit::{Unit, run_statement};
 use rhai::{
-    ASTNode, Caches, Dynamic, Engine, EvalAltResult, EvalContext, Expr, Expression, GlobalRuntimeState,
+    ASTFlags, Caches, Dynamic, Engine, EvalAltResult, EvalContext, Expr, Expression, GlobalRuntimeState,
     ImmutableString, Position, Scope, Stmt, StmtBlock,
 };
 use std::sync::Arc;
+
+/// What a statement of the top level comes to: a value, or the value with which the text returns.
+type Ended = Result<Result<Dynamic, Dynamic>, Box<EvalAltResult>>;
 
 /// Runs the statements as Rhai's `eval_statements_raw` does.
 pub fn evaluate(
@@ -20,39 +23,79 @@ pub fn evaluate(
     unit: &Arc<Unit>,
 ) -> Result<Dynamic, Box<EvalAltResult>> {
     let mut caches = Caches::new();
-    let mut first = 0;
     let mut last = Dynamic::UNIT;
-    while first < statements.len() {
-        let statement = &statements[first];
-        if repeats(statement)
-            && let Some(variables) = variables(scope)
-            && let Some(code) = compile::statement(statement, &variables, Arc::downgrade(unit))
-        {
-            match run(engine, global, scope, &variables, &code, unit)? {
-                Ok(value) => last = value,
-                Err(value) => return Ok(value),
-            }
-            first += 1;
-            continue;
-        }
-        // As far as the next statement that is worth compiling.
-        let rest = &statements[first..];
-        let count = 1 + rest[1..].iter().position(repeats).unwrap_or(rest.len() - 1);
-        let block = StmtBlock::new(rest[..count].iter().cloned(), Position::NONE, Position::NONE);
-        let expr = Expr::Stmt(Box::new(block));
-        let mut context = EvalContext::new(engine, global, &mut caches, scope, None);
-        // Deprecated means "may change" here; the version is pinned. The statements' variables stay.
-        #[allow(deprecated)]
-        match context.eval_expression_tree_raw(&Expression::from(&expr), false) {
+    for statement in statements {
+        match one(engine, global, scope, &mut caches, statement, unit)? {
             Ok(value) => last = value,
-            Err(jump) => match *jump {
-                EvalAltResult::Return(value, _) | EvalAltResult::Exit(value, _) => return Ok(value),
-                error => return Err(Box::new(error)),
-            },
+            Err(value) => return Ok(value),
         }
-        first += count;
     }
     Ok(last)
+}
+
+fn one(
+    engine: &Engine,
+    global: &mut GlobalRuntimeState,
+    scope: &mut Scope<'static>,
+    caches: &mut Caches,
+    statement: &Stmt,
+    unit: &Arc<Unit>,
+) -> Ended {
+    let Stmt::Var(declared, flags, at) = statement else {
+        return match compiled(statement, scope, unit) {
+            Some((code, variables)) => run(engine, global, scope, &variables, &code, unit, statement.position()),
+            None => by_rhai(engine, global, scope, caches, statement.clone()),
+        };
+    };
+    let (name, expr, reused) = &**declared;
+    let of_value = Stmt::Expr(Box::new(expr.clone()));
+    let Some((code, variables)) = compiled(&of_value, scope, unit) else {
+        return by_rhai(engine, global, scope, caches, statement.clone());
+    };
+    let value = match run(engine, global, scope, &variables, &code, unit, expr.position())? {
+        Ok(value) => value,
+        returned => return Ok(returned),
+    };
+    if *flags == ASTFlags::empty() && reused.is_none() {
+        scope.push_dynamic(name.name.clone(), value);
+        return Ok(Ok(Dynamic::UNIT));
+    }
+    let mut declared = declared.clone();
+    declared.1 = Expr::DynamicConstant(Box::new(value), expr.position());
+    by_rhai(engine, global, scope, caches, Stmt::Var(declared, *flags, *at))
+}
+
+/// A statement's code and the variables that it is run among; none where Rhai must run it.
+fn compiled(statement: &Stmt, scope: &Scope, unit: &Arc<Unit>) -> Option<(Code, Vec<(ImmutableString, bool)>)> {
+    if matches!(statement, Stmt::Import(..) | Stmt::Export(..)) {
+        return None;
+    }
+    let mut variables: Vec<(ImmutableString, bool)> =
+        scope.iter_raw().map(|(name, is_constant, _)| (name.into(), is_constant)).collect();
+    // Rhai iterates from the latest to the earliest.
+    variables.reverse();
+    let code = compile::statement(statement, &variables, Arc::downgrade(unit))?;
+    Some((code, variables))
+}
+
+fn by_rhai(
+    engine: &Engine,
+    global: &mut GlobalRuntimeState,
+    scope: &mut Scope<'static>,
+    caches: &mut Caches,
+    statement: Stmt,
+) -> Ended {
+    let expr = Expr::Stmt(Box::new(StmtBlock::new([statement], Position::NONE, Position::NONE)));
+    let mut context = EvalContext::new(engine, global, caches, scope, None);
+    // Deprecated means "may change" here; the version is pinned. The statement's variables stay.
+    #[allow(deprecated)]
+    match context.eval_expression_tree_raw(&Expression::from(&expr), false) {
+        Ok(value) => Ok(Ok(value)),
+        Err(jump) => match *jump {
+            EvalAltResult::Return(value, _) | EvalAltResult::Exit(value, _) => Ok(Err(value)),
+            error => Err(Box::new(error)),
+        },
+    }
 }
 
 /// `Err`: the text has returned.
@@ -63,11 +106,13 @@ fn run(
     variables: &[(ImmutableString, bool)],
     code: &Code,
     unit: &Arc<Unit>,
-) -> Result<Result<Dynamic, Dynamic>, Box<EvalAltResult>> {
+    at: Position,
+) -> Ended {
     let hooks = &*unit.hooks;
     let mut machine = Machine { engine, global, hooks, jump: None, looks: hooks.looks() };
     machine.global.scope_level += 1;
-    let result = run_statement(&mut machine, code, scope, variables);
+    // Limits are looked at once a statement, besides what loops and calls do.
+    let result = machine.step(at).and_then(|()| run_statement(&mut machine, code, scope, variables));
     machine.global.scope_level -= 1;
     match (result, machine.jump.take()) {
         (Ok(value), _) => Ok(Ok(value.boxed())),
@@ -78,31 +123,4 @@ fn run(
         (Err(None), Some(Jump::Return(value))) => Ok(Err(value.boxed())),
         (Err(None), _) => Ok(Ok(Dynamic::UNIT)),
     }
-}
-
-/// The variables of a scope in order; none where one hides another, which cannot be reached by name.
-fn variables(scope: &Scope) -> Option<Vec<(ImmutableString, bool)>> {
-    let mut all: Vec<(ImmutableString, bool)> =
-        scope.iter_raw().map(|(name, is_constant, _)| (name.into(), is_constant)).collect();
-    // Rhai iterates from the latest to the earliest.
-    all.reverse();
-    let mut names: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
-    names.sort_unstable();
-    names.windows(2).all(|pair| pair[0] != pair[1]).then_some(all)
-}
-
-/// Whether a statement has a loop in it.
-fn repeats(statement: &Stmt) -> bool {
-    any(statement, &|node| matches!(node, Stmt::While(..) | Stmt::Do(..) | Stmt::For(..)))
-        && !matches!(statement, Stmt::Var(..))
-        && !any(statement, &|node| matches!(node, Stmt::Import(..) | Stmt::Export(..)))
-}
-
-fn any(statement: &Stmt, test: &dyn Fn(&Stmt) -> bool) -> bool {
-    let mut found = false;
-    statement.walk(&mut Vec::new(), &mut |path: &[ASTNode]| {
-        found |= matches!(path.last(), Some(ASTNode::Stmt(node)) if test(node));
-        !found
-    });
-    found
 }

@@ -32,6 +32,10 @@ pub enum Node {
     Truth(Box<(Node, Position)>),
     Call(Box<Call>),
     Native(Box<Native>),
+    /// `f(x)` where `f` is a variable, which may hold what can be called.
+    Either(Box<Either>),
+    /// The closure that runs, and how many values it has taken along.
+    Running(Weak<Function>, usize),
     Curry(Box<(Node, Box<[Node]>)>),
     Chain(Box<Chain>),
     Block(Box<Block>),
@@ -56,7 +60,8 @@ pub enum Node {
     Mark(Box<(Place, Node)>),
     /// `m[k] ?? 0`: an entry that is not there is `()`.
     Missing(Box<(Place, Node)>),
-    Share(Box<[Slot]>),
+    /// Variables that closures take along, and whether they are constants.
+    Share(Box<[(Slot, bool)]>),
     /// `with_device(d) { .. }` and its kin.
     Within(Box<Within>),
     /// An expression of Rhai's of computed operands.
@@ -135,6 +140,16 @@ pub struct Call {
     /// The first argument is a variable: it is read after the others are computed.
     pub first_is_variable: bool,
     pub operands: Operands,
+    pub at: Position,
+}
+
+/// A call of what a variable holds or else of the function with its name.
+pub struct Either {
+    pub slot: Slot,
+    pub arguments: Box<[Node]>,
+    pub unit: Weak<Unit>,
+    pub function: Weak<Function>,
+    pub native: Native,
     pub at: Position,
 }
 
@@ -251,8 +266,8 @@ pub struct Assign {
     pub value: Node,
     /// `x op= v` for Rhai, of two variables.
     pub operands: Operands,
-    /// The name, of which an error is made.
-    pub constant: Option<ImmutableString>,
+    pub name: ImmutableString,
+    pub is_constant: bool,
     pub at: Position,
 }
 

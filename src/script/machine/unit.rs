@@ -30,6 +30,8 @@ pub struct Function {
     code: OnceLock<Option<Box<Code>>>,
     /// For a function that is not compiled.
     body: OnceLock<Expr>,
+    /// What Rhai calls in its place, held by the module of the text.
+    stub: OnceLock<Weak<ScriptFuncDef>>,
 }
 
 impl Unit {
@@ -44,6 +46,7 @@ impl Unit {
                     unit: unit.clone(),
                     code: OnceLock::new(),
                     body: OnceLock::new(),
+                    stub: OnceLock::new(),
                 });
                 all.push(function.clone());
                 if def.this_type.is_some() {
@@ -78,6 +81,11 @@ impl Function {
 
     pub fn is_compiled(&self) -> bool {
         self.code().is_some()
+    }
+
+    /// A pointer to the function, by which anybody calls it.
+    pub fn pointer(&self) -> Option<rhai::FnPtr> {
+        self.stub.get()?.upgrade().map(rhai::FnPtr::from)
     }
 
     fn body(&self) -> &Expr {
@@ -149,7 +157,7 @@ pub fn adopt(engine: &Engine, ast: &AST, hooks: &Arc<dyn Hooks>) -> Result<(AST,
     for number in 0..defs.len() {
         text.push_str(&format!("fn s{number}(){{{WORD}}}"));
     }
-    let handles = functions.into_iter().rev().map(|function| Handle { unit: unit.clone(), function });
+    let handles = functions.iter().rev().map(|function| Handle { unit: unit.clone(), function: function.clone() });
     NEXT.with_borrow_mut(|next| next.extend(handles));
     let stubs = engine.compile(&text);
     NEXT.with_borrow_mut(Vec::clear);
@@ -158,7 +166,9 @@ pub fn adopt(engine: &Engine, ast: &AST, hooks: &Arc<dyn Hooks>) -> Result<(AST,
     let mut module = Module::new();
     for (number, def) in defs.iter().enumerate() {
         let Some(stub) = by_name.get(format!("s{number}").as_str()) else { continue };
-        module.set_script_fn(ScriptFuncDef { body: stub.body.clone(), ..ScriptFuncDef::clone(def) });
+        let stub = Shared::new(ScriptFuncDef { body: stub.body.clone(), ..ScriptFuncDef::clone(def) });
+        let _ = functions[number].stub.set(Arc::downgrade(&stub));
+        module.set_script_fn(stub);
     }
     let mut adopted = AST::new(ast.statements().to_vec(), module);
     if let Some(source) = ast.source() {
@@ -229,7 +239,7 @@ impl Handle {
     }
 }
 
-/// A statement of the top level that repeats something: its variables are those of the scope.
+/// A statement of the top level: its variables are those of the scope. Of several with one name the latest is meant.
 pub fn run_statement(
     machine: &mut Machine,
     code: &Code,
@@ -238,7 +248,8 @@ pub fn run_statement(
 ) -> super::run::R {
     let mut stack = Stack::take();
     let (slots, rest) = stack.slots(code.slots).split_at_mut(code.slots);
-    for (slot, (name, is_constant)) in slots.iter_mut().zip(names) {
+    // From the latest to the earliest: what is hidden finds its name taken out already, and is never named.
+    for (slot, (name, is_constant)) in slots.iter_mut().zip(names).rev() {
         *slot = if *is_constant {
             scope.get(name).map_or(Value::Unit, |value| Value::unboxed(value.clone()))
         } else {
@@ -247,6 +258,7 @@ pub fn run_statement(
     }
     let mut frame = Frame { slots, rest, this: None };
     let result = machine.eval(&mut frame, &code.body);
+    // From the earliest to the latest, so that the latest of a name is what stays.
     for (slot, (name, is_constant)) in frame.slots.iter_mut().zip(names) {
         if !is_constant && let Some(place) = scope.get_mut(name) {
             *place = slot.take().boxed();

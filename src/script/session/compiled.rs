@@ -9,6 +9,25 @@ use rhai::{AST, Engine, EvalAltResult};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+/// What runs functions and loops.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Evaluator {
+    /// Rhai's own evaluator.
+    Rhai,
+    /// The machine of `script/machine`.
+    Compiled,
+}
+
+impl Evaluator {
+    /// The one that the environment asks for.
+    pub fn asked() -> Evaluator {
+        match std::env::var("TSCRIPT_EVALUATOR").is_ok_and(|evaluator| evaluator == "rhai") {
+            true => Evaluator::Rhai,
+            false => Evaluator::Compiled,
+        }
+    }
+}
+
 /// The text with its functions compiled, and what its top level needs to know of them; none where Rhai evaluates it.
 pub fn compiled(engine: &Engine, host: &Arc<Host>, ast: &AST) -> Result<Option<(AST, Arc<Unit>)>, Box<EvalAltResult>> {
     if !host.compiles.load(Ordering::Relaxed) {

@@ -66,7 +66,7 @@ fn kind_of_iterable(value: &Dynamic) -> Option<Counted> {
 fn around(source: &Source, at: usize) -> Option<Range<usize>> {
     let tokens = lex(&source.text, script_start(&source.text)).ok()?;
     let bytes = |run: Run| tokens[run.first as usize].start as usize..tokens[run.last as usize].end as usize;
-    let loops = tree::read(&source.text, &tokens, &|_| true).counted;
+    let loops = tree::read(&source.text, &tokens, &|_| true, &tree::Earlier::NONE).counted;
     loops.into_iter().map(bytes).filter(|values| values.contains(&at)).min_by_key(Range::len)
 }
 

@@ -3,6 +3,7 @@
 
 use crate::base::diag::Diag;
 use crate::base::span::{Origin, Site};
+use crate::script::bind::iterate;
 use crate::script::cuda_api::devices;
 use crate::script::error;
 use crate::script::error::{Context, diagnose};
@@ -12,21 +13,13 @@ use crate::script::values::panics::Items;
 use crate::script::values::raise::{ErrorValue, raise, site_of};
 use crate::script::values::types::{Cell, Tensor};
 use crate::tensor::observe;
-use rhai::packages::{Package, StandardPackage};
-use rhai::{Dynamic, Engine, EvalAltResult, GlobalRuntimeState, Position};
+use rhai::{Dynamic, EvalAltResult, Position};
 use std::any::Any;
 use std::cell::LazyCell;
-use std::sync::{Arc, LazyLock, Weak};
+use std::sync::Arc;
 
 /// The session's implementation of the source pass's hooks.
 pub struct SessionHooks(pub Arc<Host>);
-
-/// Iterators of Rhai's own types.
-static STANDARD: LazyLock<GlobalRuntimeState> = LazyLock::new(|| {
-    let mut state = Engine::new_raw().new_global_runtime_state();
-    state.push_import("standard", StandardPackage::new().as_shared_module());
-    state
-});
 
 type RhaiResult = Result<Dynamic, Box<EvalAltResult>>;
 
@@ -68,15 +61,7 @@ impl Hooks for SessionHooks {
     }
 
     fn items(&self, value: Dynamic) -> Option<Items> {
-        let kind = value.type_id();
-        let engine = self.0.interpreter.lock().upgrade()?;
-        let natives = self.0.native_module.get().and_then(Weak::upgrade)?;
-        let mut state = engine.new_global_runtime_state();
-        state.push_import("natives", natives);
-        match state.get_iter(kind) {
-            Some(open) => Some(open(value)),
-            None => STANDARD.get_iter(kind).map(|open| open(value)),
-        }
+        iterate::items(&self.0, value)
     }
 
     fn within(

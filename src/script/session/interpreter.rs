@@ -10,6 +10,7 @@ use crate::script::error;
 use crate::script::host::Host;
 use crate::script::host::limits::Watch;
 use crate::script::language::arguments;
+use crate::script::session::compiled::Evaluator;
 use crate::script::session::hooks::SessionHooks;
 use crate::script::session::modules::{Modules, Resolver};
 use crate::script::tensor_api::{modes, storage};
@@ -33,6 +34,7 @@ pub struct Sizes {
     pub variables: usize,
     pub functions: usize,
     pub modules: usize,
+    pub evaluator: Evaluator,
 }
 
 impl Default for Sizes {
@@ -47,6 +49,7 @@ impl Default for Sizes {
             variables: usize::MAX,
             functions: usize::MAX,
             modules: usize::MAX,
+            evaluator: Evaluator::asked(),
         }
     }
 }
@@ -91,6 +94,7 @@ pub fn engine(
     named::<crate::script::nn::param_groups::Group>(&mut engine, "group");
     // The matrix product has the precedence of `*`.
     let _ = engine.register_custom_operator("@", 180);
+    crate::script::bind::apply::install(&mut engine);
     crate::script::bind::compare::install(&mut engine);
     crate::script::source::install(&mut engine, Arc::new(SessionHooks(host.clone())));
     error::register(&mut engine, host.sources.clone());
@@ -117,7 +121,9 @@ pub fn engine(
     crate::script::nn::row_modules::register(&mut module, host);
     crate::script::nn::parallel::register(&mut module, host);
     crate::script::nn::checks::register(&mut module, host);
+    crate::script::bind::apply::register(&mut module, host);
     crate::script::bind::callable::register(&mut module, host);
+    crate::script::language::unpack::register(&mut module, host);
     crate::script::language::scalars::register(&mut module);
     crate::script::nn::containers::register(&mut module, host);
     crate::script::tensor_api::questions::register(&mut module, host);
@@ -163,8 +169,7 @@ pub fn engine(
 /// Whether functions and loops are compiled. Limits that Rhai's evaluator keeps to by counting its own variables and going
 /// over whole values stay with it.
 fn compiles(sizes: &Sizes) -> bool {
-    let asked = std::env::var("TSCRIPT_EVALUATOR").is_ok_and(|evaluator| evaluator == "compiled");
-    asked && !sizes.strict && sizes.variables == usize::MAX
+    sizes.evaluator == Evaluator::Compiled && !sizes.strict && sizes.variables == usize::MAX
 }
 
 /// A type of the language, under the name that scripts and messages use.

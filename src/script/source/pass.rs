@@ -25,6 +25,12 @@
 //! | `eval(s)` | `__eval(s)` | Rhai's own would lose the source |
 //! | `fn new(x)`, `new(x)`, `nn::module(x)` | `fn __new(x)`, ... | Rhai lets no script function have a reserved name |
 //! | `f(x)` where a module defines `f` | `f__in3(x)` | Rhai mixes up functions of several modules (`scope.rs`) |
+//! | `f(x)` where `f` is a variable | `__either(f,f(x))` | a closure or module in it wins over a function of its name |
+//! | `fs[0](x)`, `make(1)(x)` | `fs[0].__apply(x)` | Rhai calls names only |
+//! | `let [a, b] = f();` | `let a = __unpack(f(),"[a,b]");let b=a[1];a=a[0];` | Rhai's `let` takes one name |
+//! | `for #{x, y} in xs {` | `for x in xs {let x=__unpack(x,"..");let y=x[1];x=x[0];` | the same |
+//! | `let f = \|n\| f(n - 1)` | `let f = \|n\| {let f=__me(1);f(n - 1)}` | a closure cannot take along what is not there yet |
+//! | `K` in a function, where the text has `const K` | `global::K` | Rhai's functions see no constants |
 //! | `PI` | `__c::PI` | a closure would look for a variable to take along |
 //! | `nn::f(x)` | `nn::f__x(x)` | the name under which others call it |
 //! | `${x:.4f}` between backticks | `${__format(x,".4f")}` | Python's formats |
@@ -49,7 +55,7 @@
 use super::hooks::{is_block_word, is_free_word};
 use super::lex::{self, Kind, LexError, Token};
 use super::scope::{self, Names};
-use super::tree::{self, Run, Tree};
+use super::tree::{self, Destructured, Pattern, Recursive, Run, Tree};
 use crate::base::limits::MAX_COLUMNS;
 use std::ops::Range;
 
@@ -170,7 +176,7 @@ pub fn unchanged(src: &str) -> Rewritten {
 pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
     let start = lex::script_start(src);
     let tokens = lex::lex(src, start)?;
-    let tree = tree::read(src, &tokens, options.is_native);
+    let tree = tree::read(src, &tokens, options.is_native, options.names.earlier);
     if let Some(token) = tree.too_deep {
         return Err(LexError {
             message: "the text is nested too deeply".into(),
@@ -188,11 +194,21 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
     for at in scope::constants(src, &tokens, &tree, &options.names) {
         edits.push(Edit { opens: true, ..insert(at, "__c::") });
     }
+    for &name in &tree.outer_constants {
+        edits.push(Edit { opens: true, ..insert(tokens[name as usize].start as usize, "global::") });
+    }
+    let patterns = Patterns::new(src, &tokens, &tree);
+    patterns.edit(&mut edits, &tokens);
+    let bytes = |run: Run| tokens[run.first as usize].start as usize..tokens[run.last as usize].end as usize;
+    let recursions: Vec<String> = tree.recursive.iter().map(|found| recursion(src, &tokens, found)).collect();
+    for (found, text) in tree.recursive.iter().zip(&recursions) {
+        wrap(&mut edits, bytes(found.body), bytes(found.body), text, "}");
+        widen(&mut edits);
+    }
     edits.extend(blanks(src, &tokens, start));
     if options.marks == Marks::None {
         edits.extend(comments(src, &tokens, start));
     }
-    let bytes = |run: Run| tokens[run.first as usize].start as usize..tokens[run.last as usize].end as usize;
     for &run in &tree.truths {
         wrap(&mut edits, bytes(run), bytes(run), "__truth(", ")");
     }
@@ -260,6 +276,8 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
             edit.mark = Some(mark.name);
         }
     }
+    // Behind the marks: they stand around these.
+    applications(&mut edits, src, &tokens, &tree);
     for &(run, place) in &tree.asked {
         wrap(&mut edits, bytes(run), bytes(run), ASK, ")");
         widen(&mut edits);
@@ -302,6 +320,117 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
     });
     let unused_properties = tree.unused_properties.iter().map(|&name| tokens[name as usize].range()).collect();
     Ok(Rewritten { unused_properties, ..emit(src, &tokens, edits, options.base) })
+}
+
+/// Calls of what variables, elements and results hold.
+fn applications<'a>(edits: &mut Vec<Edit<'a>>, src: &'a str, tokens: &[Token], tree: &Tree) {
+    for &Run { first, last } in &tree.applied {
+        let (name, end) = (tokens[first as usize].range(), tokens[last as usize].end as usize);
+        let width = end - name.start;
+        let edit = |at: usize, opens, text| Edit {
+            at,
+            opens,
+            width,
+            text,
+            mark: None,
+            stands_for: name.start..name.start,
+            removed: 0,
+        };
+        edits.extend(["__either(", &src[name.clone()], ","].map(|text| edit(name.start, true, text)));
+        edits.push(edit(end, false, ")"));
+    }
+    for &open in &tree.applied_values {
+        let at = tokens[open as usize].start as usize;
+        edits.push(Edit {
+            at,
+            opens: false,
+            width: usize::MAX,
+            text: ".__apply",
+            mark: None,
+            stands_for: at..at,
+            removed: 0,
+        });
+    }
+}
+
+/// What the body of a closure begins with that names the variable which will hold it.
+fn recursion(src: &str, tokens: &[Token], found: &Recursive) -> String {
+    format!("{{let {}=__me({});", &src[tokens[found.name as usize].range()], found.parameters)
+}
+
+/// The texts that stand in the places of patterns.
+struct Patterns<'t> {
+    all: Vec<(&'t Pattern, PatternTexts)>,
+}
+
+#[derive(Default)]
+struct PatternTexts {
+    /// In the place of the pattern.
+    name: String,
+    /// Behind the value.
+    close: String,
+    /// Behind that, or at the beginning of the loop's body.
+    parts: String,
+}
+
+impl<'t> Patterns<'t> {
+    fn new(src: &str, tokens: &[Token], tree: &'t Tree) -> Patterns<'t> {
+        let text = |token: u32| &src[tokens[token as usize].range()];
+        let texts = |pattern: &Pattern| {
+            let spec: String = (pattern.run.first..=pattern.run.last).map(text).collect();
+            let close = format!(",\"{}\")", spec.replace(['"', '\\', '\n', '\r'], "'"));
+            let names: Vec<&str> = pattern.names.iter().map(|&name| text(name)).collect();
+            let is_constant = matches!(pattern.of, Destructured::Const(_));
+            let (name, rest) = match names.split_first() {
+                Some((first, rest)) if !is_constant => (*first, rest),
+                _ => (IGNORED[0], &names[..]),
+            };
+            let word = if is_constant { "const" } else { "let" };
+            let from = names.len() - rest.len();
+            let mut parts: String =
+                rest.iter().enumerate().map(|(at, part)| format!("{word} {part}={name}[{}];", at + from)).collect();
+            if from == 1 {
+                parts += &format!("{name}={name}[0]");
+            }
+            let parts = match pattern.of {
+                Destructured::Each(_) => format!("let {name}=__unpack({name}{close};{parts};"),
+                _ => format!(";{parts}"),
+            };
+            PatternTexts { name: name.to_string(), close, parts }
+        };
+        Patterns { all: tree.patterns.iter().map(|pattern| (pattern, texts(pattern))).collect() }
+    }
+
+    fn edit<'a>(&'a self, edits: &mut Vec<Edit<'a>>, tokens: &[Token]) {
+        for (pattern, texts) in &self.all {
+            let range = |token: u32| tokens[token as usize].range();
+            let whole = range(pattern.run.first).start..range(pattern.run.last).end;
+            let edit = |at: usize, opens, width, text, removed| Edit {
+                at,
+                opens,
+                width,
+                text,
+                mark: None,
+                stands_for: whole.clone(),
+                removed,
+            };
+            edits.push(edit(whole.start, true, usize::MAX, texts.name.as_str(), 0));
+            for token in pattern.run.first..=pattern.run.last {
+                edits.push(edit(range(token).start, true, 0, "", range(token).len()));
+            }
+            match pattern.of {
+                Destructured::Let(value) | Destructured::Const(value) => {
+                    let (start, end) = (range(value.first).start, range(value.last).end);
+                    edits.push(edit(start, true, usize::MAX, "__unpack(", 0));
+                    edits.push(edit(end, false, usize::MAX, &texts.close, 0));
+                    edits.push(edit(end, false, usize::MAX, &texts.parts, 0));
+                }
+                Destructured::Each(brace) => {
+                    edits.push(edit(range(brace).end, false, 0, &texts.parts, 0));
+                }
+            }
+        }
+    }
 }
 
 /// Loops over pairs get names for the parts, and ignored values get a name that Rhai accepts.

@@ -8,7 +8,7 @@
 //! call is unchanged. `written` converts a name back to the user's.
 
 use super::lex::{Kind, Token, lex, script_start};
-use super::tree::{CallForm, Tree};
+use super::tree::{CallForm, Earlier, Tree};
 use std::collections::{BTreeSet, HashSet};
 
 /// The module in which the language's constants stand for the pass.
@@ -30,12 +30,20 @@ pub struct Names<'a> {
     pub elsewhere: &'a BTreeSet<Function>,
     /// Constants of the language that are not hidden by a variable of an earlier text.
     pub constants: &'a [&'a str],
+    /// What earlier texts of the same scope have declared.
+    pub earlier: &'a Earlier,
 }
 
 impl Names<'_> {
     /// No function is renamed.
-    pub const NONE: Names<'static> =
-        Names { suffix: "", all: false, is_taken: &|_| false, elsewhere: &BTreeSet::new(), constants: &[] };
+    pub const NONE: Names<'static> = Names {
+        suffix: "",
+        all: false,
+        is_taken: &|_| false,
+        elsewhere: &BTreeSet::new(),
+        constants: &[],
+        earlier: &Earlier::NONE,
+    };
 }
 
 /// The suffix of a script's own functions.

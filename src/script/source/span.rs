@@ -2,7 +2,7 @@
 //! keyword. Created only for diagnostics.
 
 use super::lex::{self, Token};
-use super::tree::{self, Node, NodeKind, Run, Tree};
+use super::tree::{self, Earlier, Node, NodeKind, Run, Tree};
 use crate::base::diag::Focus;
 use std::ops::Range;
 
@@ -16,7 +16,7 @@ pub struct Spans {
 impl Spans {
     pub fn new(text: &str) -> Spans {
         let tokens = lex::lex(text, lex::script_start(text)).unwrap_or_default();
-        let tree = tree::read(text, &tokens, &|_| true);
+        let tree = tree::read(text, &tokens, &|_| true, &Earlier::NONE);
         Spans { tokens, tree }
     }
 

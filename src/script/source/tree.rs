@@ -85,6 +85,32 @@ pub struct Pairs {
     pub counts: Option<u32>,
 }
 
+/// `let [a, b] = xs`, `for #{x, y} in batches {`.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Pattern {
+    pub run: Run,
+    /// The names that it declares, in order; `_` is none.
+    pub names: Vec<u32>,
+    pub of: Destructured,
+}
+
+/// What a pattern takes apart.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Destructured {
+    Let(Run),
+    Const(Run),
+    /// Each value of a loop with this `{`.
+    Each(u32),
+}
+
+/// `let f = |n| .. f(n - 1)`: the name, the number of parameters, and the body.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Recursive {
+    pub name: u32,
+    pub parameters: usize,
+    pub body: Run,
+}
+
 /// A function that the text defines.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Definition {
@@ -141,6 +167,15 @@ pub struct Tree {
     pub ignored: Vec<u32>,
     /// Loops over pairs.
     pub pairs: Vec<Pairs>,
+    /// `f(x)` where `f` is a variable: the name and the parenthesis at the end.
+    pub applied: Vec<Run>,
+    /// `(` of a call of what an element or another call gives: `fs[0](x)`.
+    pub applied_values: Vec<u32>,
+    /// Constants of the text, or of earlier ones, that a function names.
+    pub outer_constants: Vec<u32>,
+    pub patterns: Vec<Pattern>,
+    /// Closures that name the variable which will hold them.
+    pub recursive: Vec<Recursive>,
     /// The token at which nesting exceeds the limit.
     pub too_deep: Option<u32>,
 }
@@ -174,20 +209,74 @@ struct Reader<'a> {
     pattern: bool,
     own_functions: HashSet<&'a str>,
     is_native: &'a dyn Fn(&str) -> bool,
+    /// Variables in scope, the latest last; first come those of earlier texts.
+    visible: Vec<&'a str>,
+    /// How many of them are of earlier texts.
+    earlier: usize,
+    /// Constants of the top level, which functions see.
+    constants: HashSet<&'a str>,
+    in_function: bool,
+    /// The variables whose values are the closures that are read, and whether they were named there.
+    holders: Vec<(&'a str, bool)>,
     tree: Tree,
 }
 
 /// Parses the whole text. `is_native(name)` says that a function, method or `ns::name` never runs script code; such
-/// calls are not marked.
-pub fn read(src: &str, tokens: &[Token], is_native: &dyn Fn(&str) -> bool) -> Tree {
+/// calls are not marked. `earlier` has the variables of earlier texts.
+pub fn read(src: &str, tokens: &[Token], is_native: &dyn Fn(&str) -> bool, earlier: &Earlier) -> Tree {
     let text = |token: &Token| &src[token.range()];
     let own_functions = tokens.windows(2).filter(|pair| text(&pair[0]) == "fn").map(|pair| text(&pair[1])).collect();
-    let tree = Tree::default();
-    let (depth, head, pattern) = (0, false, false);
-    let mut reader = Reader { src, tokens, at: 0, depth, head, pattern, own_functions, is_native, tree };
+    let constants = top_constants(src, tokens).chain(earlier.constants.iter().map(String::as_str)).collect();
+    let mut reader = Reader {
+        src,
+        tokens,
+        at: 0,
+        depth: 0,
+        head: false,
+        pattern: false,
+        own_functions,
+        is_native,
+        earlier: earlier.variables.len(),
+        visible: earlier.variables.iter().map(String::as_str).collect(),
+        constants,
+        in_function: false,
+        holders: Vec::new(),
+        tree: Tree::default(),
+    };
     reader.statements(tokens.len());
     reader.tree.nodes.sort_by_key(|node| node.focus);
     reader.tree
+}
+
+/// Names that texts which ran before have left.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct Earlier {
+    pub variables: Vec<String>,
+    /// Those of them that cannot be changed.
+    pub constants: Vec<String>,
+}
+
+impl Earlier {
+    pub const NONE: Earlier = Earlier { variables: Vec::new(), constants: Vec::new() };
+}
+
+/// The constants that a text declares outside of all blocks.
+fn top_constants<'a>(src: &'a str, tokens: &'a [Token]) -> impl Iterator<Item = &'a str> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        while let Some(token) = tokens.get(at) {
+            let text = &src[token.range()];
+            at = if text == "{" && token.kind == Kind::Symbol { token.partner as usize } else { at } + 1;
+            let name = tokens.get(at).filter(|next| next.kind == Kind::Word);
+            if text == "const"
+                && token.kind == Kind::Word
+                && let Some(name) = name
+            {
+                return Some(&src[name.range()]);
+            }
+        }
+        None
+    })
 }
 
 /// Keywords. `eval`, `print` and the like are names that Rhai reserves.

@@ -177,6 +177,16 @@ impl<'a> Reader<'a> {
                     let call = Run { first: (open - named as usize) as u32, last: close };
                     self.node(NodeKind::Index, open, first, call, runs(&args));
                 }
+                "(" if self.calls_a_value(first) => {
+                    let open = self.at;
+                    let (args, _) = self.group();
+                    self.tree.applied_values.push(open as u32);
+                    let call = self.run_from(first);
+                    self.node(NodeKind::Call, open, first, call, runs(&args));
+                    if !elvis {
+                        marks.push(Mark { call, name: open as u32, is_plain: false });
+                    }
+                }
                 "." | "?." => {
                     elvis |= self.peek() == "?.";
                     self.at += 1;
@@ -201,6 +211,16 @@ impl<'a> Reader<'a> {
         let end = if assigned { self.temporary(self.run_from(first)).map_or(0, |of| of.last + 1) } else { u32::MAX };
         self.tree.marks.extend(marks.into_iter().filter(|mark| mark.call.last < end).take(CHAIN_MARKS));
         Some(Expr { run: self.run_from(first), shape: root.shape })
+    }
+
+    /// Whether the parenthesis here calls what stands before it: an element, the result of a call, or what is in
+    /// parentheses. On a line of its own it does not.
+    fn calls_a_value(&self, first: usize) -> bool {
+        let before = self.at.saturating_sub(1);
+        self.at > first
+            && matches!(self.text_at(before), "]" | ")")
+            && self.tokens[before].kind == Kind::Symbol
+            && !self.src[self.tokens[before].end as usize..self.tokens[self.at].start as usize].contains('\n')
     }
 
     /// The argument list of a call whose name is the token `name`, and a mark if it may enter script code.
@@ -311,7 +331,18 @@ impl<'a> Reader<'a> {
                 self.rename(first, name);
                 let path = &self.src[self.tokens[first].start as usize..self.tokens[name].end as usize];
                 let (before, open) = (marks.len(), self.at);
+                let holds = name == first && self.is_visible(path) && !is_block_word(path);
                 self.call(first, name, path, true, marks);
+                if holds {
+                    self.name_holder(path);
+                    self.tree.applied.push(self.run_from(first));
+                    if marks.len() == before {
+                        marks.push(Mark { call: self.run_from(first), name: name as u32, is_plain: false });
+                    }
+                    if let Some(mark) = marks.last_mut() {
+                        mark.is_plain = false;
+                    }
+                }
                 // `with_device(d) { ... }`, a block form of the engine: not a function, so it is not marked.
                 if !self.head && self.peek() == "{" {
                     marks.truncate(before);
@@ -342,10 +373,35 @@ impl<'a> Reader<'a> {
                     self.tree.renamed.push(name as u32);
                 }
             }
-            _ if name == first => self.tree.values.push(name as u32),
+            _ if name == first => {
+                self.tree.values.push(name as u32);
+                let word = self.text_at(first);
+                if !self.is_visible(word) {
+                    if self.in_function && self.constants.contains(word) {
+                        self.tree.outer_constants.push(name as u32);
+                    }
+                } else {
+                    self.name_holder(word);
+                }
+            }
             _ => {}
         }
         Some(Expr { run: self.run_from(first), shape: Shape::Other })
+    }
+
+    /// Whether a name is that of a variable here, or of the one that will hold the closure that is read.
+    fn is_visible(&self, name: &str) -> bool {
+        self.visible.contains(&name) || self.holders.iter().any(|(holder, _)| *holder == name)
+    }
+
+    /// Notes that the closure which is read names the variable that will hold it.
+    fn name_holder(&mut self, name: &str) {
+        if self.visible.iter().skip(self.earlier).any(|visible| *visible == name) {
+            return;
+        }
+        if let Some((_, named)) = self.holders.iter_mut().rev().find(|(holder, _)| *holder == name) {
+            *named = true;
+        }
     }
 
     /// A closure without parameters that is written as the last argument of a block function.
@@ -386,6 +442,12 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn closure(&mut self) {
+        let visible = self.visible.len();
+        self.closure_here();
+        self.visible.truncate(visible);
+    }
+
+    fn closure_here(&mut self) {
         if !self.eat("||") {
             self.at += 1;
             while self.at < self.tokens.len() && !matches!(self.peek(), "|" | "(" | ")" | "{" | "}" | "]" | ";") {
@@ -406,6 +468,7 @@ impl<'a> Reader<'a> {
             self.tree.ignored.push(self.at as u32);
         } else if self.is_name() {
             self.tree.declared.push(self.at as u32);
+            self.visible.push(self.text_at(self.at));
         }
     }
 

@@ -1,6 +1,6 @@
 //! Statements and constructs with blocks: `if`, loops, `switch`, `try`, functions.
 
-use super::{Definition, Expr, NodeKind, Pairs, Reader, Run, Shape, is_assignment};
+use super::{Definition, Destructured, Expr, NodeKind, Pairs, Pattern, Reader, Recursive, Run, Shape, is_assignment};
 use crate::script::source::counters::{gives_pairs, is_counter};
 use crate::script::source::hooks::is_free_word;
 use crate::script::source::lex::Kind;
@@ -27,12 +27,14 @@ impl Reader<'_> {
         }
         let first = self.at;
         let end = self.tokens[first].partner as usize;
+        let visible = self.visible.len();
         self.nested(|reader| {
             reader.at += 1;
             reader.statements(end);
             reader.at = end + 1;
             Some(())
         });
+        self.visible.truncate(visible);
         Some(Run { first: first as u32, last: end as u32 })
     }
 
@@ -48,19 +50,16 @@ impl Reader<'_> {
             ";" => self.at += 1,
             "{" => drop(self.block()),
             "fn" | "private" => self.function(),
-            "let" | "const" => {
-                self.at += 1;
-                self.declare_one();
-                if self.eat("=") {
-                    self.expression();
-                }
-            }
+            "let" | "const" => self.declaration(),
             "export" => self.at += 1,
             "import" => {
                 self.at += 1;
                 self.expression();
                 if self.eat("as") {
+                    let visible = self.visible.len();
                     self.declare_one();
+                    // An alias is no variable.
+                    self.visible.truncate(visible);
                 }
             }
             "return" | "throw" | "break" => {
@@ -100,6 +99,77 @@ impl Reader<'_> {
         }
     }
 
+    /// `let x = 1`, `const [a, b] = f()`. The names are in scope behind the value.
+    fn declaration(&mut self) {
+        let is_constant = self.peek() == "const";
+        self.at += 1;
+        if matches!(self.peek(), "[" | "#{") {
+            let (first, visible) = (self.at, self.visible.len());
+            let names = self.pattern_names();
+            let run = self.run_from(first);
+            let declared = self.visible.split_off(visible);
+            if self.eat("=")
+                && let Some(value) = self.expression()
+            {
+                let of = if is_constant { Destructured::Const(value.run) } else { Destructured::Let(value.run) };
+                self.tree.patterns.push(Pattern { run, names, of });
+            }
+            self.visible.extend(declared);
+            return;
+        }
+        let name = self.at;
+        let visible = self.visible.len();
+        self.declare_one();
+        let declared = self.visible.split_off(visible);
+        if self.eat("=") {
+            let holds_closure = matches!(self.peek(), "|" | "||") && declared.iter().all(|name| !self.is_own(name));
+            let (holders, first) = (self.holders.len(), self.at);
+            self.holders.extend(declared.iter().filter(|_| holds_closure).map(|name| (*name, false)));
+            self.expression();
+            if self.holders.drain(holders..).any(|(_, named)| named) {
+                self.recursive(name, first);
+            }
+        }
+        self.visible.extend(declared);
+    }
+
+    /// Whether this text has a variable of the name in scope.
+    fn is_own(&self, name: &str) -> bool {
+        self.visible.iter().skip(self.earlier).any(|visible| *visible == name)
+    }
+
+    /// Notes the closure at a token, which names the variable that will hold it.
+    fn recursive(&mut self, name: usize, bar: usize) {
+        let end = self.at.saturating_sub(1);
+        let body = match self.text_at(bar) {
+            "||" => bar + 1,
+            _ => match (bar + 1..end).find(|&at| self.text_at(at) == "|" && self.tokens[at].kind == Kind::Symbol) {
+                Some(close) => close + 1,
+                None => return,
+            },
+        };
+        let parameters = (bar + 1..body.max(bar + 1) - 1).filter(|&at| self.tokens[at].kind == Kind::Word).count();
+        if body <= end {
+            let body = Run { first: body as u32, last: end as u32 };
+            self.tree.recursive.push(Recursive { name: name as u32, parameters, body });
+        }
+    }
+
+    /// The names of the pattern here, which is skipped: those before a `:` are keys.
+    fn pattern_names(&mut self) -> Vec<u32> {
+        let end = self.tokens[self.at].partner as usize;
+        let mut names = Vec::new();
+        while self.at <= end && self.at < self.tokens.len() {
+            let is_key = self.text_at(self.at + 1) == ":";
+            if self.is_name() && !is_key && self.peek() != "_" {
+                names.push(self.at as u32);
+                self.declare();
+            }
+            self.at += 1;
+        }
+        names
+    }
+
     /// `y.view([6])` of the target `y.view([6])[0]`: Rhai cannot assign to the result of a call.
     pub(super) fn temporary(&self, target: Run) -> Option<Run> {
         let (first, last) = (target.first as usize, target.last as usize);
@@ -130,11 +200,15 @@ impl Reader<'_> {
         // Not `fn type.name()`, a method of one type.
         let named = self.at == name + 1 && self.peek() == "(" && self.tokens[name].kind == Kind::Word;
         let parameters = if self.peek() == "(" { parameters(self.tokens, self.at) } else { 0 };
+        let outside = std::mem::take(&mut self.visible);
+        let (earlier, holders) = (std::mem::take(&mut self.earlier), std::mem::take(&mut self.holders));
+        let in_function = std::mem::replace(&mut self.in_function, true);
         if self.peek() == "(" {
             self.declare_all();
         }
         let body = self.at;
         self.block();
+        (self.visible, self.earlier, self.holders, self.in_function) = (outside, earlier, holders, in_function);
         if named {
             let uses_this = (body..self.at).any(|index| self.text_at(index) == "this");
             self.tree.definitions.push(Definition { name: name as u32, parameters, uses_this });
@@ -238,15 +312,29 @@ impl Reader<'_> {
             }
             "for" => {
                 let names = self.at;
+                let visible = self.visible.len();
                 let mut counts = false;
+                let mut pattern = None;
                 if self.peek() == "(" {
                     counts = self.text_at(self.at + 2) == "," && !is_counter(self.text_at(self.at + 3));
                     self.declare_all();
+                } else if matches!(self.peek(), "[" | "#{") {
+                    pattern = Some(self.pattern_names());
                 } else {
                     self.declare_one();
                 }
+                let run = self.run_from(names);
+                // The names are in scope in the body only.
+                let declared = self.visible.split_off(visible);
                 let over = if self.eat("in") { self.head_expression() } else { None };
-                if let Some(body) = self.block() {
+                self.visible.extend(declared);
+                let body = self.block();
+                self.visible.truncate(visible);
+                if let Some(body) = body {
+                    if let Some(names) = pattern {
+                        let of = Destructured::Each(body.first);
+                        self.tree.patterns.push(Pattern { run, names, of });
+                    }
                     match over.map(|over| (over.run, self.pairs(names, over.run, body))) {
                         Some((_, Some(pairs))) => self.tree.pairs.push(pairs),
                         Some((values, None)) if counts => self.tree.counted.push(values),
@@ -270,10 +358,12 @@ impl Reader<'_> {
                     self.tree.tries.push(block);
                 }
                 if self.eat("catch") {
+                    let visible = self.visible.len();
                     if self.peek() == "(" {
                         self.declare_all();
                     }
                     self.block();
+                    self.visible.truncate(visible);
                 }
             }
         }

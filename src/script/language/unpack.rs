@@ -1,0 +1,244 @@
+//! `let [a, b] = xs`, `let #{x, y} = batch` and patterns of `for`: takes a value apart. The source pass writes
+//! `__unpack(value, "[a,b]")`, which gives the parts in the order of their names.
+
+use crate::base::code;
+use crate::base::diag::{Diag, Result};
+use crate::fail;
+use crate::script::bind::iterate;
+use crate::script::bind::rows::{Natives, raw};
+use crate::script::host::Host;
+use crate::script::values::panics::Items;
+use crate::script::values::raise::Native;
+use crate::script::values::type_names;
+use rhai::{Array, Dynamic, EvalAltResult, ImmutableString, Map};
+use std::sync::Arc;
+
+/// What a value must look like.
+#[derive(Debug, PartialEq)]
+enum Pattern {
+    Name,
+    /// `_`
+    Ignored,
+    /// `[a, b, ..rest]`: `Some(true)` where the rest has a name.
+    List(Vec<Pattern>, Option<bool>),
+    /// `#{x, y: [a, b], ..rest}`
+    Map(Vec<(String, Pattern)>, Option<bool>),
+}
+
+/// Why a value does not fit: an error of the language, or one of what is walked.
+enum Refused {
+    Diag(Box<Diag>),
+    Raised(Box<EvalAltResult>),
+}
+
+impl From<Box<Diag>> for Refused {
+    fn from(diag: Box<Diag>) -> Refused {
+        Refused::Diag(diag)
+    }
+}
+
+pub fn register(module: &mut Natives, host: &Arc<Host>) {
+    let host = host.clone();
+    raw(module, "__unpack", 2, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        let text = values[1].read_lock::<ImmutableString>().map(|text| text.clone()).unwrap_or_default();
+        let mut parts = Array::new();
+        let unpacked = match Reader::new(&text).whole() {
+            Ok(pattern) => take(&host, &pattern, values[0].flatten_clone(), &mut parts),
+            Err(diag) => Err(diag.into()),
+        };
+        match unpacked {
+            Ok(()) => Ok(parts.into()),
+            Err(Refused::Diag(diag)) => Err(host.raise(&context, diag, "")),
+            Err(Refused::Raised(error)) => Err(error),
+        }
+    });
+}
+
+fn take(host: &Host, pattern: &Pattern, value: Dynamic, parts: &mut Array) -> std::result::Result<(), Refused> {
+    match pattern {
+        Pattern::Ignored => {}
+        Pattern::Name => parts.push(value),
+        Pattern::List(patterns, rest) => list(host, patterns, *rest, value, parts)?,
+        Pattern::Map(patterns, rest) => {
+            let Some(mut map) = value.clone().try_cast::<Map>() else {
+                let kind = type_names::of_value(&value);
+                let diag = Diag::error(code::TYPE, format!("`#{{..}}` takes a map apart, and this is {kind}"));
+                return Err(diag.help("the parts of an array are `let [a, b] = ..`").into());
+            };
+            if let Some((key, _)) = patterns.iter().find(|(key, _)| !map.contains_key(key.as_str())) {
+                let known: Vec<&str> = map.keys().map(|key| key.as_str()).collect();
+                let diag = Diag::error(code::UNKNOWN_PROPERTY, format!("the map has no entry `{key}`"));
+                return Err(diag.help(format!("it has: {}", known.join(", "))).into());
+            }
+            for (key, pattern) in patterns {
+                take(host, pattern, map.remove(key.as_str()).unwrap_or(Dynamic::UNIT), parts)?;
+            }
+            if *rest == Some(true) {
+                parts.push(map.into());
+            }
+        }
+    }
+    Ok(())
+}
+
+fn list(
+    host: &Host,
+    patterns: &[Pattern],
+    rest: Option<bool>,
+    value: Dynamic,
+    parts: &mut Array,
+) -> std::result::Result<(), Refused> {
+    let kind = type_names::of_value(&value);
+    let known = value.read_lock::<Array>().map(|array| array.len());
+    let mut items = elements(host, value, patterns.len(), rest == Some(true))?.ok_or_else(|| {
+        Diag::error(code::TYPE, format!("`[..]` takes arrays apart, and what `for` goes over; this is {kind}"))
+    })?;
+    let (found, expected) = (items.len(), patterns.len());
+    if found < expected || (rest.is_none() && found > expected) {
+        let least = if rest.is_some() { "at least " } else { "" };
+        let counted = |n: usize| if n == 1 { "1 value".to_string() } else { format!("{n} values") };
+        let more = match known {
+            None if rest.is_none() && found > expected => "more".to_string(),
+            known => counted(known.unwrap_or(found)),
+        };
+        let text = format!("the pattern expects {least}{}, and {kind} has {more}", counted(expected));
+        let help = match rest {
+            None if found > expected => "`..` at the end of a pattern passes over further values, `..rest` keeps them",
+            _ => "leave a name out, or look at the length first",
+        };
+        return Err(Diag::error(code::VALUE, text).help(help).into());
+    }
+    let further = items.split_off(expected);
+    for (pattern, item) in patterns.iter().zip(items) {
+        take(host, pattern, item, parts)?;
+    }
+    if rest == Some(true) {
+        parts.push(further.into());
+    }
+    Ok(())
+}
+
+/// The elements of a value: all of them, or one more than are wanted. None for a value that has no elements.
+fn elements(host: &Host, value: Dynamic, wanted: usize, all: bool) -> std::result::Result<Option<Array>, Refused> {
+    let value = match value.try_cast_result::<Array>() {
+        Ok(array) => return Ok(Some(array)),
+        Err(value) => value,
+    };
+    if value.is_map() {
+        return Ok(None);
+    }
+    let Some(items): Option<Items> = iterate::items(host, value) else { return Ok(None) };
+    let most = if all { usize::MAX } else { wanted + 1 };
+    let mut found = Array::new();
+    for item in items.take(most) {
+        found.push(item.map_err(Refused::Raised)?);
+    }
+    Ok(Some(found))
+}
+
+/// Reads a pattern's text, which has no blanks.
+struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn new(text: &'a str) -> Reader<'a> {
+        Reader { text, at: 0 }
+    }
+
+    fn whole(mut self) -> Result<Pattern> {
+        let pattern = self.pattern()?;
+        match self.at == self.text.len() {
+            true => Ok(pattern),
+            false => self.wrong(),
+        }
+    }
+
+    fn wrong<T>(&self) -> Result<T> {
+        let rest = self.text[self.at..].chars().next().map_or("its end".to_string(), |c| format!("`{c}`"));
+        let diag = Diag::error(code::SYNTAX, format!("this is no pattern: a name is expected before {rest}"));
+        Err(diag.help("patterns have names, `_`, `[..]`, `#{name: ..}`, and `..rest` at their end"))
+    }
+
+    fn eat(&mut self, text: &str) -> bool {
+        let found = self.text[self.at..].starts_with(text);
+        self.at += if found { text.len() } else { 0 };
+        found
+    }
+
+    fn name(&mut self) -> Option<&'a str> {
+        let rest = &self.text[self.at..];
+        let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+        self.at += end;
+        (end > 0).then(|| &rest[..end])
+    }
+
+    fn pattern(&mut self) -> Result<Pattern> {
+        if self.eat("[") {
+            let (patterns, rest) = self.items("]", Reader::pattern)?;
+            return Ok(Pattern::List(patterns, rest));
+        }
+        if self.eat("#{") {
+            let (entries, rest) = self.items("}", |reader| {
+                let Some(key) = reader.name() else { return reader.wrong() };
+                let pattern = if reader.eat(":") { reader.pattern()? } else { Pattern::Name };
+                Ok((key.to_string(), pattern))
+            })?;
+            return Ok(Pattern::Map(entries, rest));
+        }
+        match self.name() {
+            Some("_") => Ok(Pattern::Ignored),
+            Some(_) => Ok(Pattern::Name),
+            None => self.wrong(),
+        }
+    }
+
+    /// Items up to a closing bracket, and whether a rest was written, with a name or without.
+    fn items<T>(&mut self, end: &str, item: fn(&mut Self) -> Result<T>) -> Result<(Vec<T>, Option<bool>)> {
+        let mut items = Vec::new();
+        loop {
+            if self.eat(end) {
+                return Ok((items, None));
+            }
+            if self.eat("..") {
+                let named = self.name().is_some_and(|name| name != "_");
+                self.eat(",");
+                if !self.eat(end) {
+                    fail!(SYNTAX, "`..` is the last part of a pattern");
+                }
+                return Ok((items, Some(named)));
+            }
+            items.push(item(self)?);
+            if !self.eat(",") && !self.text[self.at..].starts_with(end) {
+                return self.wrong();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Option<Pattern> {
+        Reader::new(text).whole().ok()
+    }
+
+    #[test]
+    fn patterns_nest() {
+        let inner = Pattern::List(vec![Pattern::Name, Pattern::Ignored], None);
+        assert_eq!(read("[a,[b,_],..rest]"), Some(Pattern::List(vec![Pattern::Name, inner], Some(true))));
+        let inner = Pattern::List(vec![Pattern::Name], Some(false));
+        let expected = Pattern::Map(vec![("x".into(), Pattern::Name), ("y".into(), inner)], None);
+        assert_eq!(read("#{x,y:[a,..]}"), Some(expected));
+    }
+
+    #[test]
+    fn what_is_no_pattern_is_refused() {
+        for text in ["", "[a", "[1.5+2]", "[..a,b]", "#{\"k\":a}", "[a b]]"] {
+            assert_eq!(read(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! `xs[1..3]` of arrays and strings, as Python slices: a new value, with bounds from the end where they are negative, and
+//! clamped.
+
+use rhai::Dynamic;
+use std::ops::{Range, RangeInclusive};
+
+/// The part of an array or string that a range names; none where there is no such part to be had.
+pub fn part(target: &Dynamic, range: &Dynamic) -> Option<Dynamic> {
+    let (start, end, ends_within) = bounds(range)?;
+    if target.is_array() {
+        let array = target.as_array_ref().ok()?;
+        return Some(array[clamped(start, end, ends_within, array.len())].to_vec().into());
+    }
+    if target.is_string() {
+        let text = target.as_immutable_string_ref().ok()?;
+        let within = clamped(start, end, ends_within, if text.is_ascii() { text.len() } else { text.chars().count() });
+        if text.is_ascii() {
+            return Some(text[within].into());
+        }
+        return Some(text.chars().skip(within.start).take(within.len()).collect::<String>().into());
+    }
+    None
+}
+
+/// The bounds of a range, and whether its end is part of it.
+fn bounds(range: &Dynamic) -> Option<(i64, i64, bool)> {
+    if let Some(range) = range.read_lock::<Range<i64>>() {
+        return Some((range.start, range.end, false));
+    }
+    let range = range.read_lock::<RangeInclusive<i64>>()?;
+    Some((*range.start(), *range.end(), true))
+}
+
+/// Bounds within a length.
+fn clamped(start: i64, end: i64, ends_within: bool, len: usize) -> Range<usize> {
+    let len = len as i64;
+    let from_end = |bound: i64| if bound < 0 { bound.saturating_add(len) } else { bound };
+    let start = from_end(start).clamp(0, len);
+    let end = from_end(end).saturating_add(ends_within as i64).clamp(0, len);
+    start as usize..end.max(start) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_are_those_of_python() {
+        for (start, end, within, expected) in [
+            (1, 3, false, 1..3),
+            (-2, i64::MAX, false, 3..5),
+            (0, -1, false, 0..4),
+            (-9, 2, false, 0..2),
+            (3, 1, false, 3..3),
+            (9, 12, false, 5..5),
+            (1, 3, true, 1..4),
+            (0, -1, true, 0..5),
+            (i64::MIN, i64::MAX, true, 0..5),
+        ] {
+            assert_eq!(clamped(start, end, within, 5), expected, "{start} {end} {within}");
+        }
+    }
+}
