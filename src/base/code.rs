@@ -36,6 +36,7 @@ codes! {
     CONSTANT = 110, "a change of a constant";
     BORROWED = 111, "a value changed while a method of it is at work";
     COUNTED = 112, "a loop's second name, which counts";
+    LOST_CHANGE = 114, "a change that nobody sees";
     UNUSED = 115, "a variable that is never used";
     LOST = 116, "a value that is thrown away";
     UNREACHABLE = 117, "a statement that is never reached";

@@ -3,6 +3,7 @@
 
 use super::scripts;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 use tscript::{Error, Session};
 
 /// What checking a text tells, in its order.
@@ -155,6 +156,46 @@ fn a_loop_that_counts_where_pairs_are_meant_is_reported() {
         ("for (a, b) in f() { print(a, b); }\nfn f() { [[1, 2]] }", vec![]),
     ] {
         assert_eq!(reported(text), expected, "{text}");
+    }
+}
+
+/// A function gets copies of arrays and maps: `check` says where a change of one is lost, and so does a run.
+#[test]
+fn changes_that_nobody_sees_are_reported() {
+    for (text, expected) in [
+        ("fn f(xs) { xs.push(1); }\nf([]);", vec!["E0114 1"]),
+        ("fn f(m) {\n m.a.b += 1; }\nf(#{a: #{b: 1}});", vec!["E0114 2"]),
+        ("fn f(xs) {\n for i in 0..3 { xs[i] = i; } }\nf([1, 2, 3]);", vec!["E0114 2"]),
+        ("fn f(xs) { xs += [1]; }\nf([]);", vec!["E0114 1"]),
+        ("fn f(m) { if m.n > 1 { m.n = 0; return m; }\n m.n = 1; }\nf(#{n: 1});", vec!["E0114 2"]),
+        // Returned, read afterwards, in the same loop, or by a closure; with another value; used.
+        ("fn f(xs) { xs.push(1); xs }\nf([]);", vec![]),
+        ("fn f(xs) { xs.push(1); print(xs); }\nf([]);", vec![]),
+        ("fn f(xs) { for i in 0..3 { if xs.len() > 1 { break; } xs.push(i); } }\nf([]);", vec![]),
+        ("fn f(xs) { let g = || xs.len(); xs.push(1); g }\nf([]);", vec![]),
+        ("fn f(xs) { let xs = [1]; xs.push(1); xs }\nf([]);", vec![]),
+        ("fn f(xs) { xs.pop() }\nprint(f([1]));", vec![]),
+        // A tensor is no copy, nor is what a cell holds.
+        ("fn f(m) { m.x[0] = 1.0; }\nf(#{x: zeros([2])});", vec![]),
+        ("fn f(m) { m.x.set(1); }\nf(#{x: cell(0)});", vec![]),
+        ("fn f(m) { m.x.push(1); }\nf(#{x: []});", vec!["E0114 1"]),
+        ("fn f(x) { x[0] = 1.0; x += 1.0; }\nf(zeros([2]));", vec![]),
+    ] {
+        let only =
+            |found: Vec<String>| found.into_iter().filter(|found| found.starts_with("E0114")).collect::<Vec<_>>();
+        assert_eq!(only(reported(text)), expected, "{text}");
+        let warned = Arc::new(Mutex::new(Vec::new()));
+        let sink = warned.clone();
+        let builder = Session::builder().on_warning(move |warning| {
+            let line = warning.location().map_or(0, |at| at.line);
+            sink.lock().expect("no panic").push(format!("{} {line}", warning.code()));
+        });
+        let mut session = builder.build().expect("a session");
+        // Twice: a place is told once.
+        for _ in 0..2 {
+            session.run_str("a", text).expect("it runs");
+        }
+        assert_eq!(only(warned.lock().expect("no panic").clone()), expected, "a run of {text}");
     }
 }
 

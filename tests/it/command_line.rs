@@ -150,7 +150,7 @@ fn a_loop_that_counts_where_pairs_are_meant_is_reported() {
     let places: Vec<&str> = complaint.lines().filter(|line| line.contains("─[ stdin:")).map(str::trim).collect();
     assert_eq!(places, ["╭─[ stdin:2:31 ]", "╭─[ stdin:5:15 ]", "╭─[ stdin:7:15 ]"], "{complaint}");
     assert!(complaint.contains("warning[E0112]: `b` counts"), "{complaint}");
-    assert!(complaint.contains("let a = pair[0]; let b = pair[1];"), "{complaint}");
+    assert!(complaint.contains("write `for [a, b] in ..`"), "{complaint}");
 }
 
 /// Folders and several files; for people, and line by line for other programs.

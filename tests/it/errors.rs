@@ -44,6 +44,7 @@ fn every_code_that_can_occur_has_a_snapshot() {
         ("E0106", "names folders of the machine"),
         ("E0107", "needs two modules"),
         ("E0112", "a warning: tests/it/check.rs"),
+        ("E0114", "a warning: tests/it/check.rs"),
         ("E0115", "a warning of `tscript check`: tests/check"),
         ("E0116", "a warning of `tscript check`: tests/check"),
         ("E0117", "a warning of `tscript check`: tests/check"),

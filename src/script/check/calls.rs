@@ -249,6 +249,7 @@ impl<'a> Flow<'a> {
         args: &'a [Expr],
     ) -> Value {
         let token = expr.focus;
+        self.changes(of, &receiver);
         let catches = matches!(&of.kind, Kind::Name(variable) if self.catchers.contains(variable));
         self.quiet += catches as usize;
         let values = self.arguments(args);

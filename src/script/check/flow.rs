@@ -139,6 +139,34 @@ impl<'a> Flow<'a> {
         }
     }
 
+    /// A change of an array or map that a variable holds: nobody sees it where that is a function's copy.
+    pub(super) fn changes(&mut self, target: &Expr, container: &Value) {
+        let lost = |token: &u32| self.world.lost.contains(token);
+        if let Some((name, token)) = visit::root_name(target).filter(|(_, token)| lost(token))
+            && self.quiet == 0
+            && matches!(container, Value::Array(_) | Value::Map(_))
+        {
+            let diag = crate::script::host::lost::warning(name, self.world.origin(token));
+            self.report(token, diag);
+        }
+    }
+
+    /// What an assignment to an element or property changes, or to a variable by `+=` and its kin.
+    fn assigns(&mut self, op: &str, target: &'a Expr) {
+        if !visit::root_name(target).is_some_and(|(_, token)| self.world.lost.contains(&token)) {
+            return;
+        }
+        let of = match &target.kind {
+            Kind::Index { of, .. } | Kind::Property { of, .. } => of,
+            _ if op != "=" => target,
+            _ => return,
+        };
+        self.quiet += 1;
+        let container = self.expr(of);
+        self.quiet -= 1;
+        self.changes(target, &container);
+    }
+
     /// Whether the bound allows to analyze more.
     pub(super) fn step(&mut self) -> bool {
         self.steps += 1;
@@ -337,6 +365,7 @@ impl<'a> Flow<'a> {
 
     fn assignment(&mut self, op: &'a str, focus: u32, target: &'a Expr, value: &'a Expr) {
         let new = self.expr(value);
+        self.assigns(op, target);
         if let Kind::Name(name) = &target.kind {
             if op == "=" {
                 // Not a use of the old value.

@@ -80,6 +80,7 @@ impl Session {
             forms: forms.get(),
             modules: &names.modules,
             keys: names.keys(),
+            lost: tree.lost.iter().copied().collect(),
             is_open: names.is_open,
             backward: ["backward", "grad =", "grad=", "import", "load", "eval"].iter().any(|word| text.contains(word)),
             gradients: ["requires_grad", "import", "load", "eval"].iter().any(|word| text.contains(word)),

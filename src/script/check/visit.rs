@@ -107,9 +107,14 @@ impl Visit<'_> {
 
 /// The variable at the root of an expression: `x` of `x.a[0].b`.
 pub fn root(expr: &Expr) -> Option<&str> {
+    root_name(expr).map(|(name, _)| name)
+}
+
+/// The same, with its token.
+pub fn root_name(expr: &Expr) -> Option<(&str, u32)> {
     match &expr.kind {
-        Kind::Name(name) => Some(name),
-        Kind::Property { of, .. } | Kind::Index { of, .. } | Kind::Method { of, .. } => root(of),
+        Kind::Name(name) => Some((name, expr.focus)),
+        Kind::Property { of, .. } | Kind::Index { of, .. } | Kind::Method { of, .. } => root_name(of),
         _ => None,
     }
 }

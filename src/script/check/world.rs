@@ -38,6 +38,8 @@ pub struct World<'a> {
     pub modules: &'a BTreeMap<String, Module>,
     /// Names of map entries: such a name on an unknown value may be a closure of the user.
     pub keys: HashSet<String>,
+    /// Names of parameters at which changes begin that nobody sees, if the values are arrays or maps.
+    pub lost: HashSet<u32>,
     /// Whether a module of the user is imported: its maps may have any method.
     pub is_open: bool,
     /// Whether the default float dtype may be other than f32.

@@ -2,6 +2,7 @@
 
 pub mod caller;
 pub mod limits;
+pub mod lost;
 pub mod stack;
 pub mod uncalled;
 use super::error::Error;
@@ -45,6 +46,8 @@ pub struct Host {
     pub own_functions: RwLock<BTreeSet<Function>>,
     /// Constants of the language that are not hidden by a variable of the script.
     constants: RwLock<Vec<&'static str>>,
+    /// Where a change that is lost was warned of.
+    pub lost: parking_lot::Mutex<std::collections::HashSet<Site>>,
     /// What the texts of the session have declared so far.
     pub earlier: RwLock<Earlier>,
     /// Loaded modules, for the parameters of their closures.
@@ -91,6 +94,7 @@ impl Host {
             properties: RwLock::default(),
             own_functions: RwLock::default(),
             constants: RwLock::new(constants().collect()),
+            lost: Default::default(),
             earlier: RwLock::default(),
             loaded: RwLock::default(),
             modules: AtomicU32::new(0),

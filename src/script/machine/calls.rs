@@ -245,12 +245,16 @@ impl Machine<'_> {
         for (slot, value) in slots.iter_mut().zip(values) {
             *slot = value.take();
         }
-        let mut frame = Frame { slots, rest, this };
+        let mut frame = Frame { slots, rest, this, lent: None };
         let result = self.eval(&mut frame, &code.body);
         for slot in frame.slots {
             if matches!(slot, Value::Other(_)) {
                 *slot = Value::Unit;
             }
+        }
+        // Moved back where no closure lives on that shares it.
+        if let (Some(lent), Some(this)) = (frame.lent, frame.this) {
+            *this = lent.flatten();
         }
         result
     }

@@ -66,6 +66,8 @@ impl Machine<'_> {
                 {
                     self.hooks.look(value)?;
                 }
+                // What closures share is seen by them.
+                self.losing = chain.lost.filter(|_| !frame.slots[slot].is_shared());
                 // Nobody else can name the variable until the chain has ended.
                 let mut root = frame.slots[slot].take().boxed();
                 let result = self.walk(frame.rest, chain, 0, &mut root, &mut operands, goal);
@@ -108,6 +110,10 @@ impl Machine<'_> {
             {
                 return self.walk(stack, chain, at, &mut Dynamic::from(pointer), operands, goal);
             }
+            // A method that calls closures works on a copy: they may name the variable.
+            if let Some((at, mut value)) = self.before_callbacks(chain, at, target, operands) {
+                return self.walk(stack, chain, at, &mut value, operands, goal);
+            }
             let Some(mut inside) = target.write_lock::<Dynamic>() else {
                 let race = EvalAltResult::ErrorDataRace(String::new(), rhai::Position::NONE);
                 return Err(Some(Box::new(race)));
@@ -119,6 +125,12 @@ impl Machine<'_> {
             return Ok(Value::Unit);
         }
         let is_last = at + 1 == chain.steps.len();
+        if is_last
+            && let Some(name) = self.losing.take()
+            && (target.is_array() || target.is_map())
+        {
+            self.hooks.lost(name);
+        }
         match &step.kind {
             StepKind::Index { operand, site } => {
                 if target.is_array()
@@ -198,6 +210,24 @@ impl Machine<'_> {
                 self.walk(stack, chain, at + 1, &mut value, operands, goal)
             }
         }
+    }
+
+    /// The value of a method that reads it and calls a closure, if that comes next, and which step it is.
+    fn before_callbacks(
+        &self,
+        chain: &Chain,
+        at: usize,
+        target: &Dynamic,
+        operands: &Values,
+    ) -> Option<(usize, Dynamic)> {
+        let is_method = |step: &Step| matches!(step.kind, StepKind::Method { .. });
+        let ahead = chain.steps[at..].iter().position(is_method)?;
+        let StepKind::Method { name, first, count, .. } = &chain.steps[at + ahead].kind else { return None };
+        let is_closure = |value: &Value| matches!(value, Value::Other(value) if value.is_fnptr());
+        if !CALLS_BACK.contains(&&**name) || !operands[*first..*first + *count].iter().any(is_closure) {
+            return None;
+        }
+        found(target, &chain.steps[at..at + ahead], operands).map(|value| (at + ahead, value))
     }
 
     /// An entry of a map.
@@ -331,6 +361,7 @@ impl Machine<'_> {
 
     /// Gives the chain from a step on to Rhai.
     fn hand_over(&mut self, chain: &Chain, at: usize, target: &mut Dynamic, operands: &mut Values, goal: Goal) -> R {
+        self.losing = None;
         match goal {
             Goal::Read => self.hand_over_noting(chain, at, target, operands, None),
             Goal::Write(assign, value) => {
@@ -408,6 +439,9 @@ impl Machine<'_> {
             if self.looks {
                 self.hooks.look(value)?;
             }
+            if assign.is_lost && (value.is_array() || value.is_map()) && !value.is_shared() {
+                self.hooks.lost(assign.at);
+            }
         }
         let Some(op) = assign.op else {
             put(slot, value);
@@ -469,6 +503,45 @@ impl Chain {
             }
             rests.into()
         })
+    }
+}
+
+/// Methods that read an array and call closures for its elements.
+const CALLS_BACK: [&str; 16] = [
+    "map",
+    "filter",
+    "reduce",
+    "reduce_rev",
+    "for_each",
+    "some",
+    "all",
+    "any",
+    "find",
+    "find_map",
+    "index_of",
+    "sorted",
+    "sum",
+    "min",
+    "max",
+    "count",
+];
+
+/// A copy of what steps lead to.
+fn found(value: &Dynamic, steps: &[Step], operands: &Values) -> Option<Dynamic> {
+    let Some((step, rest)) = steps.split_first() else { return Some(value.flatten_clone()) };
+    if value.is_shared() {
+        return found(&*value.read_lock::<Dynamic>()?, steps, operands);
+    }
+    match &step.kind {
+        StepKind::Property { name, .. } => found(value.as_map_ref().ok()?.get(name.as_str())?, rest, operands),
+        StepKind::Index { operand, .. } => match &operands[*operand] {
+            Value::Int(index) => {
+                let array = value.as_array_ref().ok()?;
+                found(&array[place(*index, array.len())?], rest, operands)
+            }
+            key => found(value.as_map_ref().ok()?.get(text(key)?.as_str())?, rest, operands),
+        },
+        StepKind::Method { .. } => None,
     }
 }
 

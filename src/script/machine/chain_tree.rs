@@ -38,6 +38,8 @@ pub fn chain(compiler: &mut Compiler, expr: &Expr) -> Option<Chain> {
         parent = &pair.rhs;
     }
     let root = root(compiler, &pair.lhs)?;
+    let name = pair.lhs.start_position();
+    let lost = matches!(root, Root::Local(_)) && compiler.unit.upgrade()?.hooks.loses(name);
     let mut whole = expr.clone();
     replace(&mut whole, operands.len());
     Some(Chain {
@@ -47,6 +49,7 @@ pub fn chain(compiler: &mut Compiler, expr: &Expr) -> Option<Chain> {
         expr: whole,
         rests: OnceLock::new(),
         unit: compiler.unit.clone(),
+        lost: lost.then_some(name),
     })
 }
 

@@ -288,7 +288,9 @@ impl Compiler {
             Some(target) => (target.slot, target.name, target.is_constant),
             None => (0, "this".into(), false),
         };
-        let assign = Box::new(Assign { slot, op, value, operands: Operands { expr }, name, is_constant, at });
+        let is_lost = !is_this && self.unit.upgrade()?.hooks.loses(at);
+        let operands = Operands { expr };
+        let assign = Box::new(Assign { slot, op, value, operands, name, is_constant, is_lost, at });
         Some(if is_this { Node::AssignThis(assign) } else { Node::Assign(assign) })
     }
 
@@ -382,6 +384,9 @@ impl Compiler {
             let function = self.unit.upgrade()?.find(name, *count)?;
             let taken = count.saturating_sub(*parameters as usize);
             return Some(Node::Running(std::sync::Arc::downgrade(&function), taken));
+        }
+        if &*call.name == "__lend" && call.args.is_empty() {
+            return Some(Node::Lend(at));
         }
         if &*call.name == "__truth" && call.args.len() == 1 {
             let inner = self.expr(&call.args[0])?;

@@ -28,6 +28,8 @@ pub struct Machine<'m> {
     pub jump: Option<Jump>,
     /// Whether values are looked at when a variable is read.
     pub looks: bool,
+    /// The name at which the change begins that is under way, if nobody will see it in an array or map.
+    pub losing: Option<Position>,
 }
 
 /// A function at work.
@@ -36,6 +38,8 @@ pub struct Frame<'f> {
     /// Room for the functions that it calls.
     pub rest: &'f mut [Value],
     pub this: Option<&'f mut Dynamic>,
+    /// What `this` was, while closures share it.
+    pub lent: Option<Dynamic>,
 }
 
 /// Bound: slots that a stack has at first; a function that finds too little room gets a stack of its own.
@@ -159,6 +163,14 @@ impl<'m> Machine<'m> {
                 }
                 Ok(Value::Other(pointer.into()))
             }
+            Node::Lend(at) => match frame.this.as_deref_mut() {
+                Some(this) => {
+                    let shared = this.take().into_shared();
+                    frame.lent = Some(shared.clone());
+                    Ok(Value::Other(shared))
+                }
+                None => Err(Some(Box::new(EvalAltResult::ErrorUnboundThis(*at)))),
+            },
             Node::Curry(curry) => self.curry(frame, &curry.0, &curry.1),
             Node::Switch(switch) => self.switch(frame, switch),
             Node::Throw(thrown) => {

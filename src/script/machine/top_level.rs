@@ -109,7 +109,7 @@ fn run(
     at: Position,
 ) -> Ended {
     let hooks = &*unit.hooks;
-    let mut machine = Machine { engine, global, hooks, jump: None, looks: hooks.looks() };
+    let mut machine = Machine { engine, global, hooks, jump: None, looks: hooks.looks(), losing: None };
     machine.global.scope_level += 1;
     // Limits are looked at once a statement, besides what loops and calls do.
     let result = machine.step(at).and_then(|()| run_statement(&mut machine, code, scope, variables));

@@ -36,6 +36,8 @@ pub enum Node {
     Either(Box<Either>),
     /// The closure that runs, and how many values it has taken along.
     Running(Weak<Function>, usize),
+    /// The method's `this`, which its closures share until it ends.
+    Lend(Position),
     Curry(Box<(Node, Box<[Node]>)>),
     Chain(Box<Chain>),
     Block(Box<Block>),
@@ -182,6 +184,8 @@ pub struct Chain {
     pub expr: Expr,
     pub rests: OnceLock<Box<[Expr]>>,
     pub unit: Weak<Unit>,
+    /// The name of a parameter whose change here nobody sees.
+    pub lost: Option<Position>,
 }
 
 pub enum Root {
@@ -268,6 +272,8 @@ pub struct Assign {
     pub operands: Operands,
     pub name: ImmutableString,
     pub is_constant: bool,
+    /// It is a parameter, and nobody sees the change.
+    pub is_lost: bool,
     pub at: Position,
 }
 

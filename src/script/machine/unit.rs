@@ -223,7 +223,8 @@ impl Handle {
         let engine = context.engine();
         let hooks = &*self.unit.hooks;
         let looks = hooks.looks();
-        let mut machine = Machine { engine, global: context.global_runtime_state_mut(), hooks, jump: None, looks };
+        let mut machine =
+            Machine { engine, global: context.global_runtime_state_mut(), hooks, jump: None, looks, losing: None };
         let mut stack = Stack::take();
         let result = machine.body(stack.slots(code.slots), code, &mut values, this.as_mut());
         let jump = machine.jump.take();
@@ -256,7 +257,7 @@ pub fn run_statement(
             scope.get_mut(name).map_or(Value::Unit, |value| Value::unboxed(value.take()))
         };
     }
-    let mut frame = Frame { slots, rest, this: None };
+    let mut frame = Frame { slots, rest, this: None, lent: None };
     let result = machine.eval(&mut frame, &code.body);
     // From the earliest to the latest, so that the latest of a name is what stays.
     for (slot, (name, is_constant)) in frame.slots.iter_mut().zip(names) {

@@ -15,10 +15,12 @@ pub enum Value {
 }
 
 impl Value {
-    /// A value that no variable shares.
+    /// A value that no variable shares, and that is no constant any more.
     #[inline]
     pub fn of(value: Dynamic) -> Value {
-        if value.is_shared() { Value::unboxed(value.flatten()) } else { Value::unboxed(value) }
+        let value = if value.is_shared() { value.flatten() } else { value };
+        // Only a copy can be changed again.
+        Value::unboxed(if value.is_read_only() { value.clone() } else { value })
     }
 
     /// As it is: a shared value stays shared.
@@ -76,6 +78,14 @@ mod tests {
     fn a_value_takes_no_more_room_than_rhais() {
         assert_eq!(size_of::<Value>(), size_of::<Dynamic>());
         assert_eq!(size_of::<Result<Value, Option<Box<rhai::EvalAltResult>>>>(), size_of::<Dynamic>());
+    }
+
+    #[test]
+    fn what_a_constant_gives_can_be_changed() {
+        let constant = Dynamic::from_float(3.0).into_read_only();
+        assert!(matches!(Value::of(constant), Value::Float(3.0)));
+        let constant = Dynamic::from_array(vec![]).into_read_only();
+        assert!(matches!(Value::of(constant), Value::Other(array) if !array.is_read_only()));
     }
 
     #[test]

@@ -80,18 +80,12 @@ pub fn warning(what: Counted, source: &Source, values: Range<usize>) -> Box<Diag
     let plain = values.chars().all(|c| c.is_alphanumeric() || "_.()".contains(c)) && !values.is_empty();
     let values = if plain { values } else { ".." };
     let (are, help) = match what {
-        Counted::Pairs => (
-            "the values are pairs",
-            format!("write `for pair in {values} {{ let {first} = pair[0]; let {second} = pair[1]; .. }}`"),
-        ),
+        Counted::Pairs => ("the values are pairs", format!("write `for [{first}, {second}] in {values}`")),
         Counted::Map => (
             "the values are the names of a map",
             format!("write `for {first} in {values} {{ let {second} = {values}[{first}]; .. }}`"),
         ),
-        Counted::Batches => (
-            "the values are batches",
-            format!("write `for batch in {values} {{ let {first} = batch.x; let {second} = batch.y; .. }}`"),
-        ),
+        Counted::Batches => ("the values are batches", format!("write `for #{{x, y}} in {values}`")),
     };
     Diag::warning(code::COUNTED, format!("`{second}` counts: it is 0, 1, 2, .. in this loop"))
         .label(origin, Focus::Expression, format!("{are}, and each is `{first}`, whole"))

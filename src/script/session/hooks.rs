@@ -8,6 +8,7 @@ use crate::script::cuda_api::devices;
 use crate::script::error;
 use crate::script::error::{Context, diagnose};
 use crate::script::host::Host;
+use crate::script::host::lost;
 use crate::script::source::Hooks;
 use crate::script::values::panics::Items;
 use crate::script::values::raise::{ErrorValue, raise, site_of};
@@ -58,6 +59,14 @@ impl Hooks for SessionHooks {
 
     fn look(&self, value: &Dynamic) -> Result<(), Box<EvalAltResult>> {
         self.0.watch.look(value).map_err(|diag| raise(diag, Position::NONE))
+    }
+
+    fn loses(&self, at: Position) -> bool {
+        self.0.sources.read().loses(site_of(at))
+    }
+
+    fn lost(&self, at: Position) {
+        lost::warn(&self.0, site_of(at));
     }
 
     fn items(&self, value: Dynamic) -> Option<Items> {

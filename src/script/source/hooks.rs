@@ -39,6 +39,12 @@ pub trait Hooks: Send + Sync + 'static {
     fn look(&self, _value: &Dynamic) -> Result<(), Box<EvalAltResult>> {
         Ok(())
     }
+    /// Whether a change that begins at this name of a parameter is lost, if the value is an array or map.
+    fn loses(&self, _at: Position) -> bool {
+        false
+    }
+    /// Such a change is made.
+    fn lost(&self, _at: Position) {}
     /// What a `for` goes over; none where a value has nothing to go over.
     fn items(&self, _value: Dynamic) -> Option<panics::Items> {
         None

@@ -285,6 +285,19 @@ impl SourceMap {
         source.rewritten.assignment((site.line() as u32).saturating_sub(source.base), site.column() as u32)
     }
 
+    /// The name that begins at a site.
+    pub fn name(&self, site: Site) -> String {
+        let Some(source) = self.source(site) else { return String::new() };
+        let rest = &source.text[source.offset(site)..];
+        rest.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or("").to_string()
+    }
+
+    /// Whether the name at a site begins a change of a parameter that nobody sees.
+    pub fn loses(&self, site: Site) -> bool {
+        let Some(source) = self.source(site) else { return false };
+        source.rewritten.loses((site.line() as u32).saturating_sub(source.base), site.column() as u32)
+    }
+
     /// Whether a dot stands before the name at a site.
     pub fn is_method(&self, site: Site) -> bool {
         let Some(source) = self.source(site) else { return false };

@@ -30,6 +30,7 @@
 //! | `let [a, b] = f();` | `let a = __unpack(f(),"[a,b]");let b=a[1];a=a[0];` | Rhai's `let` takes one name |
 //! | `for #{x, y} in xs {` | `for x in xs {let x=__unpack(x,"..");let y=x[1];x=x[0];` | the same |
 //! | `let f = \|n\| f(n - 1)` | `let f = \|n\| {let f=__me(1);f(n - 1)}` | a closure cannot take along what is not there yet |
+//! | `this` in a closure inside a method | `__this`, and `let __this=__lend();` where the method begins | Rhai's closures have a `this` of their own only |
 //! | `K` in a function, where the text has `const K` | `global::K` | Rhai's functions see no constants |
 //! | `PI` | `__c::PI` | a closure would look for a variable to take along |
 //! | `nn::f(x)` | `nn::f__x(x)` | the name under which others call it |
@@ -72,6 +73,8 @@ pub struct Rewritten {
     line_starts: Vec<u32>,
     /// The brackets and property names that are assigned to, by line and column.
     targets: Vec<((u32, u32), Assignment)>,
+    /// Where changes of parameters begin that nobody sees, by line and column.
+    lost: Vec<(u32, u32)>,
     /// Original bytes of the names of properties that a statement reads without using them.
     pub unused_properties: Vec<Range<usize>>,
 }
@@ -205,6 +208,7 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
         wrap(&mut edits, bytes(found.body), bytes(found.body), text, "}");
         widen(&mut edits);
     }
+    lent(&mut edits, &tokens, &tree);
     edits.extend(blanks(src, &tokens, start));
     if options.marks == Marks::None {
         edits.extend(comments(src, &tokens, start));
@@ -319,7 +323,10 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
         order(a).cmp(&order(b)).then(width)
     });
     let unused_properties = tree.unused_properties.iter().map(|&name| tokens[name as usize].range()).collect();
-    Ok(Rewritten { unused_properties, ..emit(src, &tokens, edits, options.base) })
+    let out = emit(src, &tokens, edits, options.base);
+    let lost = tree.lost.iter().filter(|_| options.marks == Marks::Set);
+    let lost = lost.map(|&name| out.position(tokens[name as usize].start as usize)).collect();
+    Ok(Rewritten { unused_properties, lost, ..out })
 }
 
 /// Calls of what variables, elements and results hold.
@@ -350,6 +357,35 @@ fn applications<'a>(edits: &mut Vec<Edit<'a>>, src: &'a str, tokens: &[Token], t
             stands_for: at..at,
             removed: 0,
         });
+    }
+}
+
+/// Methods whose closures see their `this`: a variable takes its place while they run.
+fn lent(edits: &mut Vec<Edit>, tokens: &[Token], tree: &Tree) {
+    for method in &tree.lent {
+        let range = |token: u32| tokens[token as usize].range();
+        let (start, end) = (range(method.body.first).start, range(method.body.last).end);
+        // An error of a call without a `this` is shown where it is named.
+        let used = method.uses.iter().copied().min().map_or(start..end, range);
+        let edit = |at: usize, opens, width, text| Edit {
+            at,
+            opens,
+            width,
+            text,
+            mark: None,
+            stands_for: used.clone(),
+            removed: 0,
+        };
+        if method.is_function {
+            edits.push(edit(range(method.body.first).end, false, 0, "let __this=__lend();"));
+        } else {
+            edits.push(edit(start, true, usize::MAX, "{let __this=__lend();"));
+            edits.push(edit(end, false, usize::MAX, "}"));
+        }
+        for &token in &method.uses {
+            let at = range(token).start;
+            edits.push(Edit { at, opens: true, width: 0, text: "__", mark: None, stands_for: at..at, removed: 0 });
+        }
     }
 }
 
@@ -652,6 +688,11 @@ impl Rewritten {
     pub fn assignment(&self, line: u32, column: u32) -> Option<Assignment> {
         let found = self.targets.binary_search_by_key(&(line, column), |(place, _)| *place).ok()?;
         Some(self.targets[found].1)
+    }
+
+    /// Whether the name at a line and column, both from 1, begins a change of a parameter that nobody sees.
+    pub fn loses(&self, line: u32, column: u32) -> bool {
+        self.lost.contains(&(line, column))
     }
 
     pub fn line_count(&self) -> u32 {

@@ -10,6 +10,7 @@ use super::lex::{Kind, Token};
 use std::collections::HashSet;
 
 mod expressions;
+mod lost;
 mod statements;
 
 /// Bound: nesting that is parsed; Rhai's own limit is `base::limits::EXPR_DEPTH`. Keeps the stack small.
@@ -111,6 +112,28 @@ pub struct Recursive {
     pub body: Run,
 }
 
+/// A method with closures that use its `this`.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Lent {
+    /// The body; of a function with its braces.
+    pub body: Run,
+    pub is_function: bool,
+    /// Each `this` that means the method's.
+    pub uses: Vec<u32>,
+}
+
+/// A function or closure that is read.
+#[derive(Default)]
+struct Method {
+    is_function: bool,
+    /// A closure that a map or a field holds: `this` is the map when it is called.
+    is_field: bool,
+    own: Vec<u32>,
+    /// Of closures inside, which have no `this` of their own.
+    inner: Vec<u32>,
+    uses: lost::Uses,
+}
+
 /// A function that the text defines.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Definition {
@@ -176,6 +199,10 @@ pub struct Tree {
     pub patterns: Vec<Pattern>,
     /// Closures that name the variable which will hold them.
     pub recursive: Vec<Recursive>,
+    /// Methods whose closures see their `this`.
+    pub lent: Vec<Lent>,
+    /// Names of parameters at which changes begin that nobody sees if the values are arrays or maps.
+    pub lost: Vec<u32>,
     /// The token at which nesting exceeds the limit.
     pub too_deep: Option<u32>,
 }
@@ -218,6 +245,10 @@ struct Reader<'a> {
     in_function: bool,
     /// The variables whose values are the closures that are read, and whether they were named there.
     holders: Vec<(&'a str, bool)>,
+    /// The functions and closures around.
+    methods: Vec<Method>,
+    /// The closure that comes next is the value of a map's entry or of a field.
+    field: bool,
     tree: Tree,
 }
 
@@ -241,6 +272,8 @@ pub fn read(src: &str, tokens: &[Token], is_native: &dyn Fn(&str) -> bool, earli
         constants,
         in_function: false,
         holders: Vec::new(),
+        methods: Vec::new(),
+        field: false,
         tree: Tree::default(),
     };
     reader.statements(tokens.len());

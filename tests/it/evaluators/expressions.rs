@@ -93,6 +93,10 @@ impl Maker {
             10 => self.called(depth),
             11 => format!("{}.call({})", self.pick(&["c0", "c0", "c2"]), self.expr(Kind::Int, depth)),
             12 => format!("c1.call({}, {})", self.expr(Kind::Int, depth), self.expr(Kind::Int, depth)),
+            13 if self.random.once_in(2) => {
+                let callee = self.pick(&["c0", "c2", "[c0, c2][1]", "(|v| v)", "id", "i1", "K", "a0", "m1.add"]);
+                format!("{callee}({})", self.expr(Kind::Int, depth))
+            }
             13 => format!("m1.add({})", self.expr(Kind::Int, depth)),
             14 => format!("{}.abs()", self.expr(Kind::Int, depth)),
             15 => format!("{}.to_int()", self.expr(Kind::Float, depth)),

@@ -66,7 +66,9 @@ fn differs(text: &str, limit: Option<u64>) -> Option<String> {
     } else {
         rhai == compiled
     };
-    let same = same && compiled.end != "panicked";
+    // Rhai refuses closures that name what a method calls them for; compiled code lets them read it.
+    let refused = rhai.end.contains("E0111") || rhai.printed.contains("E0111");
+    let same = (same || refused) && compiled.end != "panicked";
     (!same).then(|| format!("-- Rhai\n{}{}\n-- compiled\n{}{}", rhai.printed, rhai.end, compiled.printed, compiled.end))
 }
 

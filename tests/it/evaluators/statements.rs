@@ -171,6 +171,10 @@ impl Maker {
                 let end = self.random.below(5);
                 self.one_body(format!("for k{n} in 0..{end} {{ i1 += k{n};"), depth)
             }
+            2 if self.random.once_in(3) => {
+                let values = self.expr(Kind::Array, 1);
+                self.one_body(format!("for [k{n}, ..q{n}] in [{values}, {values}] {{ print(q{n});"), depth)
+            }
             2 => {
                 let values = self.expr(Kind::Array, 2);
                 self.one_body(format!("for k{n} in {values} {{ print(k{n});"), depth)
@@ -270,6 +274,17 @@ impl Maker {
             15 => format!("let {} = {any};", self.local(Kind::Any)),
             16 => format!("print({}.add({}));", self.pick(&["m1", "m0"]), self.expr(Kind::Int, 1)),
             17 => format!("throw {any};"),
+            18 if self.random.once_in(2) => {
+                let pattern = self.pick(&[
+                    "[i0, s0]",
+                    "[_, a0]",
+                    "[i0, ..a0]",
+                    "#{a: i0}",
+                    "#{b: [i1, ..], c: m0}",
+                    "[[i0], ..]",
+                ]);
+                format!("let {pattern} = {any};")
+            }
             18 => format!("print(`${{{any}}}`);"),
             19 => format!("print({}?.{});", self.pick(&["m0", "()", "m0.c"]), self.pick(&["a", "d.e", "zz", "len()"])),
             20 => format!("{} = {};", self.pick(&["K", "L", "this", "m0.a", "nosuch"]), any),

@@ -1,8 +1,9 @@
 //! Expressions: operators, chains of calls, properties and indexers, literals, closures.
 
+use super::lost::Uses;
 use super::{
-    CHAIN_MARKS, CallForm, CallSite, Expr, Mark, NodeKind, Reader, Run, Shape, binary_precedence, is_assignment,
-    is_keyword, runs,
+    CHAIN_MARKS, CallForm, CallSite, Expr, Lent, Mark, Method, NodeKind, Reader, Run, Shape, binary_precedence,
+    is_assignment, is_keyword, runs,
 };
 use crate::script::source::hooks::{is_bare_word, is_block_word, is_free_word};
 use crate::script::source::lex::Kind;
@@ -312,6 +313,11 @@ impl<'a> Reader<'a> {
 
     pub(super) fn word(&mut self, marks: &mut Vec<Mark>) -> Option<Expr> {
         let first = self.at;
+        if self.peek() == "this"
+            && let Some(method) = self.methods.last_mut()
+        {
+            method.own.push(first as u32);
+        }
         match self.peek() {
             "true" | "false" => {
                 self.at += 1;
@@ -335,6 +341,7 @@ impl<'a> Reader<'a> {
                 self.call(first, name, path, true, marks);
                 if holds {
                     self.name_holder(path);
+                    self.note_use(first);
                     self.tree.applied.push(self.run_from(first));
                     if marks.len() == before {
                         marks.push(Mark { call: self.run_from(first), name: name as u32, is_plain: false });
@@ -375,6 +382,7 @@ impl<'a> Reader<'a> {
             }
             _ if name == first => {
                 self.tree.values.push(name as u32);
+                self.note_use(first);
                 let word = self.text_at(first);
                 if !self.is_visible(word) {
                     if self.in_function && self.constants.contains(word) {
@@ -432,6 +440,7 @@ impl<'a> Reader<'a> {
             if self.text_at(self.at + 1) == ":" {
                 self.at += 2;
             }
+            self.field = matches!(self.peek(), "|" | "||");
             self.expression();
             if self.at < end {
                 self.at += 1;
@@ -443,11 +452,31 @@ impl<'a> Reader<'a> {
 
     pub(super) fn closure(&mut self) {
         let visible = self.visible.len();
-        self.closure_here();
+        let is_field = std::mem::take(&mut self.field);
+        let body = self.closure_here(is_field);
         self.visible.truncate(visible);
+        self.method_ends(self.run_from(body));
     }
 
-    fn closure_here(&mut self) {
+    /// The function or closure that was read last has this body.
+    pub(super) fn method_ends(&mut self, body: Run) {
+        let Some(method) = self.methods.pop() else { return };
+        self.lost_of(&method.uses);
+        let uses = || method.own.iter().chain(&method.inner).copied();
+        match self.methods.last_mut() {
+            // A closure inside another function has its `this`.
+            Some(around) if !method.is_field && !method.is_function => around.inner.extend(uses()),
+            _ if !method.inner.is_empty() && (method.is_field || !method.own.is_empty()) => {
+                let uses = uses().collect();
+                self.tree.lent.push(Lent { body, is_function: method.is_function, uses });
+            }
+            _ => {}
+        }
+    }
+
+    /// The token at which the body begins.
+    fn closure_here(&mut self, is_field: bool) -> usize {
+        let visible = self.visible.len();
         if !self.eat("||") {
             self.at += 1;
             while self.at < self.tokens.len() && !matches!(self.peek(), "|" | "(" | ")" | "{" | "}" | "]" | ";") {
@@ -456,10 +485,14 @@ impl<'a> Reader<'a> {
             }
             self.eat("|");
         }
+        let uses = Uses::of(visible..self.visible.len());
+        self.methods.push(Method { is_field, uses, ..Method::default() });
         // A body is a statement. Not: past a separator, which belongs to the enclosing construct.
+        let body = self.at;
         if self.starts_expression() || matches!(self.peek(), "try" | "let" | "const") {
             self.statement();
         }
+        body
     }
 
     /// Notes the name here, if there is one, as that of a variable.

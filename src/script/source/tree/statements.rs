@@ -1,6 +1,9 @@
 //! Statements and constructs with blocks: `if`, loops, `switch`, `try`, functions.
 
-use super::{Definition, Destructured, Expr, NodeKind, Pairs, Pattern, Reader, Recursive, Run, Shape, is_assignment};
+use super::lost::Uses;
+use super::{
+    Definition, Destructured, Expr, Method, NodeKind, Pairs, Pattern, Reader, Recursive, Run, Shape, is_assignment,
+};
 use crate::script::source::counters::{gives_pairs, is_counter};
 use crate::script::source::hooks::is_free_word;
 use crate::script::source::lex::Kind;
@@ -76,14 +79,17 @@ impl Reader<'_> {
                 if is_assignment(self.peek()) {
                     let focus = self.at;
                     self.at += 1;
+                    self.field = matches!(self.peek(), "|" | "||") && target.run.first != target.run.last;
                     let value = self.expression();
                     let args = std::iter::once(target.run).chain(value.map(|value| value.run)).collect();
                     self.node(NodeKind::Binary, focus, first, Run { first: focus as u32, last: focus as u32 }, args);
+                    self.note_change(first);
                     let of = self.temporary(target.run);
                     let whole = self.run_from(first);
                     self.tree.temporaries.extend(of.map(|of| (whole, of)));
                     return;
                 }
+                self.note_change(first);
                 let last = self.at.saturating_sub(1);
                 let is_property = last >= first + 2
                     && self.tokens[last].kind == Kind::Word
@@ -207,7 +213,12 @@ impl Reader<'_> {
             self.declare_all();
         }
         let body = self.at;
+        let methods = std::mem::take(&mut self.methods);
+        let uses = Uses::of(0..self.visible.len());
+        self.methods.push(Method { is_function: true, uses, ..Method::default() });
         self.block();
+        self.method_ends(self.run_from(body));
+        self.methods = methods;
         (self.visible, self.earlier, self.holders, self.in_function) = (outside, earlier, holders, in_function);
         if named {
             let uses_this = (body..self.at).any(|index| self.text_at(index) == "this");
@@ -287,6 +298,14 @@ impl Reader<'_> {
         let first = self.at;
         let word = self.peek();
         self.at += 1;
+        self.flow_of(word);
+        if matches!(word, "while" | "loop" | "do" | "for") {
+            self.note_loop(self.run_from(first));
+        }
+        Some(Expr { run: self.run_from(first), shape: Shape::Other })
+    }
+
+    fn flow_of(&mut self, word: &str) {
         match word {
             "if" => {
                 self.condition();
@@ -367,7 +386,6 @@ impl Reader<'_> {
                 }
             }
         }
-        Some(Expr { run: self.run_from(first), shape: Shape::Other })
     }
 
     pub(super) fn switch_body(&mut self) {
