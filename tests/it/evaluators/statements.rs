@@ -61,7 +61,7 @@ impl Maker {
                 let end = self.pick(&[
                     "} catch (e) { print(e); }",
                     "} catch (e) { print(`${e.code} ${e.line}`); }",
-                    "} catch { print(0); }",
+                    "} catch (e) { print([e]); }",
                 ]);
                 lines.push(Line { head: "try {".to_string(), bodies: vec![(vec![line], end)] });
             }
@@ -108,7 +108,8 @@ impl Maker {
             }
             12..=14 => self.repeated(depth),
             15 => {
-                let end = self.pick(&["} catch (e) {", "} catch {"]);
+                // What is caught is shown: the judge must see what Rhai refuses and compiled code does not.
+                let end = "} catch (e) { print(e);".to_string();
                 let body = self.body(depth);
                 let mut handler = self.body(depth);
                 if self.random.once_in(3) {
