@@ -1,5 +1,6 @@
 //! Floor 0: the basic types that every other floor uses. No I/O, no `unsafe`, no clock.
 
+pub mod arithmetic;
 pub mod attr;
 pub mod bytes;
 pub mod code;

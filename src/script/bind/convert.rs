@@ -1,5 +1,6 @@
 //! From Rhai's values to arguments of a row: positions, keywords, numbers, names.
 
+use crate::base::arithmetic::whole;
 use crate::base::attr::{Attr, Ints, Text};
 use crate::base::code;
 use crate::base::device_id::{DeviceId, DeviceSpec};
@@ -127,7 +128,7 @@ fn bind_keywords(host: &Host, op: &'static Op, positional: usize, map: Map, args
 }
 
 fn collect_sizes(op: &Op, at: usize, values: &[&mut Dynamic]) -> Result<Arg> {
-    let sizes: Ints = values.iter().filter_map(|value| value.as_int().ok()).collect();
+    let sizes: Ints = values.iter().filter_map(|value| integer(value)).collect();
     debug_assert_eq!(op.params[at].kind, Kind::Sizes);
     Ok(Arg::Attr(Attr::Ints(sizes)))
 }
@@ -167,7 +168,7 @@ fn argument(host: &Host, kind: Kind, value: &Dynamic) -> Result<Arg> {
         Kind::Tensors => return tensors(value),
         Kind::OptTensors => return opt_tensors(value),
         Kind::Int => Attr::Int(int(host, value)?),
-        Kind::Dim => Attr::Int(value.as_int().map_err(|_| expected("a dimension (an integer)", value))?),
+        Kind::Dim => Attr::Int(integer(value).ok_or_else(|| expected("a dimension (an integer)", value))?),
         Kind::Float => Attr::Float(number(host, value)?.to_f64()),
         Kind::Bool => match value.as_bool() {
             Ok(b) => Attr::Bool(b),
@@ -225,8 +226,21 @@ fn number(host: &Host, value: &Dynamic) -> Result<Scalar> {
 pub fn int(host: &Host, value: &Dynamic) -> Result<i64> {
     match number(host, value)? {
         Scalar::Int(i) => Ok(i),
+        Scalar::Float(x) => whole(x).ok_or_else(|| no_integer(x)),
         _ => Err(expected("an integer", value)),
     }
+}
+
+/// The integer that a value is or, as a float that is a whole number, stands for.
+pub fn integer(value: &Dynamic) -> Option<i64> {
+    value.as_int().ok().or_else(|| whole(value.as_float().ok()?))
+}
+
+/// The error of a float where an integer is needed.
+#[cold]
+pub fn no_integer(x: f64) -> Box<Diag> {
+    Diag::error(code::ARGUMENT_TYPE, format!("an integer is expected, not {x}, which is no whole number"))
+        .help("`a.floor_divide(b)` divides integers without a remainder, `x.to_int()` cuts a float off")
 }
 
 pub fn ints(host: &Host, value: &Dynamic) -> Result<Ints> {
@@ -346,7 +360,7 @@ pub fn spec(value: &Dynamic) -> Result<DeviceSpec> {
     if let Some(device) = value.read_lock::<DeviceValue>() {
         return Ok(device.0);
     }
-    if let Ok(index) = value.as_int() {
+    if let Some(index) = integer(value) {
         let index = u16::try_from(index).map_err(|_| {
             Diag::error(code::UNKNOWN_DEVICE, format!("there is no CUDA device with index {index}"))
                 .help("indices count from 0; `cuda::device_count()` tells how many there are")

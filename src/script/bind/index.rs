@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 /// One item from one value.
 fn item(value: &Dynamic) -> Result<Item> {
-    if let Ok(i) = value.as_int() {
+    if let Some(i) = convert::integer(value) {
         return Ok(Item::Int(i));
     }
     if value.is_unit() {
@@ -100,9 +100,9 @@ fn items(value: &Dynamic) -> Result<Vec<Item>> {
 }
 
 fn get(host: &Host, context: &NativeCallContext, x: &Tensor, at: &Dynamic) -> RhaiResult {
-    let found = host.call(context, |engine| match at.as_int() {
-        Ok(at) => index::element(engine, x, at),
-        Err(_) => index::get(engine, x, items(at)?),
+    let found = host.call(context, |engine| match convert::integer(at) {
+        Some(at) => index::element(engine, x, at),
+        None => index::get(engine, x, items(at)?),
     });
     found.map(Dynamic::from).map_err(|error| keep_read_error(host, context, error))
 }

@@ -8,6 +8,7 @@ use super::layers;
 use super::syntax::{Expr, Kind};
 use super::value::{Value, nested};
 use super::world::Unknown;
+use crate::base::arithmetic;
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::DType;
@@ -479,6 +480,9 @@ fn ends_in_map(written: &[Expr]) -> bool {
 /// The name of a value's type in the interpreter; `?` if unknown.
 fn known_type(value: &Value) -> &'static str {
     match value {
+        // It may stand for an integer.
+        Value::Number | Value::Float(None) => "?",
+        Value::Float(Some(x)) if arithmetic::whole(*x).is_some() => "?",
         Value::Tensor(_) => "tensor",
         other => other.type_name().unwrap_or("?"),
     }

@@ -5,6 +5,7 @@ use super::lints;
 use super::syntax::{Expr, Kind};
 use super::value::Value;
 use super::world::Unknown;
+use crate::base::arithmetic;
 use crate::base::code;
 use crate::base::diag::Diag;
 use crate::base::dtype::DType;
@@ -248,6 +249,11 @@ impl<'a> Flow<'a> {
             }
             (Value::Array(_), [Value::Range(_)]) => Value::Array(None),
             (Value::Str(_), [Value::Range(_)]) => Value::Str(None),
+            (Value::Array(_) | Value::Str(_), [Value::Float(x)])
+                if x.is_none_or(|x| arithmetic::whole(x).is_some()) =>
+            {
+                Value::Unknown
+            }
             (Value::Array(_) | Value::Str(_), [part @ (Value::Str(_) | Value::Float(_) | Value::Unit)]) => {
                 let diag = Diag::error(code::TYPE, format!("an integer is needed here, and this is {}", part.kind()));
                 self.report_at(token, diag, "indexed here");

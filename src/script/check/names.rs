@@ -171,7 +171,8 @@ impl<'a> Names<'a> {
                 continue;
             }
             let is_language = matches!(name, "this" | "global" | "args" | "_") || types::constants().any(|c| c == name);
-            if is_language || functions.contains(name) || tree::is_keyword(name) {
+            let is_constant = self.tree.outer_constants.contains(&(value as u32));
+            if is_language || is_constant || functions.contains(name) || tree::is_keyword(name) {
                 continue;
             }
             let owner = self.owner(value);

@@ -3,6 +3,7 @@
 
 use super::flow::Flow;
 use super::value::Value;
+use crate::base::arithmetic;
 use crate::base::attr::{Attr, Ints, Text};
 use crate::base::code;
 use crate::base::device_id::DeviceId;
@@ -271,9 +272,22 @@ fn integers(value: &Value) -> Result<Known> {
 }
 
 /// A value as an argument of some kind. Whatever is refused here is refused in a run.
+/// A value in which floats stand for the integers that they are.
+fn wholes(value: &Value) -> Value {
+    match value {
+        Value::Float(None) => Value::Number,
+        Value::Float(Some(x)) => arithmetic::whole(*x).map_or(value.clone(), |whole| Value::Int(Some(whole))),
+        Value::Array(Some(items)) => Value::Array(Some(Rc::new(items.iter().map(wholes).collect()))),
+        value => value.clone(),
+    }
+}
+
 fn argument(op: &Op, kind: Kind, value: &Value) -> Result<Known> {
     let open = Ok(Known::Open);
     let is = |attr: Attr| Ok(Known::Is(Arg::Attr(attr)));
+    let as_integers = !matches!(kind, Kind::Operand | Kind::Number | Kind::Float | Kind::Floats | Kind::NumberOrText);
+    let as_integers = as_integers && !matches!(kind, Kind::FloatsOrTensors);
+    let value = &if as_integers { wholes(value) } else { value.clone() };
     match (kind, value) {
         (_, Value::Unknown) => return open,
         (Kind::Tensor | Kind::Operand, Value::Unit) => return Ok(Known::Is(Arg::None)),

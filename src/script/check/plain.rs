@@ -3,6 +3,8 @@
 use super::flow::Flow;
 use super::lints;
 use super::value::Value;
+use crate::base::arithmetic;
+use crate::base::arithmetic::Power;
 use crate::base::code;
 use crate::base::diag::Diag;
 
@@ -26,12 +28,9 @@ impl Flow<'_> {
         }
         let compares = matches!(op, "<" | ">" | "<=" | ">=");
         match (left, right) {
-            (Value::Int(_) | Value::Number, Value::Int(Some(0))) if matches!(op, "/" | "%") => {
-                let integer = matches!(left, Value::Int(_));
-                if integer {
-                    let text = if op == "/" { "division by zero" } else { "modulo division by zero" };
-                    self.report_at(token, Diag::error(code::ARITHMETIC, text), "here");
-                }
+            (Value::Int(a), Value::Int(Some(0))) if op == "%" => {
+                let a = a.map_or("an integer".to_string(), |a| a.to_string());
+                self.report_at(token, Diag::error(code::ARITHMETIC, format!("`%`: {a} is divided by zero")), "here");
                 Value::Unknown
             }
             (Value::Unknown, _) | (_, Value::Unknown) => Value::Unknown,
@@ -42,8 +41,9 @@ impl Flow<'_> {
                 _ => a >= b,
             })),
             _ if compares => Value::Bool(None),
+            (Value::Int(a), Value::Int(b)) if op == "/" => Value::Float(a.zip(*b).map(|(a, b)| a as f64 / b as f64)),
             (Value::Int(Some(a)), Value::Int(Some(b))) => self.integers(op, token, *a, *b),
-            (Value::Int(_), Value::Int(_)) if matches!(op, "+" | "-" | "*" | "%" | "/") => Value::Int(None),
+            (Value::Int(_), Value::Int(_)) if matches!(op, "+" | "-" | "*" | "%") => Value::Int(None),
             (Value::Int(_), Value::Int(_)) => Value::Number,
             (Value::Float(_), Value::Float(_) | Value::Int(_)) | (Value::Int(_), Value::Float(_)) => Value::Float(None),
             (a, b) if a.is_number() && b.is_number() => Value::Number,
@@ -61,10 +61,13 @@ impl Flow<'_> {
             "+" => (a.checked_add(b), "addition overflow"),
             "-" => (a.checked_sub(b), "subtraction overflow"),
             "*" => (a.checked_mul(b), "multiplication overflow"),
-            "/" => (a.checked_div(b), "division overflow"),
-            "%" => (a.checked_rem(b), "modulo division overflow"),
-            "**" if b < 0 => (None, "integer raised to a negative power"),
-            "**" => (u32::try_from(b).ok().and_then(|b| a.checked_pow(b)), "exponential overflow"),
+            "%" => (arithmetic::remainder(a, b), "modulo division overflow"),
+            "**" => match arithmetic::power(a, b) {
+                Some(Power::Float(power)) => return Value::Float(Some(power)),
+                Some(Power::Int(power)) => (Some(power), ""),
+                None if b < 0 => (None, "integer raised to a negative power"),
+                None => (None, "exponential overflow"),
+            },
             _ => return Value::Number,
         };
         if result.is_none() {
@@ -77,8 +80,9 @@ impl Flow<'_> {
     pub(super) fn range(&mut self, token: u32, ends: [Option<Value>; 2], inclusive: bool) -> Value {
         let integer = Value::Int(None);
         let [start, end] = ends.each_ref().map(|end| end.as_ref().unwrap_or(&integer));
-        let no_end = |value: &Value| {
-            matches!(value, Value::Float(_) | Value::Str(_) | Value::Array(_) | Value::Map(_) | Value::Bool(_))
+        let no_end = |value: &Value| match value {
+            Value::Float(x) => x.is_some_and(|x| arithmetic::whole(x).is_none()),
+            value => matches!(value, Value::Str(_) | Value::Array(_) | Value::Map(_) | Value::Bool(_)),
         };
         if start.is_known() && end.is_known() && (no_end(start) || no_end(end)) {
             let op = if inclusive { "..=" } else { ".." };
@@ -123,6 +127,14 @@ fn never_equal(left: &Value, right: &Value) -> bool {
     kind(left) != 0 && kind(right) != 0 && kind(left) != kind(right)
 }
 
+/// Whether a value may be an integer, or stand for one.
+fn is_count(value: &Value) -> bool {
+    match value {
+        Value::Float(x) => x.is_none_or(|x| arithmetic::whole(x).is_some()),
+        value => matches!(value, Value::Int(_) | Value::Number),
+    }
+}
+
 /// Whether an operator other than `==` may work between two plain values.
 fn is_supported(op: &str, left: &Value, right: &Value) -> bool {
     use Value::{Array, Char, Float, Int, Map, Number, Str, Unit};
@@ -139,7 +151,10 @@ fn is_supported(op: &str, left: &Value, right: &Value) -> bool {
     match op {
         "+" => matches!((left, right), (Str(_), _) | (_, Str(_)) | (Array(_), Array(_)) | (Map(_), Map(_))),
         "-" => matches!((left, right), (Str(_), Str(_) | Char) | (Map(_), Map(_))),
-        "*" => matches!((left, right), (Str(_) | Array(_), Int(_)) | (Int(_), Str(_) | Array(_))),
+        "*" => {
+            let many = |value: &Value| matches!(value, Str(_) | Array(_));
+            (many(left) && is_count(right)) || (is_count(left) && many(right))
+        }
         "/" | "%" | "**" | "@" => false,
         "<" | ">" | "<=" | ">=" => matches!((left, right), (Str(_), Str(_)) | (Array(_), Array(_)) | (Unit, Unit)),
         _ => true,

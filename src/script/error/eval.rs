@@ -414,8 +414,8 @@ fn arithmetic(text: &str) -> Words {
     }
     let found = words(code::ARITHMETIC, if text.is_empty() { "arithmetic failed".into() } else { lower(text) }, "here");
     match text {
-        _ if text.contains("negative power") => found.help("a float has such powers: `2.0 ** -1`"),
-        _ if text.contains("zero") => found.help("floats divide by zero without an error: `1.0 / 0.0` is infinite"),
+        _ if text.contains("negative power") => found.help("zero has no such power; of floats it is infinite"),
+        _ if text.contains("zero") => found.help("floats have a remainder of zero, which is NaN: `1.0 % 0.0`"),
         _ if text.contains("overflow") => found.help("integers have 64 bits; floats reach further: `2.0 ** 100`"),
         _ => found,
     }

@@ -47,8 +47,7 @@ const NO_TYPES: &str = "names have no types here: `fn f(x) { x + 1 }`, `let x = 
 const LISTS: &str = "a list is made of another by `xs.map(|x| 2 * x)` and `xs.filter(|x| x > 0)`";
 const TRIES: &str = "write `try { .. } catch (e) { .. }`";
 /// For `a // b`.
-pub(super) const FLOOR: &str =
-    "`//` begins a comment; integers divide by `/` without a remainder, tensors by `floor_divide`";
+pub(super) const FLOOR: &str = "`//` begins a comment; division without a remainder is `a.floor_divide(b)`";
 
 /// Whether the parser expected this symbol here.
 fn misses(kind: &ParseErrorType, symbol: &str) -> bool {

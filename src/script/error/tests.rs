@@ -186,11 +186,11 @@ fn values() {
         "indices go from 0 to 1, or from -1 back to -2",
     );
     check(
-        "1 / 0",
+        "1 % 0",
         "E0214",
-        "division by zero: 1 / 0",
-        "/",
-        "floats divide by zero without an error: `1.0 / 0.0` is infinite",
+        "modulo division by zero: 1 % 0",
+        "%",
+        "floats have a remainder of zero, which is NaN: `1.0 % 0.0`",
     );
     check("let x = 5.0; x[\"a\"]", "E0215", "a float cannot be indexed by a string", "x[\"a\"]", "");
     check(

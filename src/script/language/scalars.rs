@@ -1,12 +1,13 @@
 //! Functions of plain numbers, as in Python's `math`: integers are accepted for floats, `log` is the natural
 //! logarithm as for tensors (Rhai's has base 10), `int` returns an integer.
 
+use crate::base::arithmetic;
 use crate::base::code;
 use crate::base::diag::Diag;
 use crate::script::bind::rows::Natives;
 use crate::script::values::panics::Place;
-use crate::script::values::raise::raise;
-use rhai::{EvalAltResult, FuncRegistration, NativeCallContext};
+use crate::script::values::raise::{Native, raise};
+use rhai::{Dynamic, EvalAltResult, FuncRegistration, Map, NativeCallContext};
 
 type Function = fn(f64) -> f64;
 
@@ -60,6 +61,9 @@ const OPERATORS: &[Operator] = &[
     (&["hypot"], None, f64::hypot),
     (&["copysign"], None, f64::copysign),
     (&["pow"], None, f64::powf),
+    (&["/"], None, |x, y| x / y),
+    (&["%", "remainder"], Some(arithmetic::remainder), arithmetic::float_remainder),
+    (&["floor_divide"], Some(arithmetic::floor_divide), arithmetic::float_floor_divide),
 ];
 
 fn operators(natives: &mut Natives) {
@@ -77,9 +81,11 @@ fn operators(natives: &mut Natives) {
             of().place_in(
                 &mut natives.module,
                 move |context: NativeCallContext, x: i64, y: i64| -> Result<i64, Box<EvalAltResult>> {
-                    let beyond =
-                        || Diag::error(code::ARITHMETIC, format!("`{name}`: {x} and {y} give no integer of 64 bits"));
-                    whole(x, y).ok_or_else(|| raise(beyond(), context.call_position()))
+                    let text = || match (name, y) {
+                        ("%" | "remainder" | "floor_divide", 0) => format!("`{name}`: {x} is divided by zero"),
+                        _ => format!("`{name}`: {x} and {y} give no integer of 64 bits"),
+                    };
+                    whole(x, y).ok_or_else(|| raise(Diag::error(code::ARITHMETIC, text()), context.call_position()))
                 },
             );
         }
@@ -122,9 +128,11 @@ pub fn register(natives: &mut Natives) {
         of().place_in(&mut natives.module, function);
         of().place_in(&mut natives.module, |x: i64| x);
     }
-    // Rhai rounds floats only.
+    // Rhai rounds floats only, and halves away from zero; these go to the even number.
     let of = || FuncRegistration::new("round").in_global_namespace();
     of().place_in(&mut natives.module, |x: i64| x);
+    of().place_in(&mut natives.module, f64::round_ties_even);
+    divisions(natives);
     of().place_in(&mut natives.module, |context: NativeCallContext, x: i64, digits: i64| {
         let overflow = || {
             let message = format!("`round`: {x} to {digits} digits is no integer of 64 bits");
@@ -146,6 +154,47 @@ pub fn register(natives: &mut Natives) {
     let of = || FuncRegistration::new("to_int").in_global_namespace();
     let to_int = |context: NativeCallContext, x: f64| whole("to_int", code::ARITHMETIC, &context, x);
     of().place_in(&mut natives.module, to_int);
+}
+
+/// `div(a, b, #{rounding_mode: "floor"})` of numbers.
+fn divisions(natives: &mut Natives) {
+    let of = || FuncRegistration::new("div").in_global_namespace();
+    let divide = |context: NativeCallContext, x: Dynamic, y: Dynamic, options: Map| -> Native {
+        let wrong = |text: String| Err(raise(Diag::error(code::ARITHMETIC, text), context.call_position()));
+        let mode = options.get("rounding_mode").map_or(String::new(), |mode| mode.to_string());
+        let float =
+            |value: &Dynamic| value.as_float().or_else(|_| value.as_int().map(|n| n as f64)).unwrap_or(f64::NAN);
+        Ok(match (&mode[..], x.as_int(), y.as_int()) {
+            ("", ..) => (float(&x) / float(&y)).into(),
+            ("floor" | "trunc", Ok(x), Ok(0)) => return wrong(format!("`div`: {x} is divided by zero")),
+            ("floor", Ok(x), Ok(y)) => match arithmetic::floor_divide(x, y) {
+                Some(quotient) => quotient.into(),
+                None => return wrong(format!("`div`: {x} and {y} give no integer of 64 bits")),
+            },
+            ("trunc", Ok(x), Ok(y)) => match x.checked_div(y) {
+                Some(quotient) => quotient.into(),
+                None => return wrong(format!("`div`: {x} and {y} give no integer of 64 bits")),
+            },
+            ("floor", ..) => arithmetic::float_floor_divide(float(&x), float(&y)).into(),
+            ("trunc", ..) => (float(&x) / float(&y)).trunc().into(),
+            (other, ..) => {
+                let text = format!("`div`: `rounding_mode` is \"floor\", \"trunc\" or (), not \"{other}\"");
+                return Err(raise(Diag::error(code::VALUE, text), context.call_position()));
+            }
+        })
+    };
+    of().place_in(&mut natives.module, move |c: NativeCallContext, x: i64, y: i64, o: Map| {
+        divide(c, x.into(), y.into(), o)
+    });
+    of().place_in(&mut natives.module, move |c: NativeCallContext, x: f64, y: f64, o: Map| {
+        divide(c, x.into(), y.into(), o)
+    });
+    of().place_in(&mut natives.module, move |c: NativeCallContext, x: i64, y: f64, o: Map| {
+        divide(c, x.into(), y.into(), o)
+    });
+    of().place_in(&mut natives.module, move |c: NativeCallContext, x: f64, y: i64, o: Map| {
+        divide(c, x.into(), y.into(), o)
+    });
 }
 
 fn whole(name: &str, code: code::Code, context: &NativeCallContext, x: f64) -> Result<i64, Box<EvalAltResult>> {

@@ -1,11 +1,13 @@
 //! Runs `a.b[c].d(e)`: arrays and maps are walked by reference, methods are called on what is found there, and the first
 //! step that is anything else gives the rest of the chain to Rhai.
 
+use super::native::fails_for_floats;
 use super::numbers;
 use super::run::{Fault, Frame, Machine, R, put};
 use super::slices;
 use super::tree::{Assign, AssignChain, Chain, Node, Root, Step, StepKind};
 use super::value::Value;
+use crate::base::arithmetic;
 use crate::script::bind::apply::callee;
 use rhai::{BinaryExpr, Caches, Dynamic, EvalAltResult, Expr, ImmutableString, Stmt, StmtBlock};
 use smallvec::SmallVec;
@@ -133,6 +135,12 @@ impl Machine<'_> {
         }
         match &step.kind {
             StepKind::Index { operand, site } => {
+                if let Value::Float(x) = operands[*operand]
+                    && let Some(index) = arithmetic::whole(x)
+                    && !target.is_map()
+                {
+                    operands[*operand] = Value::Int(index);
+                }
                 if target.is_array()
                     && let Value::Int(index) = operands[*operand]
                 {
@@ -409,6 +417,11 @@ impl Machine<'_> {
             Some((site, count)) if types.len() == count => {
                 let mut caches = super::native::keeping();
                 let result = self.operate(&rests[at], &mut list, &mut caches);
+                if let StepKind::Method { name, first, count, .. } = &step.kind
+                    && fails_for_floats(&result, name, &mut list[*first..*first + *count])
+                {
+                    return self.operate(&rests[at], &mut list, &mut Caches::new()).map(Value::of).map_err(Some);
+                }
                 if result.is_ok() {
                     site.remember(types, &mut caches, matches!(step.kind, StepKind::Property { .. }));
                 }

@@ -1,6 +1,7 @@
 //! Native functions at a place of the text: looked for by Rhai the first time, called without it afterwards.
 
 use super::run::{Fault, Machine};
+use crate::base::arithmetic;
 use rhai::{Caches, Dynamic, EvalAltResult, FnResolutionCacheEntry, NativeCallContext, Position, RhaiFunc};
 use smallvec::SmallVec;
 use std::any::TypeId;
@@ -127,6 +128,24 @@ impl Machine<'_> {
             _ => unreachable!("`Site::remember` keeps native functions"),
         }
     }
+}
+
+/// Whether a call found no function for its values, and has another chance: floats that are whole numbers have become the
+/// integers that they stand for.
+pub fn fails_for_floats<T>(result: &Result<T, Box<EvalAltResult>>, name: &str, values: &mut [&mut Dynamic]) -> bool {
+    let Err(error) = result else { return false };
+    let EvalAltResult::ErrorFunctionNotFound(signature, _) = &**error else { return false };
+    if signature.split(" (").next() != Some(name) {
+        return false;
+    }
+    let mut changed = false;
+    for value in values {
+        if let Some(whole) = value.as_float().ok().and_then(arithmetic::whole) {
+            **value = whole.into();
+            changed = true;
+        }
+    }
+    changed
 }
 
 /// An error with the place of its call, unless it has one.

@@ -3,6 +3,8 @@
 
 use super::tree::Op;
 use super::value::Value;
+use crate::base::arithmetic;
+use crate::base::arithmetic::Power;
 use rhai::{Dynamic, ImmutableString};
 use std::cmp::Ordering;
 
@@ -84,9 +86,12 @@ fn integers(op: Op, a: i64, b: i64) -> Option<Value> {
         Op::Add => a.checked_add(b)?,
         Op::Subtract => a.checked_sub(b)?,
         Op::Multiply => a.checked_mul(b)?,
-        Op::Divide => a.checked_div(b)?,
-        Op::Remainder => a.checked_rem(b)?,
-        Op::Power => a.checked_pow(u32::try_from(b).ok()?)?,
+        Op::Divide => return Some(Value::Float(a as f64 / b as f64)),
+        Op::Remainder => arithmetic::remainder(a, b)?,
+        Op::Power => match arithmetic::power(a, b)? {
+            Power::Int(power) => power,
+            Power::Float(power) => return Some(Value::Float(power)),
+        },
         Op::ShiftLeft if (0..64).contains(&b) => a << b,
         Op::ShiftRight if (0..64).contains(&b) => a >> b,
         Op::And => a & b,
@@ -103,7 +108,7 @@ fn floats(op: Op, a: f64, b: f64) -> Option<Value> {
         Op::Subtract => a - b,
         Op::Multiply => a * b,
         Op::Divide => a / b,
-        Op::Remainder => a % b,
+        Op::Remainder => arithmetic::float_remainder(a, b),
         Op::Power => a.powf(b),
         _ => return op.holds(a.partial_cmp(&b)).map(Value::Bool),
     }))
@@ -147,9 +152,10 @@ mod tests {
         let of = |op, a, b| apply(op, &Value::Int(a), &Value::Int(b));
         assert!(matches!(of(Op::Add, 2, 3), Some(Value::Int(5))));
         assert!(of(Op::Add, i64::MAX, 1).is_none());
-        assert!(of(Op::Divide, 1, 0).is_none());
-        assert!(of(Op::Divide, i64::MIN, -1).is_none());
-        assert!(of(Op::Power, 2, -1).is_none());
+        assert!(of(Op::Remainder, 1, 0).is_none());
+        assert!(of(Op::Power, 0, -1).is_none());
+        assert!(matches!(of(Op::Divide, 7, 2), Some(Value::Float(3.5))));
+        assert!(matches!(of(Op::Divide, 1, 0), Some(Value::Float(f64::INFINITY))));
         assert!(of(Op::ShiftLeft, 1, 64).is_none());
         assert!(unary(false, &Value::Int(i64::MIN)).is_none());
     }

@@ -6,6 +6,7 @@ use crate::base::diag::{Diag, Result};
 use crate::base::span::Origin;
 use crate::base::suggest::keyword;
 use crate::fail;
+use crate::script::bind::convert::integer;
 use crate::script::bind::rows::{Natives, raw};
 use crate::script::host::Host;
 use crate::script::values::raise::Native;
@@ -71,7 +72,7 @@ fn unfit(name: &str, parameter: &str, what: &str, value: &Dynamic) -> Box<Diag> 
 }
 
 fn size(name: &str, parameter: &str, value: &Dynamic, least: i64) -> Result<i64> {
-    let Ok(n) = value.as_int() else { return Err(unfit(name, parameter, "an integer", value)) };
+    let Some(n) = integer(value) else { return Err(unfit(name, parameter, "an integer", value)) };
     if n < least {
         fail!(VALUE, "`{name}`: `{parameter}` must be at least {least}, not {n}");
     }
@@ -81,7 +82,7 @@ fn size(name: &str, parameter: &str, value: &Dynamic, least: i64) -> Result<i64>
 /// One size for all dimensions, or an array of them.
 fn sizes(name: &str, parameter: &str, value: &Dynamic, count: Option<i64>, least: i64) -> Result<Vec<i64>> {
     let Some(array) = value.read_lock::<Array>().map(|array| array.clone()) else {
-        if !value.is_int() {
+        if integer(value).is_none() {
             return Err(unfit(name, parameter, "an integer or an array of integers", value));
         }
         let one = size(name, parameter, value, least)?;
@@ -123,9 +124,10 @@ fn options(name: &str, defaults: &Dynamic, given: &Dynamic, any: &Array) -> Resu
         if let Some(expected) = expected {
             return Err(unfit(name, &key, expected, &value).keyword(Origin::NONE, &key, "this one"));
         }
-        // An integer is accepted for a float.
-        let value = match (default.is_float(), value.as_int()) {
-            (true, Ok(i)) => Dynamic::from_float(i as f64),
+        // An integer is accepted for a float, and a float that is a whole number for an integer.
+        let value = match (default.is_float(), value.as_int(), default.is_int(), integer(&value)) {
+            (true, Ok(i), ..) => Dynamic::from_float(i as f64),
+            (.., true, Some(whole)) => whole.into(),
             _ => value,
         };
         merged.insert(key, value);
@@ -140,7 +142,7 @@ fn misfit(default: &Dynamic, value: &Dynamic) -> Option<&'static str> {
     } else if default.is_float() {
         (value.is_float() || value.is_int(), "a number")
     } else if default.is_int() {
-        (value.is_int() || value.is_array() || value.is_string(), "an integer")
+        (integer(value).is_some() || value.is_array() || value.is_string(), "an integer")
     } else if default.is_array() {
         (value.is_array(), "an array")
     } else {

@@ -14,6 +14,7 @@ use crate::op::rows::pointwise::arith;
 use crate::op::rows::shape::{join, split, view};
 use crate::op::tensor::View;
 use crate::script::bind::convert;
+use crate::script::bind::convert::integer;
 use crate::script::bind::rows::{Natives, raw};
 use crate::script::host::Host;
 use crate::script::nn::module_methods::MAX_DEPTH;
@@ -120,7 +121,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
 
 fn dim(value: &Dynamic) -> Result<i64> {
     let not = |_| Diag::error(code::ARGUMENT_TYPE, format!("`dim` is an integer, not {}", type_names::of_value(value)));
-    value.as_int().map_err(not)
+    integer(value).ok_or(()).map_err(not)
 }
 
 /// At least one device, without duplicates.

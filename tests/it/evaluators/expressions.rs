@@ -83,7 +83,7 @@ impl Maker {
         let depth = depth - 1;
         match self.random.below(17) {
             0..=5 => {
-                let op = self.pick(&["+", "-", "*", "+", "-", "/", "%", "**", "<<", ">>", "&", "|", "^"]);
+                let op = self.pick(&["+", "-", "*", "+", "-", "/", "%", "<<", ">>", "&", "|", "^"]);
                 format!("({} {op} {})", self.expr(Kind::Int, depth), self.expr(Kind::Int, depth))
             }
             6 => format!("-{}", self.expr(Kind::Int, 0)),

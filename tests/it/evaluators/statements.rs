@@ -224,7 +224,7 @@ impl Maker {
                 format!("{} = {};", self.local(kind), self.expr(kind, 3))
             }
             6 | 7 => {
-                let op = self.pick(&["+=", "-=", "*=", "/=", "%=", "**=", "<<=", "&=", "|="]);
+                let op = self.pick(&["+=", "-=", "*=", "<<=", "&=", "|="]);
                 format!("{} {op} {};", self.local(Kind::Int), self.expr(Kind::Int, 2))
             }
             8 => format!("{} += {};", self.local(Kind::Text), self.expr(Kind::Any, 2)),
