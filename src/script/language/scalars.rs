@@ -161,7 +161,12 @@ fn divisions(natives: &mut Natives) {
     let of = || FuncRegistration::new("div").in_global_namespace();
     let divide = |context: NativeCallContext, x: Dynamic, y: Dynamic, options: Map| -> Native {
         let wrong = |text: String| Err(raise(Diag::error(code::ARITHMETIC, text), context.call_position()));
-        let mode = options.get("rounding_mode").map_or(String::new(), |mode| mode.to_string());
+        if let Some(unknown) = options.keys().find(|key| *key != "rounding_mode") {
+            let diag = Diag::error(code::UNKNOWN_KEYWORD, format!("`div`: unknown keyword `{unknown}`"));
+            return Err(raise(diag.help("the keyword is `rounding_mode`"), context.call_position()));
+        }
+        let mode =
+            options.get("rounding_mode").filter(|mode| !mode.is_unit()).map_or(String::new(), |mode| mode.to_string());
         let float =
             |value: &Dynamic| value.as_float().or_else(|_| value.as_int().map(|n| n as f64)).unwrap_or(f64::NAN);
         Ok(match (&mode[..], x.as_int(), y.as_int()) {

@@ -1,7 +1,7 @@
 //! Runs `a.b[c].d(e)`: arrays and maps are walked by reference, methods are called on what is found there, and the first
 //! step that is anything else gives the rest of the chain to Rhai.
 
-use super::native::fails_for_floats;
+use super::native::again_with_integers;
 use super::numbers;
 use super::run::{Fault, Frame, Machine, R, put};
 use super::slices;
@@ -417,15 +417,16 @@ impl Machine<'_> {
             Some((site, count)) if types.len() == count => {
                 let mut caches = super::native::keeping();
                 let result = self.operate(&rests[at], &mut list, &mut caches);
-                if let StepKind::Method { name, first, count, .. } = &step.kind
-                    && fails_for_floats(&result, name, &mut list[*first..*first + *count])
-                {
-                    return self.operate(&rests[at], &mut list, &mut Caches::new()).map(Value::of).map_err(Some);
-                }
                 if result.is_ok() {
                     site.remember(types, &mut caches, matches!(step.kind, StepKind::Property { .. }));
                 }
-                result
+                match &step.kind {
+                    StepKind::Method { name, first, count, .. } => {
+                        let call = |list: &mut [&mut Dynamic]| self.operate(&rests[at], list, &mut Caches::new());
+                        again_with_integers(result, name, &mut list, *first..*first + *count, call)
+                    }
+                    _ => result,
+                }
             }
             _ => self.operate(&rests[at], &mut list, &mut Caches::new()),
         }

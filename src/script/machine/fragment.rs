@@ -1,7 +1,7 @@
 //! What is left to Rhai's own evaluator: an expression whose operands are at hand, or a part of a body in a scope that
 //! mirrors the variables of its frame.
 
-use super::native::{fails_for_floats, keeping};
+use super::native::{again_with_integers, keeping};
 use super::run::{Fault, Frame, Jump, Machine, R};
 use super::tree::{Fragment, Operands};
 use super::value::Value;
@@ -109,12 +109,11 @@ impl Machine<'_> {
         let types = values.iter().map(|value| value.type_id()).collect();
         let mut caches = keeping();
         let result = self.operate(&native.operands.expr, values, &mut caches);
-        if fails_for_floats(&result, &native.name, values) {
-            return Ok(self.operate(&native.operands.expr, values, &mut Caches::new())?);
-        }
         if !super::native::is_keyword(&native.name) {
             native.site.remember(types, &mut caches, false);
         }
-        Ok(result?)
+        let all = 0..values.len();
+        let call = |values: &mut [&mut Dynamic]| self.operate(&native.operands.expr, values, &mut Caches::new());
+        Ok(again_with_integers(result, &native.name, values, all, call)?)
     }
 }

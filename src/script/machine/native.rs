@@ -130,22 +130,41 @@ impl Machine<'_> {
     }
 }
 
-/// Whether a call found no function for its values, and has another chance: floats that are whole numbers have become the
-/// integers that they stand for.
-pub fn fails_for_floats<T>(result: &Result<T, Box<EvalAltResult>>, name: &str, values: &mut [&mut Dynamic]) -> bool {
+/// Whether a call found no function of its name for its values.
+fn is_not_found<T>(result: &Result<T, Box<EvalAltResult>>, name: &str) -> bool {
     let Err(error) = result else { return false };
     let EvalAltResult::ErrorFunctionNotFound(signature, _) = &**error else { return false };
-    if signature.split(" (").next() != Some(name) {
-        return false;
+    signature.split(" (").next() == Some(name)
+}
+
+/// Makes a call that found no function for its values again with floats that are whole numbers as the integers that they
+/// stand for: one of them after the other, then all. So a count becomes an integer and a value beside it stays what it is.
+pub fn again_with_integers<T>(
+    result: Result<T, Box<EvalAltResult>>,
+    name: &str,
+    values: &mut [&mut Dynamic],
+    places: std::ops::Range<usize>,
+    mut call: impl FnMut(&mut [&mut Dynamic]) -> Result<T, Box<EvalAltResult>>,
+) -> Result<T, Box<EvalAltResult>> {
+    if !is_not_found(&result, name) {
+        return result;
     }
-    let mut changed = false;
-    for value in values {
-        if let Some(whole) = value.as_float().ok().and_then(arithmetic::whole) {
-            **value = whole.into();
-            changed = true;
+    let whole = |at: usize| Some((at, values[at].as_float().ok().and_then(arithmetic::whole)?));
+    let found: SmallVec<[(usize, i64); 4]> = places.filter_map(whole).collect();
+    let all = (found.len() > 1).then_some(&found[..]);
+    for tried in found.chunks(1).chain(all) {
+        for &(at, integer) in tried {
+            *values[at] = integer.into();
+        }
+        let again = call(values);
+        if !is_not_found(&again, name) {
+            return again;
+        }
+        for &(at, integer) in tried {
+            *values[at] = (integer as f64).into();
         }
     }
-    changed
+    result
 }
 
 /// An error with the place of its call, unless it has one.

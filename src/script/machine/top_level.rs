@@ -18,7 +18,7 @@ type Ended = Result<Result<Dynamic, Dynamic>, Box<EvalAltResult>>;
 pub fn evaluate(
     engine: &Engine,
     global: &mut GlobalRuntimeState,
-    scope: &mut Scope<'static>,
+    scope: &mut Scope,
     statements: &[Stmt],
     unit: &Arc<Unit>,
 ) -> Result<Dynamic, Box<EvalAltResult>> {
@@ -36,7 +36,7 @@ pub fn evaluate(
 fn one(
     engine: &Engine,
     global: &mut GlobalRuntimeState,
-    scope: &mut Scope<'static>,
+    scope: &mut Scope,
     caches: &mut Caches,
     statement: &Stmt,
     unit: &Arc<Unit>,
@@ -81,7 +81,7 @@ fn compiled(statement: &Stmt, scope: &Scope, unit: &Arc<Unit>) -> Option<(Code, 
 fn by_rhai(
     engine: &Engine,
     global: &mut GlobalRuntimeState,
-    scope: &mut Scope<'static>,
+    scope: &mut Scope,
     caches: &mut Caches,
     statement: Stmt,
 ) -> Ended {

@@ -98,7 +98,7 @@ pub fn engine(
     crate::script::bind::compare::install(&mut engine);
     crate::script::source::install(&mut engine, Arc::new(SessionHooks(host.clone())));
     error::register(&mut engine, host.sources.clone());
-    modes::register_eval(&mut engine, host);
+    modes::register_eval(&mut engine, host, Arc::new(SessionHooks(host.clone())));
     crate::script::cuda_api::devices::install(&mut engine, host);
     crate::script::session::counted::install(&mut engine, host);
     crate::script::tensor_api::literal::install(&mut engine);

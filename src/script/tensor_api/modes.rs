@@ -9,6 +9,8 @@ use crate::script::bind::properties;
 use crate::script::bind::rows::Natives;
 use crate::script::bind::rows::raw;
 use crate::script::host::Host;
+use crate::script::machine;
+use crate::script::source::Hooks;
 use crate::script::values::panics::Place;
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
@@ -21,6 +23,7 @@ use rhai::{
 use std::any::TypeId;
 use std::cell::LazyCell;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// Bound: time until a sleeping script notices an interruption.
@@ -205,7 +208,7 @@ fn ranges(module: &mut Natives, host: &Arc<Host>) {
 }
 
 /// `eval(text)`: the text is a source of its own, with its own lines, in the scope of the call.
-pub fn register_eval(engine: &mut Engine, host: &Arc<Host>) {
+pub fn register_eval(engine: &mut Engine, host: &Arc<Host>, hooks: Arc<dyn Hooks>) {
     let shared = host.clone();
     let eval = move |context: &mut EvalContext, inputs: &[Expression]| -> Native {
         let value = context.eval_expression_tree(&inputs[0])?;
@@ -236,6 +239,11 @@ pub fn register_eval(engine: &mut Engine, host: &Arc<Host>) {
         let engine = context.engine();
         // The text sees functions and modules of the place of the `eval`.
         let mut global = context.global_runtime_state().clone();
+        if shared.compiles.load(Ordering::Relaxed) {
+            let (ast, unit) = machine::adopt(engine, &ast, &hooks)?;
+            global.lib.push(ast.shared_lib().clone());
+            return machine::evaluate(engine, &mut global, context.scope_mut(), ast.statements(), &unit);
+        }
         global.lib.push(ast.shared_lib().clone());
         // Deprecated means "may change" here; the version is pinned.
         #[allow(deprecated)]
