@@ -96,7 +96,7 @@ pub struct Runtime {
     default_float: AtomicU8,
     /// Index in `MatmulPrecision::ALL`.
     matmul_precision: AtomicU8,
-    /// Bytes of a result that is not even counted, on the host and on a GPU: a window full of them is small.
+    /// Results up to this size skip admission, on the host and on a GPU: a window full of them is small.
     pub(super) tiny_bytes: usize,
     pub(super) tiny_device_bytes: usize,
     /// By allocator, a bit: it has so little memory left that every result is checked.

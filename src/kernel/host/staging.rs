@@ -375,7 +375,7 @@ pub unsafe fn read_in_memory_order<T: Real>(view: &RawView, threads: &Threads) -
     if view.numel() == 0 {
         return (Scratch::new(0), strides);
     }
-    // SAFETY: the same elements in another order.
+    // SAFETY: `ordered` names exactly the input's elements, which are readable by this function's contract.
     let scratch = match unsafe { read::<T>(&ordered, threads) } {
         Packed::Own(scratch) => scratch,
         Packed::Lent(slice) => {

@@ -36,8 +36,7 @@ impl Bounded<'_> {
     /// are any.
     #[inline]
     unsafe fn read(&self, at: (isize, isize), out: &mut [i64], position: impl Fn(usize) -> usize) -> bool {
-        // SAFETY: whoever calls this names as indexed_loop elements of the index, from offset and with stride `at`, as `out`
-        // has.
+        // SAFETY: the caller promises that the elements `at.0 + k * at.1`, `k < out.len()`, exist in the index.
         unsafe { read_ints(self.index, at.0, at.1, out) };
         let size = self.size as i64;
         let shift = if self.wraps { size } else { 0 };

@@ -247,7 +247,7 @@ mod tests {
                         }
                     };
                     let place = |k: usize| {
-                        // SAFETY: within the two columns of `places`.
+                        // SAFETY: `k < 2`, inside one `[i64; 2]` of `positions`.
                         let ptr = unsafe { at.add(k) }.cast();
                         RawView {
                             ptr,

@@ -373,7 +373,7 @@ unsafe fn one<V: Value, S: Scan<V>>(row: &Row<'_, V>, length: usize, threads: &T
     let slots = Ptr::new(totals.as_mut_ptr());
     threads.split(count, 8, |range| {
         for u in range {
-            // SAFETY: a unit of the row, and its own slot.
+            // SAFETY: `u` is below the number of units, so it is inside the row; only this task writes slot `u`.
             unsafe { *slots.at(u as isize) = total::<V, S>(row, u * UNIT, end(u)) };
         }
     });

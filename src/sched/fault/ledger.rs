@@ -76,7 +76,7 @@ pub struct Ledger {
     pub unreported: Vec<Unreported>,
     /// Lost devices, with their diagnostics.
     lost: Vec<(DeviceId, u64, Arc<Diag>)>,
-    /// Those of them that are unreported or reported: the loss of a device is one fault.
+    /// Losses of devices that were recorded, so that each counts as one fault.
     noted: Vec<Arc<Diag>>,
     /// Whether any buffer was ever poisoned: until then the check is skipped.
     any_poison: bool,

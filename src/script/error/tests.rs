@@ -188,7 +188,7 @@ fn values() {
     check(
         "1 % 0",
         "E0214",
-        "modulo division by zero: 1 % 0",
+        "modulo division by zero or overflow: 1 % 0",
         "%",
         "floats have a remainder of zero, which is NaN: `1.0 % 0.0`",
     );

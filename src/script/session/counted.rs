@@ -1,6 +1,6 @@
 //! `for (a, b) in pairs`: in Rhai the second name counts iterations, in Python it is the second element of a pair. A
-//! warning says so where the elements are pairs, or the keys of a map, and the second name does not check like a
-//! counter.
+//! warning says so where the elements are pairs, or the keys of a map, and the second name does not look like that
+//! of a counter.
 
 use crate::base::code;
 use crate::base::diag::{Diag, Focus};

@@ -60,7 +60,7 @@ impl Maker {
             } else {
                 let end = self.pick(&[
                     "} catch (e) { print(e); }",
-                    "} catch (e) { print(`${e.code} ${e.line}`); }",
+                    "} catch (e) { print(e); print(e.line); }",
                     "} catch (e) { print([e]); }",
                 ]);
                 lines.push(Line { head: "try {".to_string(), bodies: vec![(vec![line], end)] });

@@ -120,7 +120,7 @@ unsafe fn pack<T: Real>(from: Matrix<T>, lines: usize, k: usize, width: usize, t
         let from = from.from(first, 0);
         if from.row == 1 {
             for (p, to) in panel.chunks_exact_mut(width).enumerate() {
-                // SAFETY: `count` lines lie side by side.
+                // SAFETY: `from.row` is 1: column `p` is `count` consecutive elements of the operand.
                 to[..count].copy_from_slice(unsafe { std::slice::from_raw_parts(from.at(0, p), count) });
             }
             continue;

@@ -29,7 +29,7 @@ pub struct CudaDevice {
     window: Mutex<(u32, Replay)>,
     /// Streams that only record graphs, by priority: kernels of a graph inherit it from them.
     recorders: Mutex<Vec<Arc<Stream>>>,
-    /// One more than the number of graphs.
+    /// Each live graph holds a clone: the count of references less one is the number of graphs.
     graphs: Arc<()>,
     /// By slot of the stream: scratch memory of matrix products, not included in memory statistics; 0 where there is
     /// none.
