@@ -13,6 +13,14 @@ fn a_limit_of_operations_ends_a_loop() {
     assert_eq!(code(builder().operation_limit(10_000), "let n = 0; for i in 0..10 { n += i; }"), "no error");
 }
 
+/// A statement moves the variables that it names, not all that the session has: with all of them a debug build takes a minute.
+#[test]
+fn statements_among_many_variables_end_in_time() {
+    let line = |n: usize| format!("let v{n} = {n};\nv{n} += v{};\n", n.saturating_sub(1));
+    let text: String = (0..2000).map(line).collect();
+    assert_eq!(code(builder().time_limit(std::time::Duration::from_secs(15)), &text), "no error");
+}
+
 /// On this thread, of 2 MiB, and on one with little more than nothing.
 #[test]
 fn recursion_without_end_is_an_error_on_any_stack() {

@@ -14,6 +14,7 @@ use rhai::{
     ASTFlags, CustomExpr, Expr, FlowControl, FnCallExpr, Ident, ImmutableString, Position, ScriptFuncDef, Stmt,
     StmtBlock,
 };
+use std::cell::Cell;
 use std::num::NonZeroUsize;
 use std::sync::{OnceLock, Weak};
 
@@ -24,6 +25,11 @@ pub struct Compiler {
     pub unit: Weak<Unit>,
     /// Variables in the order of Rhai's scope, so that its distances from the end are right.
     pub visible: Vec<Visible>,
+    /// How many of them, the first, are those of the session that a statement names, not all that there are: they are found
+    /// by name.
+    named: usize,
+    /// Rhai must see all variables of the session.
+    needs_all: Cell<bool>,
     next: usize,
     most: usize,
     /// Nodes so far: what a round of a loop costs.
@@ -43,14 +49,29 @@ pub fn function(def: &ScriptFuncDef, statements: &[Stmt], unit: Weak<Unit>) -> O
     Some(Code { body, slots: compiler.most })
 }
 
-/// A statement of the top level, among the variables that are there.
-pub fn statement(statement: &Stmt, variables: &[(ImmutableString, bool)], unit: Weak<Unit>) -> Option<Code> {
+/// A variable of the session: its name, and whether it is a constant.
+pub type Outer = (ImmutableString, bool);
+
+/// Why a statement of the top level has no code.
+pub enum Left {
+    /// It is left to Rhai.
+    ToRhai,
+    /// Parts of it are, and Rhai must see all variables of the session there.
+    NeedsAll,
+}
+
+/// A statement of the top level. `variables` are those of the session that it names, or all of them.
+pub fn statement(statement: &Stmt, variables: &[Outer], are_all: bool, unit: Weak<Unit>) -> Result<Code, Left> {
     let mut compiler = Compiler::new(unit);
     for (name, is_constant) in variables {
-        compiler.declare(name.clone(), *is_constant)?;
+        compiler.declare(name.clone(), *is_constant).ok_or(Left::ToRhai)?;
     }
-    let body = compiler.statement(statement)?;
-    Some(Code { body, slots: compiler.most })
+    compiler.named = if are_all { 0 } else { variables.len() };
+    let body = compiler.statement(statement).ok_or(Left::ToRhai)?;
+    match !are_all && compiler.needs_all.get() {
+        true => Err(Left::NeedsAll),
+        false => Ok(Code { body, slots: compiler.most }),
+    }
 }
 
 /// An operand of an expression that Rhai evaluates: so many from the end of its scope.
@@ -67,7 +88,16 @@ fn as_expr(statement: Stmt) -> Expr {
 
 impl Compiler {
     fn new(unit: Weak<Unit>) -> Compiler {
-        Compiler { unit, visible: Vec::new(), next: 0, most: 0, nodes: 0, running: None }
+        Compiler {
+            unit,
+            visible: Vec::new(),
+            named: 0,
+            needs_all: Cell::new(false),
+            next: 0,
+            most: 0,
+            nodes: 0,
+            running: None,
+        }
     }
 
     fn declare(&mut self, name: ImmutableString, is_constant: bool) -> Option<Slot> {
@@ -84,6 +114,10 @@ impl Compiler {
     /// Where a variable is among those that are visible.
     fn find(&self, name: &str, from_end: Option<usize>) -> Option<usize> {
         match from_end {
+            Some(from_end) if from_end > self.visible.len() - self.named => {
+                let of_session = &self.visible[..self.named];
+                of_session.iter().rposition(|visible| visible.name == name)
+            }
             Some(from_end) => {
                 let at = self.visible.len().checked_sub(from_end)?;
                 (self.visible[at].name == name).then_some(at)
@@ -108,6 +142,7 @@ impl Compiler {
     }
 
     fn fragment(&self, expr: Expr) -> Fragment {
+        self.needs_all.set(true);
         Fragment { expr, variables: self.visible.clone().into() }
     }
 
@@ -351,7 +386,8 @@ impl Compiler {
         if let Some(visible) = self.variable(expr)? {
             return Some(Node::Local(visible.slot));
         }
-        let fragment = self.fragment(expr.clone());
+        // What is no variable needs none.
+        let fragment = Fragment { expr: expr.clone(), variables: Box::default() };
         let path = &variable.2.path;
         Some(match path.first().map(|first| first.as_str()) {
             Some("global") if path.len() == 1 => Node::Global(Box::new(Global { name: variable.1.clone(), fragment })),

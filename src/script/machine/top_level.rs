@@ -2,11 +2,12 @@
 //! other ways than `let` is left to Rhai, with the value at hand.
 
 use super::compile;
+use super::compile::{Left, Outer};
 use super::run::{Jump, Machine};
 use super::tree::Code;
 use super::unit::{Unit, run_statement};
 use rhai::{
-    ASTFlags, Caches, Dynamic, Engine, EvalAltResult, EvalContext, Expr, Expression, GlobalRuntimeState,
+    ASTFlags, ASTNode, Caches, Dynamic, Engine, EvalAltResult, EvalContext, Expr, Expression, GlobalRuntimeState,
     ImmutableString, Position, Scope, Stmt, StmtBlock,
 };
 use std::sync::Arc;
@@ -66,16 +67,43 @@ fn one(
 }
 
 /// A statement's code and the variables that it is run among; none where Rhai must run it.
-fn compiled(statement: &Stmt, scope: &Scope, unit: &Arc<Unit>) -> Option<(Code, Vec<(ImmutableString, bool)>)> {
+///
+/// Cost: only the variables that it names are moved into slots and back, so that a statement costs the same however many
+/// there are.
+fn compiled(statement: &Stmt, scope: &Scope, unit: &Arc<Unit>) -> Option<(Code, Vec<Outer>)> {
     if matches!(statement, Stmt::Import(..) | Stmt::Export(..)) {
         return None;
     }
-    let mut variables: Vec<(ImmutableString, bool)> =
-        scope.iter_raw().map(|(name, is_constant, _)| (name.into(), is_constant)).collect();
+    let named = named(statement, scope);
+    match compile::statement(statement, &named, false, Arc::downgrade(unit)) {
+        Ok(code) => return Some((code, named)),
+        Err(Left::ToRhai) => return None,
+        Err(Left::NeedsAll) => {}
+    }
+    let mut all: Vec<Outer> = scope.iter_raw().map(|(name, is_constant, _)| (name.into(), is_constant)).collect();
     // Rhai iterates from the latest to the earliest.
-    variables.reverse();
-    let code = compile::statement(statement, &variables, Arc::downgrade(unit))?;
-    Some((code, variables))
+    all.reverse();
+    let code = compile::statement(statement, &all, true, Arc::downgrade(unit)).ok()?;
+    Some((code, all))
+}
+
+/// The variables of the session that a statement names, each once.
+fn named(statement: &Stmt, scope: &Scope) -> Vec<Outer> {
+    let mut found: Vec<Outer> = Vec::new();
+    let mut note = |name: &ImmutableString| {
+        if found.iter().all(|(known, _)| known != name) {
+            found.extend(scope.is_constant(name).map(|is_constant| (name.clone(), is_constant)));
+        }
+    };
+    statement.walk(&mut Vec::new(), &mut |path: &[ASTNode]| {
+        match path.last() {
+            Some(ASTNode::Expr(Expr::Variable(variable, ..))) if variable.2.path.is_empty() => note(&variable.1),
+            Some(ASTNode::Stmt(Stmt::Share(shared))) => shared.iter().for_each(|(name, _)| note(&name.name)),
+            _ => {}
+        }
+        true
+    });
+    found
 }
 
 fn by_rhai(
@@ -103,7 +131,7 @@ fn run(
     engine: &Engine,
     global: &mut GlobalRuntimeState,
     scope: &mut Scope,
-    variables: &[(ImmutableString, bool)],
+    variables: &[Outer],
     code: &Code,
     unit: &Arc<Unit>,
     at: Position,

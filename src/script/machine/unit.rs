@@ -245,7 +245,7 @@ pub fn run_statement(
     machine: &mut Machine,
     code: &Code,
     scope: &mut rhai::Scope,
-    names: &[(ImmutableString, bool)],
+    names: &[compile::Outer],
 ) -> super::run::R {
     let mut stack = Stack::take();
     let (slots, rest) = stack.slots(code.slots).split_at_mut(code.slots);
