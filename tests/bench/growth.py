@@ -17,7 +17,7 @@ for i in 0..STREAMS { streams.push(stream()); }
 let shared = ones([64], #{device: "cuda"});
 let base = shared * 2.0;
 stream_barrier(streams + [current_stream()]);
-let rounds = OPERATIONS / (10 * STREAMS);
+let rounds = OPERATIONS.floor_divide(10 * STREAMS);
 let event = event();
 for round in 0..rounds {
     for s in streams {
@@ -34,8 +34,8 @@ for round in 0..rounds {
         streams[round % STREAMS].wait_stream(current_stream());
         streams[(round + 1) % STREAMS].synchronize();
     }
-    if round + 1 == rounds / 10 { synchronize(); print("10 %"); }
-    if round + 1 == rounds / 2 { synchronize(); print("50 %"); }
+    if round + 1 == rounds.floor_divide(10) { synchronize(); print("10 %"); }
+    if round + 1 == rounds.floor_divide(2) { synchronize(); print("50 %"); }
 }
 synchronize();
 print("100 %");
