@@ -13,7 +13,7 @@ use crate::op::row::{Default, Kind, Op};
 use crate::script::host::Host;
 use crate::script::values::type_names;
 use crate::script::values::types::{DTypeValue, DeviceValue, Tensor};
-use rhai::{Array, Dynamic, Map};
+use rhai::{Array, Dynamic, EvalAltResult, Map, NativeCallContext};
 use std::sync::Arc;
 
 /// Binds the values of a call to the row's parameters.
@@ -234,6 +234,13 @@ pub fn int(host: &Host, value: &Dynamic) -> Result<i64> {
 /// The integer that a value is or, as a float that is a whole number, stands for.
 pub fn integer(value: &Dynamic) -> Option<i64> {
     value.as_int().ok().or_else(|| whole(value.as_float().ok()?))
+}
+
+/// How often `*` repeats an array or a string: a float that is a whole number stands for the integer. `types`: the operands,
+/// as Rhai names them, between which the operator does not work with another float.
+pub fn times(context: &NativeCallContext, types: &str, times: f64) -> std::result::Result<i64, Box<EvalAltResult>> {
+    let no_function = || EvalAltResult::ErrorFunctionNotFound(format!("* ({types})"), context.call_position());
+    whole(times).ok_or_else(|| Box::new(no_function()))
 }
 
 /// The error of a float where an integer is needed.

@@ -5,7 +5,7 @@ use super::literals::{number, string};
 use super::syntax::{Arm, Block, Entry, Expr, Function, Kind, Param, Shown, Stmt, StmtKind};
 use crate::script::source::lex::{self, Token};
 use crate::script::source::pass;
-use crate::script::source::tree::{binary_precedence, is_assignment, is_keyword};
+use crate::script::source::tree::{binary_precedence, calls_a_value, is_assignment, is_keyword, pattern_names};
 use std::ops::Range;
 
 /// Bound: nesting that is analyzed.
@@ -129,7 +129,7 @@ impl<'a> Parser<'a> {
             word @ ("let" | "const") => {
                 self.at += 1;
                 if matches!(self.peek(), "[" | "#{") {
-                    let names = self.pattern_names();
+                    let names = self.pattern();
                     let value = if self.eat("=") { Some(self.expression()) } else { None };
                     return StmtKind::Unpack { names, constant: word == "const", value };
                 }
@@ -201,29 +201,11 @@ impl<'a> Parser<'a> {
         names
     }
 
-    /// The names that the pattern here declares.
-    fn pattern_names(&mut self) -> Vec<Param> {
-        let end = self.partner(self.at);
-        let mut names = Vec::new();
-        while self.at < end {
-            let is_key = self.text(self.at + 1) == ":";
-            match self.name() {
-                Some(name) if !is_key && name.name != "_" => names.push(name),
-                Some(_) => {}
-                None => self.at += 1,
-            }
-        }
-        self.at = end + 1;
-        names
-    }
-
-    /// Whether the parenthesis here calls the value before it, as the source pass reads it.
-    fn calls_a_value(&self, first: usize) -> bool {
-        let before = self.at.saturating_sub(1);
-        self.at > first
-            && matches!(self.text(before), "]" | ")")
-            && self.tokens[before].kind == lex::Kind::Symbol
-            && !self.src[self.tokens[before].end as usize..self.tokens[self.at].start as usize].contains('\n')
+    /// The names that the pattern here declares; skips it.
+    fn pattern(&mut self) -> Vec<Param> {
+        let names = pattern_names(self.src, self.tokens, self.at).into_iter();
+        self.at = self.partner(self.at) + 1;
+        names.map(|token| Param { name: self.text(token as usize).to_string(), token }).collect()
     }
 
     fn starts_expression(&self) -> bool {
@@ -335,7 +317,7 @@ impl<'a> Parser<'a> {
                     let items = self.group();
                     found = self.expr(first, open, Kind::Index { of: Box::new(found), items });
                 }
-                "(" if self.calls_a_value(first) => {
+                "(" if calls_a_value(self.src, self.tokens, first, self.at) => {
                     let open = self.at;
                     let args = self.group();
                     found = self.expr(first, open, Kind::Apply { of: Box::new(found), args });
@@ -578,7 +560,7 @@ impl<'a> Parser<'a> {
             "for" => {
                 let names = match self.peek() {
                     "(" => self.names(),
-                    "[" | "#{" => self.pattern_names(),
+                    "[" | "#{" => self.pattern(),
                     _ => self.name().into_iter().collect(),
                 };
                 self.eat("in");

@@ -44,8 +44,6 @@ pub struct Host {
     pub properties: RwLock<Vec<&'static str>>,
     /// Functions of the script with the name of a native function.
     pub own_functions: RwLock<BTreeSet<Function>>,
-    /// Constants of the language that are not hidden by a variable of the script.
-    constants: RwLock<Vec<&'static str>>,
     /// Where a change that is lost was warned of.
     pub lost: parking_lot::Mutex<std::collections::HashSet<Site>>,
     /// What the texts of the session have declared so far.
@@ -93,7 +91,6 @@ impl Host {
             natives: RwLock::default(),
             properties: RwLock::default(),
             own_functions: RwLock::default(),
-            constants: RwLock::new(constants().collect()),
             lost: Default::default(),
             earlier: RwLock::default(),
             loaded: RwLock::default(),
@@ -147,7 +144,6 @@ impl Host {
 
     /// Notes which variables the next source sees.
     pub fn note_variables(&self, scope: &rhai::Scope) {
-        *self.constants.write() = constants().filter(|name| !scope.contains(name)).collect();
         let named = |only: bool| scope.iter_raw().filter(move |(_, is_constant, _)| *is_constant || !only);
         let names = |only: bool| named(only).map(|(name, ..)| name.to_string()).collect();
         *self.earlier.write() = Earlier { variables: names(false), constants: names(true) };
@@ -155,8 +151,9 @@ impl Host {
 
     /// Registers and rewrites a script's source; a problem of its text is an error too.
     pub fn add_source(&self, kind: SourceKind, name: &str, text: &str) -> Result<Arc<Source>> {
-        let (natives, own, constants) = (self.natives.read(), self.own_functions.read(), self.constants.read());
-        let earlier = self.earlier.read();
+        let (natives, own, earlier) = (self.natives.read(), self.own_functions.read(), self.earlier.read());
+        let is_hidden = |constant: &&str| earlier.variables.iter().any(|name| name == constant);
+        let constants: Vec<&str> = constants().filter(|constant| !is_hidden(constant)).collect();
         let is_taken = |name: &str| natives.contains(name) || members::is_member(name);
         self.register(
             kind,

@@ -172,14 +172,13 @@ fn divisions(natives: &mut Natives) {
         Ok(match (&mode[..], x.as_int(), y.as_int()) {
             ("", ..) => (float(&x) / float(&y)).into(),
             ("floor" | "trunc", Ok(x), Ok(0)) => return wrong(format!("`div`: {x} is divided by zero")),
-            ("floor", Ok(x), Ok(y)) => match arithmetic::floor_divide(x, y) {
-                Some(quotient) => quotient.into(),
-                None => return wrong(format!("`div`: {x} and {y} give no integer of 64 bits")),
-            },
-            ("trunc", Ok(x), Ok(y)) => match x.checked_div(y) {
-                Some(quotient) => quotient.into(),
-                None => return wrong(format!("`div`: {x} and {y} give no integer of 64 bits")),
-            },
+            ("floor" | "trunc", Ok(x), Ok(y)) => {
+                let quotient = if mode == "floor" { arithmetic::floor_divide(x, y) } else { x.checked_div(y) };
+                match quotient {
+                    Some(quotient) => quotient.into(),
+                    None => return wrong(format!("`div`: {x} and {y} give no integer of 64 bits")),
+                }
+            }
             ("floor", ..) => arithmetic::float_floor_divide(float(&x), float(&y)).into(),
             ("trunc", ..) => (float(&x) / float(&y)).trunc().into(),
             (other, ..) => {

@@ -1,10 +1,10 @@
 //! Arrays, ranges and maps as in Python: `sum(xs)`, `max(xs)`, `sorted(xs)`, `xs * 3`, `range(n)`, `m.items()`; and
 //! conversions of plain values. The functions of tensors with these names are in the op table.
 
-use crate::base::arithmetic;
 use crate::base::code;
 use crate::base::diag::Diag;
 use crate::script::bind::compare::{compare, values_equal};
+use crate::script::bind::convert;
 use crate::script::bind::rows::{Natives, raw};
 use crate::script::host::Host;
 use crate::script::language::arrays;
@@ -312,17 +312,13 @@ fn growing(module: &mut Natives, host: &Arc<Host>) {
     own().place_in(&mut module.module, move |context: NativeCallContext, times: i64, values: Array| {
         repeat(&shared, &context, &values, times)
     });
-    let count = |context: &NativeCallContext, types: &str, times: f64| {
-        let no_function = || EvalAltResult::ErrorFunctionNotFound(format!("* ({types})"), context.call_position());
-        arithmetic::whole(times).ok_or_else(|| Box::new(no_function()))
-    };
     let shared = host.clone();
     own().place_in(&mut module.module, move |context: NativeCallContext, values: Array, times: f64| {
-        repeat(&shared, &context, &values, count(&context, "array, f64", times)?)
+        repeat(&shared, &context, &values, convert::times(&context, "array, f64", times)?)
     });
     let shared = host.clone();
     own().place_in(&mut module.module, move |context: NativeCallContext, times: f64, values: Array| {
-        repeat(&shared, &context, &values, count(&context, "f64, array", times)?)
+        repeat(&shared, &context, &values, convert::times(&context, "f64, array", times)?)
     });
     // Rhai's own joins two arrays and stays registered for that.
     let shared = host.clone();

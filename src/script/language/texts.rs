@@ -1,10 +1,10 @@
 //! String functions of Python that Rhai lacks: formats, `strip`, `join`, repetition. Rhai's own `trim` and `replace`
 //! change a string in place and stay as they are.
 
-use crate::base::arithmetic;
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
 use crate::fail;
+use crate::script::bind::convert;
 use crate::script::bind::rows::{Natives, raw};
 use crate::script::host::Host;
 use crate::script::language::format;
@@ -17,7 +17,7 @@ use crate::script::values::raise::Native;
 use crate::script::values::type_names;
 use crate::script::values::types::Tensor;
 use crate::tensor::observe;
-use rhai::{Array, Dynamic, EvalAltResult, FuncRegistration, ImmutableString, Map, NativeCallContext};
+use rhai::{Array, Dynamic, FuncRegistration, ImmutableString, Map, NativeCallContext};
 use std::sync::Arc;
 
 /// Bound: arguments of one `format`, as many as a call of a row takes.
@@ -216,16 +216,12 @@ fn repeated(module: &mut Natives, host: &Arc<Host>) {
     let left = move |context: NativeCallContext, times: i64, text: &str| repeat(&shared, &context, text, times);
     own().place_in(&mut module.module, left);
     // A float that is a whole number stands for the integer.
-    let count = |context: &NativeCallContext, types: &str, times: f64| {
-        let no_function = || EvalAltResult::ErrorFunctionNotFound(format!("* ({types})"), context.call_position());
-        arithmetic::whole(times).ok_or_else(|| Box::new(no_function()))
-    };
     let shared = host.clone();
     own().place_in(&mut module.module, move |context: NativeCallContext, text: &str, times: f64| {
-        repeat(&shared, &context, text, count(&context, "string, f64", times)?)
+        repeat(&shared, &context, text, convert::times(&context, "string, f64", times)?)
     });
     let shared = host.clone();
     own().place_in(&mut module.module, move |context: NativeCallContext, times: f64, text: &str| {
-        repeat(&shared, &context, text, count(&context, "f64, string", times)?)
+        repeat(&shared, &context, text, convert::times(&context, "f64, string", times)?)
     });
 }

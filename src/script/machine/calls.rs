@@ -104,23 +104,10 @@ impl Machine<'_> {
         for argument in &either.arguments {
             values.push(self.eval(frame, argument)?);
         }
-        let slot = either.slot as usize;
-        let callee = match &frame.slots[slot] {
-            Value::Other(value) => apply::callee(value),
-            _ => None,
-        };
-        match callee {
-            Some(Callee::Closure(pointer)) => {
-                return self.pointer(frame.rest, &either.unit, &pointer, None, &mut values, either.at);
-            }
-            Some(Callee::Forward(_)) => {
-                // Nobody else can name the module until the call has ended, unless a closure shares it.
-                let mut module = frame.slots[slot].take().boxed();
-                let result = self.applied(frame.rest, &either.unit, &mut module, &mut values, either.at);
-                frame.slots[slot] = Value::unboxed(module);
-                return result.map(|value| value.unwrap_or_default());
-            }
-            None => {}
+        if let Value::Other(value) = &mut frame.slots[either.slot as usize]
+            && let Some(result) = self.applied(frame.rest, &either.unit, value, &mut values, either.at)?
+        {
+            return Ok(result);
         }
         if let Some(function) = either.function.upgrade().filter(|function| function.is_compiled()) {
             return self.run(frame.rest, &function, &mut values, None, either.at);
@@ -130,7 +117,8 @@ impl Machine<'_> {
         self.call_native(&either.native, &mut list, false)
     }
 
-    /// Calls a closure or a module; `None` where the value cannot be called.
+    /// Calls a closure or a module; `None` where the value cannot be called. A shared module is locked while it runs, a
+    /// closure is not: it may name its variable.
     pub fn applied(
         &mut self,
         stack: &mut [Value],
@@ -139,19 +127,18 @@ impl Machine<'_> {
         arguments: &mut [Value],
         at: Position,
     ) -> R<Option<Value>> {
-        if target.is_shared() {
-            let Some(mut inside) = target.write_lock::<Dynamic>() else {
-                return Err(Some(Box::new(EvalAltResult::ErrorDataRace(String::new(), Position::NONE))));
-            };
-            return self.applied(stack, unit, &mut inside, arguments, at);
-        }
-        match apply::callee(target) {
-            Some(Callee::Closure(pointer)) => self.pointer(stack, unit, &pointer, None, arguments, at).map(Some),
-            Some(Callee::Forward(pointer)) => {
-                self.pointer(stack, unit, &pointer, Some(target), arguments, at).map(Some)
+        let result = match apply::callee(target) {
+            Some(Callee::Closure(pointer)) => self.pointer(stack, unit, &pointer, None, arguments, at),
+            Some(Callee::Forward(pointer)) if target.is_shared() => {
+                let Some(mut inside) = target.write_lock::<Dynamic>() else {
+                    return Err(Some(Box::new(EvalAltResult::ErrorDataRace(String::new(), Position::NONE))));
+                };
+                self.pointer(stack, unit, &pointer, Some(&mut inside), arguments, at)
             }
-            None => Ok(None),
-        }
+            Some(Callee::Forward(pointer)) => self.pointer(stack, unit, &pointer, Some(target), arguments, at),
+            None => return Ok(None),
+        };
+        result.map(Some)
     }
 
     /// Calls a closure, wherever it comes from.

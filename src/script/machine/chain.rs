@@ -8,7 +8,7 @@ use super::slices;
 use super::tree::{Assign, AssignChain, Chain, Node, Root, Step, StepKind};
 use super::value::Value;
 use crate::base::arithmetic;
-use crate::script::bind::apply::callee;
+use crate::script::bind::apply::{Callee, callee};
 use rhai::{BinaryExpr, Caches, Dynamic, EvalAltResult, Expr, ImmutableString, Stmt, StmtBlock};
 use smallvec::SmallVec;
 
@@ -104,14 +104,8 @@ impl Machine<'_> {
         operands: &mut Values,
         goal: Goal,
     ) -> R {
-        if target.is_shared() {
-            // A closure runs without its variable being locked, which it may name itself.
-            if let StepKind::Method { name, .. } = &chain.steps[at].kind
-                && &**name == "__apply"
-                && let Some(pointer) = target.read_lock::<rhai::FnPtr>().map(|pointer| pointer.clone())
-            {
-                return self.walk(stack, chain, at, &mut Dynamic::from(pointer), operands, goal);
-            }
+        let step = &chain.steps[at];
+        if target.is_shared() && !step.is_applied() {
             // A method that calls closures works on a copy: they may name the variable.
             if let Some((at, mut value)) = self.before_callbacks(chain, at, target, operands) {
                 return self.walk(stack, chain, at, &mut value, operands, goal);
@@ -122,7 +116,6 @@ impl Machine<'_> {
             };
             return self.walk(stack, chain, at, &mut inside, operands, goal);
         }
-        let step = &chain.steps[at];
         if step.or_unit && target.is_unit() {
             return Ok(Value::Unit);
         }
@@ -312,7 +305,7 @@ impl Machine<'_> {
             unreachable!("the caller has looked")
         };
         let arguments = *first..*first + *count;
-        if &**name == "__apply" {
+        if step.is_applied() {
             return self.applied(stack, &chain.unit, target, &mut operands[arguments], step.at);
         }
         if *is_word {
@@ -325,19 +318,23 @@ impl Machine<'_> {
             return self.closure(stack, &chain.unit, &pointer, None, &mut operands[arguments], step.at);
         }
         if target.is_map() {
-            let pointer = {
+            let field = {
                 let Ok(map) = target.as_map_ref() else { unreachable!("it is one") };
-                map.get(name.as_str()).and_then(|field| field.read_lock::<rhai::FnPtr>().map(|pointer| pointer.clone()))
+                map.get(name.as_str()).and_then(callee)
             };
-            if let Some(pointer) = pointer {
-                return self.closure(stack, &chain.unit, &pointer, Some(target), &mut operands[arguments], step.at);
-            }
-            let Ok(mut map) = target.as_map_mut() else { unreachable!("it is one") };
-            if let Some(field) = map.get_mut(name.as_str()).filter(|field| callee(field).is_some()) {
+            match field {
+                Some(Callee::Closure(pointer)) => {
+                    let arguments = &mut operands[arguments];
+                    return self.closure(stack, &chain.unit, &pointer, Some(target), arguments, step.at);
+                }
                 // A module in a field.
-                return self.applied(stack, &chain.unit, field, &mut operands[arguments], step.at);
+                Some(Callee::Forward(_)) => {
+                    let Ok(mut map) = target.as_map_mut() else { unreachable!("it is one") };
+                    let Some(module) = map.get_mut(name.as_str()) else { unreachable!("it is there") };
+                    return self.applied(stack, &chain.unit, module, &mut operands[arguments], step.at);
+                }
+                None => {}
             }
-            drop(map);
         }
         if let Some(function) = function.upgrade() {
             if !function.is_compiled() {
@@ -496,6 +493,11 @@ impl Machine<'_> {
 }
 
 impl Step {
+    /// A call of the value before it.
+    fn is_applied(&self) -> bool {
+        matches!(&self.kind, StepKind::Method { name, .. } if &**name == "__apply")
+    }
+
     /// Whether the step may change the value before it, so that a property gets it back.
     fn may_change(&self) -> bool {
         matches!(self.kind, StepKind::Method { .. })

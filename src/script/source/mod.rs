@@ -1,14 +1,17 @@
-//! Sources of a session and the pass over them: text to tokens (`read`, `lex`), their structure (`tree`), the text
-//! that Rhai sees (`pass`, `scope`), global lines (`map`), spans for diagnostics (`span`), and what an engine needs
-//! to run rewritten text (`hooks`).
+//! Sources of a session and the pass over them: text to tokens (`read`, `lex`), their structure (`tree`), the text that Rhai
+//! sees (`pass` with `edit`, `scope`, `patterns`, `closures`), global lines (`map`), spans for diagnostics (`span`), and what
+//! an engine needs to run rewritten text (`hooks`).
 
 pub mod classes;
+mod closures;
 pub mod counters;
+mod edit;
 pub mod hooks;
 pub mod lex;
 #[allow(missing_docs)]
 pub mod map;
 pub mod pass;
+mod patterns;
 pub mod read;
 pub mod scope;
 pub mod span;

@@ -53,10 +53,13 @@
 //! costs 8 to 29 % of everything and 120 ns for each native call, as measured. Not: a mark in the last
 //! argument; a closure of the user that `std/` calls would leave its own line behind.
 
+use super::closures;
+use super::edit::{Edit, widen, wrap};
 use super::hooks::{is_block_word, is_free_word};
 use super::lex::{self, Kind, LexError, Token};
+use super::patterns::Patterns;
 use super::scope::{self, Names};
-use super::tree::{self, Destructured, Pattern, Recursive, Run, Tree};
+use super::tree::{self, Run, Tree};
 use crate::base::limits::MAX_COLUMNS;
 use std::ops::Range;
 
@@ -107,20 +110,6 @@ pub enum Place {
     For(Range<usize>),
 }
 
-/// One change, at an original byte.
-struct Edit<'a> {
-    at: usize,
-    /// Closing texts come before opening ones; of opening ones the widest comes first, of closing ones the narrowest.
-    opens: bool,
-    width: usize,
-    text: &'a str,
-    /// The name whose position a `__at(` holds.
-    mark: Option<u32>,
-    stands_for: Range<usize>,
-    /// Bytes of the original that are removed, all blank or unreadable to Rhai.
-    removed: usize,
-}
-
 /// What the pass needs to know about calls.
 pub struct Options<'a> {
     /// Functions, methods and `ns::name`s that never run script code.
@@ -150,7 +139,7 @@ pub enum Underscore {
 pub const LAST: &str = "__last_";
 
 /// The replacement of `_` where a name is declared: two adjacent ones need two names.
-const IGNORED: [&str; 4] = ["__any_", "__anyb_", "__anyc_", "__anyd_"];
+pub(super) const IGNORED: [&str; 4] = ["__any_", "__anyb_", "__anyc_", "__anyd_"];
 
 /// The name that the user wrote for a function of the rewritten text.
 pub fn written_name(name: &str) -> &str {
@@ -189,26 +178,20 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
         });
     }
     // First of all at its byte: the suffix belongs to the name.
-    let insert =
-        |at: usize, text| Edit { at, opens: false, width: 0, text, mark: None, stands_for: at..at, removed: 0 };
-    let own = scope::places(src, &tokens, &tree, &options.names).into_iter().map(|at| insert(at, options.names.suffix));
-    let mut edits: Vec<Edit> = own.collect();
-    edits.extend(tree.qualified.iter().map(|&name| insert(tokens[name as usize].end as usize, scope::EXPORTED)));
-    for at in scope::constants(src, &tokens, &tree, &options.names) {
-        edits.push(Edit { opens: true, ..insert(at, "__c::") });
-    }
-    for &name in &tree.outer_constants {
-        edits.push(Edit { opens: true, ..insert(tokens[name as usize].start as usize, "global::") });
-    }
+    let start_of = |token: u32| tokens[token as usize].start as usize;
+    let end_of = |token: u32| tokens[token as usize].end as usize;
+    let own = scope::places(src, &tokens, &tree, &options.names).into_iter();
+    let mut edits: Vec<Edit> = own.map(|at| Edit::behind(at, options.names.suffix)).collect();
+    edits.extend(tree.qualified.iter().map(|&name| Edit::behind(end_of(name), scope::EXPORTED)));
+    let constants = scope::constants(src, &tokens, &tree, &options.names).into_iter();
+    edits.extend(constants.map(|at| Edit::before(at, "__c::")));
+    edits.extend(tree.outer_constants.iter().map(|&name| Edit::before(start_of(name), "global::")));
     let patterns = Patterns::new(src, &tokens, &tree);
     patterns.edit(&mut edits, &tokens);
-    let bytes = |run: Run| tokens[run.first as usize].start as usize..tokens[run.last as usize].end as usize;
-    let recursions: Vec<String> = tree.recursive.iter().map(|found| recursion(src, &tokens, found)).collect();
-    for (found, text) in tree.recursive.iter().zip(&recursions) {
-        wrap(&mut edits, bytes(found.body), bytes(found.body), text, "}");
-        widen(&mut edits);
-    }
-    lent(&mut edits, &tokens, &tree);
+    let bytes = |run: Run| start_of(run.first)..end_of(run.last);
+    let openings = closures::openings(src, &tokens, &tree);
+    closures::recursive(&mut edits, &tokens, &tree, &openings);
+    closures::lent(&mut edits, &tokens, &tree);
     edits.extend(blanks(src, &tokens, start));
     if options.marks == Marks::None {
         edits.extend(comments(src, &tokens, start));
@@ -223,7 +206,7 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
         wrap(&mut edits, bytes(run), bytes(run), "(", ")");
     }
     for &Run { first, last } in &tree.index_lists {
-        let inside = tokens[first as usize].end as usize..tokens[last as usize].start as usize;
+        let inside = end_of(first)..start_of(last);
         wrap(&mut edits, inside.clone(), inside, "[',',", "]");
     }
     for &(whole, of) in &tree.temporaries {
@@ -231,22 +214,21 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
         wrap(&mut edits, bytes(of), bytes(of), "__target(", ");__t");
         widen(&mut edits);
     }
-    for &Run { first, last } in &tree.tries {
-        let braces = tokens[first as usize].start as usize..tokens[last as usize].end as usize;
-        wrap(&mut edits, braces, tokens[last as usize].range(), "{__try_wait ", "}");
+    for &run in &tree.tries {
+        wrap(&mut edits, bytes(run), tokens[run.last as usize].range(), "{__try_wait ", "}");
     }
     for &run in tree.counted.iter().filter(|_| options.marks == Marks::Set) {
         wrap(&mut edits, bytes(run), bytes(run), "__counted(", ")");
     }
     for &semicolon in tree.dropped.iter().filter(|_| options.marks == Marks::Set) {
-        edits.push(insert(tokens[semicolon as usize].end as usize, "();"));
+        edits.push(Edit::behind(end_of(semicolon), "();"));
     }
     for parenthesis in tree.bare.iter().flat_map(|run| [run.first, run.last]) {
-        edits.push(Edit { removed: 1, ..insert(tokens[parenthesis as usize].start as usize, "") });
+        edits.push(Edit::behind(start_of(parenthesis), "").removing(1));
     }
     pairs(&mut edits, src, &tokens, &tree);
     for &Run { first, .. } in &tree.idle_loops {
-        edits.push(insert(tokens[first as usize].end as usize, "()"));
+        edits.push(Edit::behind(end_of(first), "()"));
     }
     let formats = formats(src, &tokens);
     for inside in interpolations(&tokens).filter(|inside| formats.iter().all(|format| format.start != inside.start)) {
@@ -257,18 +239,10 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
         // A format specification is not code: nothing in it is rewritten.
         edits.retain(|edit| !(format.colon.end..format.end).contains(&edit.at));
         let (width, whole) = (format.end - format.start, format.start..format.colon.start);
-        let edit = |at: usize, opens, text, removed| Edit {
-            at,
-            opens,
-            width,
-            text,
-            mark: None,
-            stands_for: whole.clone(),
-            removed,
-        };
-        edits.push(edit(format.start, true, "__format(", 0));
-        edits.push(edit(format.colon.start, false, ",\"", format.colon.len()));
-        edits.push(edit(format.end, false, "\")", 0));
+        let of_whole = |edit: Edit<'static>| edit.around(width).standing_for(whole.clone());
+        edits.push(of_whole(Edit::before(format.start, "__format(")));
+        edits.push(of_whole(Edit::behind(format.colon.start, ",\"")).removing(format.colon.len()));
+        edits.push(of_whole(Edit::behind(format.end, "\")")));
     }
     for mark in tree.marks.iter().filter(|_| options.marks == Marks::Set) {
         if mark.is_plain {
@@ -281,7 +255,7 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
         }
     }
     // Behind the marks: they stand around these.
-    applications(&mut edits, src, &tokens, &tree);
+    closures::applications(&mut edits, src, &tokens, &tree);
     for &(run, place) in &tree.asked {
         wrap(&mut edits, bytes(run), bytes(run), ASK, ")");
         widen(&mut edits);
@@ -289,33 +263,19 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
             edit.mark = Some(place);
         }
     }
-    for &token in &tree.renamed {
-        let at = tokens[token as usize].start as usize;
-        edits.push(Edit { at, opens: true, width: 0, text: "__", mark: None, stands_for: at..at, removed: 0 });
-    }
+    edits.extend(tree.renamed.iter().map(|&token| Edit::before(start_of(token), "__")));
     if options.underscore == Underscore::LastValue {
         let text = |index: usize| tokens.get(index).map_or("", |token: &Token| &src[token.range()]);
         let is_value = |&index: &usize| text(index) == "_" && text(index + 1) != "=>";
         for index in (0..tokens.len()).filter(is_value).filter(|&index| !tree.ignored.contains(&(index as u32))) {
-            let at = tokens[index].start as usize;
-            edits.push(Edit { at, opens: true, width: 0, text: "__last", mark: None, stands_for: at..at, removed: 0 });
+            edits.push(Edit::before(tokens[index].start as usize, "__last"));
         }
     }
     for &(name, bar, body) in &tree.inlined {
-        let (name, bar) = (tokens[name as usize].start as usize, tokens[bar as usize].range());
-        let end = tokens[body.last as usize].end as usize;
-        let edit = |at: usize, opens, width, text, removed| Edit {
-            at,
-            opens,
-            width,
-            text,
-            mark: None,
-            stands_for: at..at,
-            removed,
-        };
-        edits.push(edit(name, true, 0, "__written_", 0));
-        edits.push(edit(bar.start, true, 0, "{", bar.len()));
-        edits.push(edit(end, false, end - bar.start, "}", 0));
+        let (bar, end) = (tokens[bar as usize].range(), end_of(body.last));
+        edits.push(Edit::before(start_of(name), "__written_"));
+        edits.push(Edit::before(bar.start, "{").removing(bar.len()));
+        edits.push(Edit::behind(end, "}").around(end - bar.start));
     }
     edits.sort_by(|a, b| {
         let order = |edit: &Edit| (edit.at, edit.opens);
@@ -325,157 +285,15 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
     let unused_properties = tree.unused_properties.iter().map(|&name| tokens[name as usize].range()).collect();
     let out = emit(src, &tokens, edits, options.base);
     let lost = tree.lost.iter().filter(|_| options.marks == Marks::Set);
-    let lost = lost.map(|&name| out.position(tokens[name as usize].start as usize)).collect();
+    let lost = lost.map(|&name| out.position(start_of(name))).collect();
     Ok(Rewritten { unused_properties, lost, ..out })
-}
-
-/// Calls of what variables, elements and results hold.
-fn applications<'a>(edits: &mut Vec<Edit<'a>>, src: &'a str, tokens: &[Token], tree: &Tree) {
-    for &Run { first, last } in &tree.applied {
-        let (name, end) = (tokens[first as usize].range(), tokens[last as usize].end as usize);
-        let width = end - name.start;
-        let edit = |at: usize, opens, text| Edit {
-            at,
-            opens,
-            width,
-            text,
-            mark: None,
-            stands_for: name.start..name.start,
-            removed: 0,
-        };
-        edits.extend(["__either(", &src[name.clone()], ","].map(|text| edit(name.start, true, text)));
-        edits.push(edit(end, false, ")"));
-    }
-    for &open in &tree.applied_values {
-        let at = tokens[open as usize].start as usize;
-        edits.push(Edit {
-            at,
-            opens: false,
-            width: usize::MAX,
-            text: ".__apply",
-            mark: None,
-            stands_for: at..at,
-            removed: 0,
-        });
-    }
-}
-
-/// Methods whose closures see their `this`: a variable takes its place while they run.
-fn lent(edits: &mut Vec<Edit>, tokens: &[Token], tree: &Tree) {
-    for method in &tree.lent {
-        let range = |token: u32| tokens[token as usize].range();
-        let (start, end) = (range(method.body.first).start, range(method.body.last).end);
-        // An error of a call without a `this` is shown where it is named.
-        let used = method.uses.iter().copied().min().map_or(start..end, range);
-        let edit = |at: usize, opens, width, text| Edit {
-            at,
-            opens,
-            width,
-            text,
-            mark: None,
-            stands_for: used.clone(),
-            removed: 0,
-        };
-        if method.is_function {
-            edits.push(edit(range(method.body.first).end, false, 0, "let __this=__lend();"));
-        } else {
-            edits.push(edit(start, true, usize::MAX, "{let __this=__lend();"));
-            edits.push(edit(end, false, usize::MAX, "}"));
-        }
-        for &token in &method.uses {
-            let at = range(token).start;
-            edits.push(Edit { at, opens: true, width: 0, text: "__", mark: None, stands_for: at..at, removed: 0 });
-        }
-    }
-}
-
-/// What the body of a closure begins with that names the variable which will hold it.
-fn recursion(src: &str, tokens: &[Token], found: &Recursive) -> String {
-    format!("{{let {}=__me({});", &src[tokens[found.name as usize].range()], found.parameters)
-}
-
-/// The texts that stand in the places of patterns.
-struct Patterns<'t> {
-    all: Vec<(&'t Pattern, PatternTexts)>,
-}
-
-#[derive(Default)]
-struct PatternTexts {
-    /// In the place of the pattern.
-    name: String,
-    /// Behind the value.
-    close: String,
-    /// Behind that, or at the beginning of the loop's body.
-    parts: String,
-}
-
-impl<'t> Patterns<'t> {
-    fn new(src: &str, tokens: &[Token], tree: &'t Tree) -> Patterns<'t> {
-        let text = |token: u32| &src[tokens[token as usize].range()];
-        let texts = |pattern: &Pattern| {
-            let spec: String = (pattern.run.first..=pattern.run.last).map(text).collect();
-            let close = format!(",\"{}\")", spec.replace(['"', '\\', '\n', '\r'], "'"));
-            let names: Vec<&str> = pattern.names.iter().map(|&name| text(name)).collect();
-            let is_constant = matches!(pattern.of, Destructured::Const(_));
-            let (name, rest) = match names.split_first() {
-                Some((first, rest)) if !is_constant => (*first, rest),
-                _ => (IGNORED[0], &names[..]),
-            };
-            let word = if is_constant { "const" } else { "let" };
-            let from = names.len() - rest.len();
-            let mut parts: String =
-                rest.iter().enumerate().map(|(at, part)| format!("{word} {part}={name}[{}];", at + from)).collect();
-            if from == 1 {
-                parts += &format!("{name}={name}[0]");
-            }
-            let parts = match pattern.of {
-                Destructured::Each(_) => format!("let {name}=__unpack({name}{close};{parts};"),
-                _ => format!(";{parts}"),
-            };
-            PatternTexts { name: name.to_string(), close, parts }
-        };
-        Patterns { all: tree.patterns.iter().map(|pattern| (pattern, texts(pattern))).collect() }
-    }
-
-    fn edit<'a>(&'a self, edits: &mut Vec<Edit<'a>>, tokens: &[Token]) {
-        for (pattern, texts) in &self.all {
-            let range = |token: u32| tokens[token as usize].range();
-            let whole = range(pattern.run.first).start..range(pattern.run.last).end;
-            let edit = |at: usize, opens, width, text, removed| Edit {
-                at,
-                opens,
-                width,
-                text,
-                mark: None,
-                stands_for: whole.clone(),
-                removed,
-            };
-            edits.push(edit(whole.start, true, usize::MAX, texts.name.as_str(), 0));
-            for token in pattern.run.first..=pattern.run.last {
-                edits.push(edit(range(token).start, true, 0, "", range(token).len()));
-            }
-            match pattern.of {
-                Destructured::Let(value) | Destructured::Const(value) => {
-                    let (start, end) = (range(value.first).start, range(value.last).end);
-                    edits.push(edit(start, true, usize::MAX, "__unpack(", 0));
-                    edits.push(edit(end, false, usize::MAX, &texts.close, 0));
-                    edits.push(edit(end, false, usize::MAX, &texts.parts, 0));
-                }
-                Destructured::Each(brace) => {
-                    edits.push(edit(range(brace).end, false, 0, &texts.parts, 0));
-                }
-            }
-        }
-    }
 }
 
 /// Loops over pairs get names for the parts, and ignored values get a name that Rhai accepts.
 fn pairs<'a>(edits: &mut Vec<Edit<'a>>, src: &'a str, tokens: &[Token], tree: &Tree) {
-    let insert =
-        |at: usize, opens, text| Edit { at, opens, width: 0, text, mark: None, stands_for: at..at, removed: 0 };
     for (index, &token) in tree.ignored.iter().enumerate() {
         let name = IGNORED[index % IGNORED.len()];
-        edits.push(insert(tokens[token as usize].start as usize, true, &name[..name.len() - 1]));
+        edits.push(Edit::before(tokens[token as usize].start as usize, &name[..name.len() - 1]));
     }
     let text = |token: u32| &src[tokens[token as usize].range()];
     let own = |name: &str| tree.definitions.iter().any(|definition| text(definition.name) == name);
@@ -489,12 +307,12 @@ fn pairs<'a>(edits: &mut Vec<Edit<'a>>, src: &'a str, tokens: &[Token], tree: &T
         // A function of the script may return anything.
         let parts = match pair.counts {
             Some(counts) if !own("enumerate") => {
-                edits.push(insert(tokens[counts as usize].start as usize, true, "__"));
+                edits.push(Edit::before(tokens[counts as usize].start as usize, "__"));
                 ["let __p=", first, ";let ", first, "=", second, ";let ", second, "=__p;"]
             }
             _ => ["let ", second, "=", first, "[1];let ", first, "=", first, "[0];"],
         };
-        edits.extend(parts.map(|part| insert(body, false, part)));
+        edits.extend(parts.map(|part| Edit::behind(body, part)));
     }
 }
 
@@ -539,26 +357,12 @@ pub fn specifications(src: &str, tokens: &[Token]) -> Vec<Range<usize>> {
     formats(src, tokens).into_iter().map(|format| format.colon.end..format.end).collect()
 }
 
-fn wrap<'a>(edits: &mut Vec<Edit<'a>>, bytes: Range<usize>, stands_for: Range<usize>, open: &'a str, close: &'a str) {
-    let width = bytes.len();
-    let end = stands_for.clone();
-    edits.push(Edit { at: bytes.start, opens: true, width, text: open, mark: None, stands_for, removed: 0 });
-    edits.push(Edit { at: bytes.end, opens: false, width, text: close, mark: None, stands_for: end, removed: 0 });
-}
-
-/// Puts the last two texts around all others that begin and end at the same bytes.
-fn widen(edits: &mut [Edit]) {
-    edits.iter_mut().rev().take(2).for_each(|edit| edit.width += 1);
-}
-
 /// What Rhai would not accept between tokens: a byte order mark, a `#!` line, and a single carriage return, which
 /// ends a comment and counts as a line for Rhai but for no editor.
 fn blanks(src: &str, tokens: &[Token], start: usize) -> Vec<Edit<'static>> {
     let mut edits = Vec::new();
     let mut replace = |range: Range<usize>, text: &'static str| {
-        let stands_for = range.start..range.start;
-        let removed = range.len();
-        edits.push(Edit { at: range.start, opens: false, width: 0, text, mark: None, stands_for, removed });
+        edits.push(Edit::behind(range.start, text).removing(range.len()));
     };
     let alone = |at: usize| src.as_bytes().get(at) == Some(&b'\r') && src.as_bytes().get(at + 1) != Some(&b'\n');
     if start > 0 {
@@ -595,15 +399,7 @@ fn comments(src: &str, tokens: &[Token], start: usize) -> Vec<Edit<'static>> {
         for line in gap.split_inclusive('\n') {
             if let Some(comment) = line.find("//") {
                 let (first, removed) = (at + comment, line.trim_end_matches('\n').len() - comment);
-                edits.push(Edit {
-                    at: first,
-                    opens: false,
-                    width: 0,
-                    text: "",
-                    mark: None,
-                    stands_for: first..first,
-                    removed,
-                });
+                edits.push(Edit::behind(first, "").removing(removed));
             }
             at += line.len();
         }

@@ -358,6 +358,26 @@ pub fn is_assignment(symbol: &str) -> bool {
     matches!(symbol, "=" | "+=" | "-=" | "*=" | "/=" | "%=" | "**=" | "<<=" | ">>=" | "&=" | "|=" | "^=")
 }
 
+/// Whether the parenthesis `open` of an expression that began at `first` calls what stands before it: an element, the result of
+/// a call, or what is in parentheses. On a line of its own it does not.
+pub fn calls_a_value(src: &str, tokens: &[Token], first: usize, open: usize) -> bool {
+    if open <= first {
+        return false;
+    }
+    let before = &tokens[open - 1];
+    before.kind == Kind::Symbol
+        && matches!(&src[before.range()], "]" | ")")
+        && !src[before.end as usize..tokens[open].start as usize].contains('\n')
+}
+
+/// The names that a pattern declares, which begins with the bracket `open`: those before a `:` are keys.
+pub fn pattern_names(src: &str, tokens: &[Token], open: usize) -> Vec<u32> {
+    let text = |at: usize| tokens.get(at).map_or("", |token| &src[token.range()]);
+    let is_name =
+        |&at: &usize| tokens[at].kind == Kind::Word && !is_keyword(text(at)) && text(at) != "_" && text(at + 1) != ":";
+    (open + 1..tokens[open].partner as usize).filter(is_name).map(|at| at as u32).collect()
+}
+
 fn runs(exprs: &[Expr]) -> Vec<Run> {
     exprs.iter().map(|expr| expr.run).collect()
 }

@@ -3,7 +3,7 @@
 use super::lost::Uses;
 use super::{
     CHAIN_MARKS, CallForm, CallSite, Expr, Lent, Mark, Method, NodeKind, Reader, Run, Shape, binary_precedence,
-    is_assignment, is_keyword, runs,
+    calls_a_value, is_assignment, is_keyword, runs,
 };
 use crate::script::source::hooks::{is_bare_word, is_block_word, is_free_word};
 use crate::script::source::lex::Kind;
@@ -178,7 +178,7 @@ impl<'a> Reader<'a> {
                     let call = Run { first: (open - named as usize) as u32, last: close };
                     self.node(NodeKind::Index, open, first, call, runs(&args));
                 }
-                "(" if self.calls_a_value(first) => {
+                "(" if calls_a_value(self.src, self.tokens, first, self.at) => {
                     let open = self.at;
                     let (args, _) = self.group();
                     self.tree.applied_values.push(open as u32);
@@ -212,16 +212,6 @@ impl<'a> Reader<'a> {
         let end = if assigned { self.temporary(self.run_from(first)).map_or(0, |of| of.last + 1) } else { u32::MAX };
         self.tree.marks.extend(marks.into_iter().filter(|mark| mark.call.last < end).take(CHAIN_MARKS));
         Some(Expr { run: self.run_from(first), shape: root.shape })
-    }
-
-    /// Whether the parenthesis here calls what stands before it: an element, the result of a call, or what is in
-    /// parentheses. On a line of its own it does not.
-    fn calls_a_value(&self, first: usize) -> bool {
-        let before = self.at.saturating_sub(1);
-        self.at > first
-            && matches!(self.text_at(before), "]" | ")")
-            && self.tokens[before].kind == Kind::Symbol
-            && !self.src[self.tokens[before].end as usize..self.tokens[self.at].start as usize].contains('\n')
     }
 
     /// The argument list of a call whose name is the token `name`, and a mark if it may enter script code.

@@ -3,6 +3,7 @@
 use super::lost::Uses;
 use super::{
     Definition, Destructured, Expr, Method, NodeKind, Pairs, Pattern, Reader, Recursive, Run, Shape, is_assignment,
+    pattern_names,
 };
 use crate::script::source::counters::{gives_pairs, is_counter};
 use crate::script::source::hooks::is_free_word;
@@ -111,7 +112,7 @@ impl Reader<'_> {
         self.at += 1;
         if matches!(self.peek(), "[" | "#{") {
             let (first, visible) = (self.at, self.visible.len());
-            let names = self.pattern_names();
+            let names = self.pattern();
             let run = self.run_from(first);
             let declared = self.visible.split_off(visible);
             if self.eat("=")
@@ -161,18 +162,12 @@ impl Reader<'_> {
         }
     }
 
-    /// The names of the pattern here, which is skipped: those before a `:` are keys.
-    fn pattern_names(&mut self) -> Vec<u32> {
-        let end = self.tokens[self.at].partner as usize;
-        let mut names = Vec::new();
-        while self.at <= end && self.at < self.tokens.len() {
-            let is_key = self.text_at(self.at + 1) == ":";
-            if self.is_name() && !is_key && self.peek() != "_" {
-                names.push(self.at as u32);
-                self.declare();
-            }
-            self.at += 1;
-        }
+    /// Declares the names of the pattern here and skips it.
+    fn pattern(&mut self) -> Vec<u32> {
+        let names = pattern_names(self.src, self.tokens, self.at);
+        self.tree.declared.extend(&names);
+        self.visible.extend(names.iter().map(|&name| &self.src[self.tokens[name as usize].range()]));
+        self.at = self.tokens[self.at].partner as usize + 1;
         names
     }
 
@@ -338,7 +333,7 @@ impl Reader<'_> {
                     counts = self.text_at(self.at + 2) == "," && !is_counter(self.text_at(self.at + 3));
                     self.declare_all();
                 } else if matches!(self.peek(), "[" | "#{") {
-                    pattern = Some(self.pattern_names());
+                    pattern = Some(self.pattern());
                 } else {
                     self.declare_one();
                 }

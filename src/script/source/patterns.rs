@@ -1,0 +1,73 @@
+//! Patterns of `let`, `const` and `for`: the value is unpacked (`language/unpack.rs`) into the first name, and the other names
+//! take their parts from it.
+
+use super::edit::Edit;
+use super::lex::Token;
+use super::pass::IGNORED;
+use super::tree::{Destructured, Pattern, Tree};
+
+/// The patterns of a text with the texts that stand in their places.
+pub struct Patterns<'t> {
+    all: Vec<(&'t Pattern, Texts)>,
+}
+
+struct Texts {
+    /// In the place of the pattern.
+    name: String,
+    /// Behind the value.
+    close: String,
+    /// Behind that, or at the beginning of the loop's body.
+    parts: String,
+}
+
+impl<'t> Patterns<'t> {
+    pub fn new(src: &str, tokens: &[Token], tree: &'t Tree) -> Patterns<'t> {
+        Patterns { all: tree.patterns.iter().map(|pattern| (pattern, texts(src, tokens, pattern))).collect() }
+    }
+
+    pub fn edit<'a>(&'a self, edits: &mut Vec<Edit<'a>>, tokens: &[Token]) {
+        for (pattern, texts) in &self.all {
+            let range = |token: u32| tokens[token as usize].range();
+            let whole = range(pattern.run.first).start..range(pattern.run.last).end;
+            let of_pattern = |edit: Edit<'a>| edit.standing_for(whole.clone());
+            edits.push(of_pattern(Edit::before(whole.start, &texts.name).outermost()));
+            for token in (pattern.run.first..=pattern.run.last).map(range) {
+                edits.push(Edit::before(token.start, "").removing(token.len()));
+            }
+            match pattern.of {
+                Destructured::Let(value) | Destructured::Const(value) => {
+                    let (start, end) = (range(value.first).start, range(value.last).end);
+                    edits.push(of_pattern(Edit::before(start, "__unpack(").outermost()));
+                    edits.push(of_pattern(Edit::behind(end, &texts.close).outermost()));
+                    edits.push(of_pattern(Edit::behind(end, &texts.parts).outermost()));
+                }
+                Destructured::Each(brace) => edits.push(of_pattern(Edit::behind(range(brace).end, &texts.parts))),
+            }
+        }
+    }
+}
+
+fn texts(src: &str, tokens: &[Token], pattern: &Pattern) -> Texts {
+    let text = |token: u32| &src[tokens[token as usize].range()];
+    let spec: String = (pattern.run.first..=pattern.run.last).map(text).collect();
+    let close = format!(",\"{}\")", spec.replace(['"', '\\', '\n', '\r'], "'"));
+    let names: Vec<&str> = pattern.names.iter().map(|&name| text(name)).collect();
+    let is_constant = matches!(pattern.of, Destructured::Const(_));
+    // A constant cannot hold all parts first and then its own.
+    let (name, rest) = match names.split_first() {
+        Some((first, rest)) if !is_constant => (*first, rest),
+        _ => (IGNORED[0], &names[..]),
+    };
+    let word = if is_constant { "const" } else { "let" };
+    let from = names.len() - rest.len();
+    let mut parts: String =
+        rest.iter().enumerate().map(|(at, part)| format!("{word} {part}={name}[{}];", at + from)).collect();
+    if from == 1 {
+        parts += &format!("{name}={name}[0]");
+    }
+    let parts = match pattern.of {
+        Destructured::Each(_) => format!("let {name}=__unpack({name}{close};{parts};"),
+        _ => format!(";{parts}"),
+    };
+    Texts { name: name.to_string(), close, parts }
+}
