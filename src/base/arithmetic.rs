@@ -33,8 +33,11 @@ pub fn float_floor_divide(a: f64, b: f64) -> f64 {
     if b.is_infinite() && a.is_finite() {
         return if a != 0.0 && (a < 0.0) != (b < 0.0) { -1.0 } else { a / b };
     }
-    if b == 0.0 || !a.is_finite() {
-        return (a / b).floor();
+    if b == 0.0 {
+        return a / b;
+    }
+    if !a.is_finite() {
+        return f64::NAN;
     }
     let exact = (a - float_remainder(a, b)) / b;
     let floor = exact.floor();

@@ -5,6 +5,7 @@
 
 #![warn(missing_docs)]
 
+use crate::base::float_text::float_text;
 use std::fmt;
 
 /// Element type of a tensor.
@@ -256,7 +257,7 @@ impl fmt::Display for Scalar {
         match self {
             Scalar::Bool(b) => write!(f, "{b}"),
             Scalar::Int(i) => write!(f, "{i}"),
-            Scalar::Float(x) => write!(f, "{x:?}"),
+            Scalar::Float(x) => f.write_str(&float_text(*x)),
         }
     }
 }

@@ -7,7 +7,9 @@ pub mod code;
 pub mod device_id;
 pub mod diag;
 pub mod dtype;
+
 pub mod explain;
+pub mod float_text;
 pub mod layout;
 pub mod limits;
 pub mod number_hash;

@@ -49,6 +49,7 @@ mod std_docs;
 mod std_tests;
 #[cfg(unix)]
 mod terminal;
+mod text;
 mod try_blocks;
 mod views;
 mod waits;

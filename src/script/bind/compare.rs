@@ -11,6 +11,7 @@ use crate::op::table;
 use crate::script::bind::convert;
 use crate::script::host::Host;
 use crate::script::values::raise::Outcome;
+use crate::script::values::set::Set;
 use crate::script::values::types::{Cell, DTypeValue, DeviceValue, Tensor};
 use crate::script::values::types::{EventValue, StreamValue};
 use crate::tensor::observe;
@@ -167,6 +168,9 @@ fn plain(a: &Dynamic, b: &Dynamic) -> bool {
         return *a == *b;
     }
     if let (Some(a), Some(b)) = (a.read_lock::<RangeInclusive<i64>>(), b.read_lock::<RangeInclusive<i64>>()) {
+        return *a == *b;
+    }
+    if let (Some(a), Some(b)) = (a.read_lock::<Set>(), b.read_lock::<Set>()) {
         return *a == *b;
     }
     if let Some(same) = equal_by_name(a, b).or_else(|| equal_by_name(b, a)) {

@@ -84,7 +84,7 @@ fn binder(name: &str, params: usize) -> Binder {
 
 /// The numbers of arguments that are registered with the interpreter. A missing argument is reported by the
 /// signature, which knows keywords.
-fn counts(binder: &Binder, receiver: usize) -> std::ops::RangeInclusive<usize> {
+pub(in crate::script) fn counts(binder: &Binder, receiver: usize) -> std::ops::RangeInclusive<usize> {
     let (least, most) = binder.signature.counts();
     match binder.signature.takes_keywords() {
         // One argument more: the signature's message is better than the interpreter's.
@@ -99,10 +99,17 @@ fn put(
     counts: std::ops::RangeInclusive<usize>,
     call: impl Fn(Option<NativeCallContext>, &mut [&mut Dynamic]) -> Native + Send + Sync + 'static,
 ) {
-    let name = name.rsplit("::").next().unwrap_or(name);
-    module.note(name);
     let call = GuardedCall::new(call);
-    module.place(name, counts, &call);
+    match name.split_once("::") {
+        Some((_, name)) => {
+            module.note(name);
+            module.place_qualified(name, counts, &call);
+        }
+        None => {
+            module.note(name);
+            module.place(name, counts, &call);
+        }
+    }
 }
 
 /// The argument, if one was passed.

@@ -43,8 +43,11 @@ const MAX_ARITY: usize = 9;
 /// first time.
 const WIDE_ARITY: usize = 15;
 
-/// Registers all rows.
-pub fn register(module: &mut Natives, host: &Arc<Host>) {
+/// The function of plain values that has the name of a row, if the values are some for it: `sum(loader)`.
+pub type Plain = fn(&Arc<Host>, &NativeCallContext, &str, &[&mut Dynamic]) -> Option<Native>;
+
+/// Registers all rows. `plain` is asked where the first value is no tensor.
+pub fn register(module: &mut Natives, host: &Arc<Host>, plain: Plain) {
     for op in table::all() {
         if !op.operator.is_empty() {
             operators(module, host, op);
@@ -55,16 +58,16 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
         // An alias such as `.T` is a property.
         for name in std::iter::once(&op.name).chain(op.aliases).filter(|name| !name.starts_with('.')) {
             if op.call != CallForm::InPlace {
-                arities(module, host, op, Cow::Borrowed(name), Form::Plain);
+                arities(module, host, op, Cow::Borrowed(name), Form::Plain, plain);
             }
             if op.inplace {
-                arities(module, host, op, Cow::Owned(format!("{name}_")), Form::InPlace);
+                arities(module, host, op, Cow::Owned(format!("{name}_")), Form::InPlace, plain);
             }
         }
     }
 }
 
-fn arities(module: &mut Natives, host: &Arc<Host>, op: &'static Op, name: Cow<'static, str>, form: Form) {
+fn arities(module: &mut Natives, host: &Arc<Host>, op: &'static Op, name: Cow<'static, str>, form: Form, plain: Plain) {
     let params = op.params.iter().filter(|param| param.kind != Kind::Ignored).count();
     let spread = op.params.iter().any(|param| matches!(param.kind, Kind::Sizes | Kind::Tensors));
     let wide = if params > MAX_ARITY { WIDE_ARITY } else { MAX_ARITY };
@@ -72,7 +75,9 @@ fn arities(module: &mut Natives, host: &Arc<Host>, op: &'static Op, name: Cow<'s
     let host = host.clone();
     let call = GuardedCall::new(move |context, values| {
         let context = context.expect("registered with a context");
-        call(&host, &context, op, form, values)
+        let means_plain = form == Form::Plain && values.first().is_some_and(|first| !first.is::<Tensor>());
+        let done = if means_plain { plain(&host, &context, op.name, values) } else { None };
+        done.unwrap_or_else(|| call(&host, &context, op, form, values))
     });
     // Cost: most of the time that a session takes to start; one closure serves every arity.
     module.place(&name, 0..=most, &call);
@@ -81,11 +86,26 @@ fn arities(module: &mut Natives, host: &Arc<Host>, op: &'static Op, name: Cow<'s
 
 impl Natives {
     /// One function for several numbers of values.
-    pub(super) fn place(&mut self, name: &str, arities: RangeInclusive<usize>, call: &GuardedCall) {
+    pub(in crate::script) fn place(&mut self, name: &str, arities: RangeInclusive<usize>, call: &GuardedCall) {
+        self.place_as(name, arities, call, FuncRegistration::in_global_namespace);
+    }
+
+    /// The same of a function that is called with the name of its module alone: `cuda::synchronize()`.
+    pub(super) fn place_qualified(&mut self, name: &str, arities: RangeInclusive<usize>, call: &GuardedCall) {
+        self.place_as(name, arities, call, FuncRegistration::in_internal_namespace);
+    }
+
+    fn place_as(
+        &mut self,
+        name: &str,
+        arities: RangeInclusive<usize>,
+        call: &GuardedCall,
+        space: fn(FuncRegistration) -> FuncRegistration,
+    ) {
         const TYPES: [TypeId; WIDE_ARITY] = [TypeId::of::<Dynamic>(); WIDE_ARITY];
         let name = Identifier::from(name);
         for arity in arities {
-            let of = FuncRegistration::new(name.clone()).in_global_namespace();
+            let of = space(FuncRegistration::new(name.clone()));
             of.place_shared_in(&mut self.module, &TYPES[..arity], call);
         }
     }

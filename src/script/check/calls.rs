@@ -67,7 +67,9 @@ impl<'a> Flow<'a> {
             }
             None if self.is_own(name) => self.own(token, name, values),
             None => self.native(token, name, &values, args),
-            Some("cuda") => self.native(token, &format!("cuda::{name}"), &values, args),
+            Some(space) if manual::MODULES.contains(&space) && !self.world.modules.contains_key(space) => {
+                self.native(token, &format!("{space}::{name}"), &values, args)
+            }
             Some(space) => {
                 self.of_module(token, space, name, &values);
                 if space == "optim" {
@@ -126,6 +128,10 @@ impl<'a> Flow<'a> {
         if let Some(native) = manual::native(name) {
             self.described(token, native, name, values);
             return self.made(token, name, values);
+        }
+        // `max(1, 2, 3)`
+        if matches!(name, "min" | "max") && values.len() > 2 && values.iter().all(Value::is_number) {
+            return Value::Number;
         }
         match table::called(name) {
             Some((op, inplace)) if !self.means_another(name, values, ends_in_map(written)) => {

@@ -12,6 +12,7 @@ use crate::base::signature;
 use crate::base::span::Origin;
 use crate::script::error::{self, Context};
 use crate::script::library::texts::{STD, public};
+use crate::script::manual;
 use crate::script::session::counted;
 use crate::script::session::counted::Counted;
 use crate::script::session::handle::Session;
@@ -325,11 +326,12 @@ impl<'a> Names<'a> {
             return;
         }
         let path = format!("{space}::{name}");
-        let is_native = self.session.host.natives.read().contains(path.as_str());
-        match self.modules.get(space) {
+        let imported = self.modules.get(space);
+        let is_native = imported.is_none() && manual::native(&path).is_some();
+        match imported {
             _ if is_native => {}
             Some(module) if module.functions.iter().any(|(known, _)| known == name) => {}
-            None if space != "cuda" => {
+            None if !manual::MODULES.contains(&space) => {
                 self.report(at - 2, |at| EvalAltResult::ErrorModuleNotFound(space.to_string(), at));
             }
             _ => self.report(at, |at| EvalAltResult::ErrorFunctionNotFound(format!("{path} ()"), at)),

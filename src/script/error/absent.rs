@@ -317,7 +317,8 @@ mod tests {
         let session = Session::builder().build().expect("a session");
         let natives = session.host.natives.read();
         let known = &session.host.known().properties;
-        for name in TABLE.iter().flat_map(|(_, names)| *names) {
+        // `index` is a method of strings and arrays, and none of tensors.
+        for name in TABLE.iter().flat_map(|(_, names)| *names).filter(|name| **name != "index") {
             assert!(!natives.contains(*name), "the function `{name}` exists");
             assert!(!known.iter().any(|property| property == name), "the property `{name}` exists");
         }

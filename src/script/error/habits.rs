@@ -68,13 +68,11 @@ pub(super) fn function(name: &str) -> Option<&'static str> {
         "getattr" => "write `m[\"name\"]`, or `m.get(\"name\")`, which gives `()` where it is not",
         "setattr" => "write `m[\"name\"] = value`",
         "callable" => "write `type_of(f) == \"Fn\"`",
-        "divmod" => "write `a / b` and `a % b`",
         "map" => "write `xs.map(|x| 2 * x)`",
         "filter" => "write `xs.filter(|x| x > 0)`",
         "reduce" => "write `xs.reduce(|sum, x| sum + x, 0)`",
-        "tuple" | "set" | "frozenset" => {
-            "an array holds several values: `[1, 2]`; `x in xs` tests, `xs.dedup()` drops repeated elements"
-        }
+        "tuple" => "an array holds several values: `[1, 2]`",
+        "frozenset" => "write `set(xs)`, whose copies are apart",
         "defaultdict" | "OrderedDict" | "Counter" | "namedtuple" | "dataclass" => {
             "a map is written `#{a: 1}`, the empty one `#{}`; `m[k] = m.get(k, 0) + 1` counts"
         }
@@ -127,8 +125,6 @@ pub(super) fn function(name: &str) -> Option<&'static str> {
         "clip_grad_norm_" | "clip_grad_value_" => {
             "write `nn::clip_grad_norm_(model.parameters(), 1.0)` after `import \"nn\" as nn;`"
         }
-        "ord" | "chr" => "write `'a'.to_int()` and `65.to_char()`",
-        "repr" => "write `str(x)`",
         "Linear" | "Conv2d" | "Sequential" | "ModuleList" | "CrossEntropyLoss" | "BatchNorm2d" | "Dropout"
         | "Embedding" | "LSTM" | "GRU" | "LayerNorm" | "MaxPool2d" | "Flatten" => {
             "layers are in the module `nn`, in small letters: `import \"nn\" as nn;`, `nn::linear(2, 3)`"
@@ -163,8 +159,6 @@ pub(super) fn of_module(module: &str, name: &str) -> Option<&'static str> {
 /// A method that Python's or PyTorch's values of a type have.
 pub(super) fn method(owner: &str, name: &str) -> Option<&'static str> {
     Some(match (owner, name) {
-        ("array", "index") => "write `xs.index_of(x)`, which gives -1 where it is not",
-        ("array", "count") => "write `xs.filter(|x| x == y).len()`",
         ("array", "length" | "size") | ("map" | "string", "length" | "size") => "write `xs.len()`",
         ("array" | "string", "first") => "write `xs[0]`",
         ("array" | "string", "last") => "write `xs[-1]`",
@@ -238,19 +232,12 @@ pub(super) fn method(owner: &str, name: &str) -> Option<&'static str> {
         ("tensor", "print") => "write `print(x)`",
         ("tensor", "concat" | "cat") => "write `cat([x, y], dim)`",
         ("tensor", "is_cuda") => "`is_cuda` is a property: write it without `()`",
-        ("string", "isdigit" | "isalpha" | "isnumeric" | "isspace") => "write `text.chars()` and look at each",
         ("string", "substr" | "substring") => "write `text[1..3]`",
         ("string", "reverse") => "write `\"\".join(reversed(text))`",
         ("string", "repeat") => "write `text * n`",
         ("string", "to_int" | "toInt") => "write `int(text)`",
         ("string", "to_float") => "write `float(text)`",
-        ("string", "splitlines") => "write `text.split(\"\\n\")`",
-        ("string", "encode") => "write `text.bytes()`",
-        ("string", "zfill" | "ljust" | "rjust" | "center") => "formats do it: `${n:05d}`, `${text:<8}`, `${text:>8}`",
-        ("string", "rfind" | "rindex") => "write `text.split(part)`, or go through `text.chars()`",
-        ("string", "partition") => "write `text.split(part)`, which gives an array",
         ("string", "format_map") => "values are inserted in text between backticks: `loss ${x:.4f}`",
-        ("string", "capitalize" | "title") => "write `text.upper()`, or join parts of it",
         ("()", _) => {
             "the value before the dot is `()`: a function without a value, a gradient that is not there yet, or what `get` did not find"
         }

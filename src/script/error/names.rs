@@ -245,7 +245,8 @@ fn members_of(owner: &str) -> Vec<String> {
     match owner {
         "tensor" => members::of_tensor(),
         "array" => called(members::ARRAY),
-        "string" | "char" => called(members::TEXT),
+        "string" | "char" => members::of_text(),
+        "set" => members::of_set(),
         "i64" => called(members::INT),
         "f64" => called(members::FLOAT),
         "Fn" => called(members::CLOSURE),

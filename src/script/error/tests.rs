@@ -128,13 +128,6 @@ fn names() {
         assert!(said.contains(help), "{src}: {said}");
     }
     check(
-        "[1].index(1)",
-        "E0103",
-        "there is no method `index` of an array",
-        "index(1)",
-        "write `xs.index_of(x)`, which gives -1 where it is not",
-    );
-    check(
         "next(iter([1]))",
         "E0103",
         "there is no function `iter`",

@@ -199,6 +199,14 @@ impl Watch {
         }
     }
 
+    /// Whether an array may have so many elements.
+    pub fn array_fits(&self, elements: usize) -> Result<(), Box<Diag>> {
+        match self.limits.array_elements {
+            limit if limit != 0 && elements > limit => Err(too_large("an array", "elements", limit)),
+            _ => self.room(elements.saturating_mul(size_of::<Dynamic>())),
+        }
+    }
+
     /// Whether a waiting host function should stop.
     pub fn ended(&self) -> Option<Box<Diag>> {
         match (self.stop.is_requested(), self.stop.is_timed_out()) {

@@ -14,6 +14,7 @@ use crate::base::print::PrintOptions;
 use crate::base::span::{Origin, Site};
 use crate::sched::runtime::Runtime;
 use crate::script::manual::members;
+use crate::script::source::pass::written_name;
 use crate::script::source::tree::Earlier;
 use crate::script::values::native_forms::LazyForms;
 use crate::script::values::raise::{raise, site};
@@ -133,7 +134,7 @@ impl Host {
 
     /// The forms of all native functions.
     pub fn forms(&self) -> Arc<LazyForms> {
-        self.forms.of(self.interpreter.lock().clone());
+        self.forms.of(self.interpreter.lock().clone(), written_name);
         self.forms.clone()
     }
 

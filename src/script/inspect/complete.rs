@@ -221,7 +221,18 @@ impl Session {
             let natives = manual::natives().filter(function);
             names.extend(natives.map(|native| format!("{}(", native.name)));
             names.extend(KEYWORDS.iter().map(|word| word.to_string()));
-            let words = ["print(", "eval(", "INF", "NAN", "PI", "cuda::", "with_device(", "with_stream("];
+            let words = [
+                "print(",
+                "eval(",
+                "INF",
+                "NAN",
+                "PI",
+                "cuda::",
+                "re::",
+                "unicodedata::",
+                "with_device(",
+                "with_stream(",
+            ];
             names.extend(words.map(str::to_string));
         }
         names
@@ -309,7 +320,7 @@ impl Session {
         };
         match self.operand_kind(typed, typed.operand(last), last) {
             OperandKind::Tensor => members::of_tensor(),
-            OperandKind::Text => calls(members::TEXT),
+            OperandKind::Text => members::of_text(),
             OperandKind::Array => calls(members::ARRAY),
             OperandKind::Int => calls(members::INT),
             OperandKind::Float => calls(members::FLOAT),
@@ -321,6 +332,10 @@ impl Session {
                 None if self.kind(&value) == "cell" => manual::members_of("c"),
                 None if self.kind(&value) == "stream" => members::of_stream(),
                 None if self.kind(&value) == "event" => members::of_event(),
+                None if self.kind(&value) == "set" => members::of_set(),
+                None if matches!(self.kind(&value).as_str(), "pattern" | "match") => {
+                    manual::members_of(&self.kind(&value))
+                }
                 None if self.kind(&value) == "error" => {
                     ["code", "message", "line", "column", "file", "help", "notes"].map(str::to_string).to_vec()
                 }
@@ -328,7 +343,7 @@ impl Session {
             },
             OperandKind::Unknown => {
                 let mut all = members::of_tensor();
-                all.extend(calls(members::ARRAY).into_iter().chain(calls(members::TEXT)).chain(calls(members::MAP)));
+                all.extend(calls(members::ARRAY).into_iter().chain(members::of_text()).chain(calls(members::MAP)));
                 all
             }
         }

@@ -1,6 +1,7 @@
 //! The state of a session: variables, the tensors in a value, memory, streams. Never waits and never runs script
 //! code.
 
+use crate::base::float_text::float_text;
 use crate::base::span::Origin;
 use crate::sched::streams::facts::MemoryFacts;
 use crate::script::draw::terminal::Terminal;
@@ -262,7 +263,7 @@ fn brief(value: &Dynamic, depth: usize) -> String {
         return "()".to_string();
     }
     match value.as_float() {
-        Ok(x) => format!("{x:?}"),
+        Ok(x) => float_text(x),
         Err(_) if value.is_int() || value.is_bool() || value.is_char() => value.to_string(),
         Err(_) => type_names::of_value(value).to_string(),
     }

@@ -6,12 +6,13 @@ use crate::base::code;
 use crate::base::diag::Diag;
 use crate::script::bind::rows::Natives;
 use crate::script::host::Host;
+use crate::script::machine::callback::Callback;
 use crate::script::values::panics::Place;
 use crate::script::values::raise::Outcome;
 use crate::script::values::type_names;
 use crate::script::values::types::Tensor;
 use crate::tensor::observe;
-use rhai::{Array, Dynamic, EvalAltResult, FnPtr, FuncRegistration, NativeCallContext};
+use rhai::{Array, Dynamic, FnPtr, FuncRegistration, NativeCallContext};
 use std::cmp::Ordering;
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
@@ -19,11 +20,12 @@ use std::sync::Arc;
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
     predicate_methods(module, host);
     reading_methods(module);
+    mapping_methods(module);
     for name in ["sort", "sort_by"] {
         let shared = host.clone();
         let sort = move |context: NativeCallContext, array: &mut Array, compare: FnPtr| -> Outcome<()> {
-            let mut order = |x: &Dynamic, y: &Dynamic| order(&shared, &context, &compare, x, y);
-            *array = sorted(array, &mut order)?;
+            let mut compare = Callback::new(&context, &compare);
+            *array = sorted(array, &mut |x, y| order(&shared, &context, &mut compare, x, y))?;
             Ok(())
         };
         FuncRegistration::new(name).in_global_namespace().with_purity(false).place_in(&mut module.module, sort);
@@ -31,10 +33,11 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     let shared = host.clone();
     let dedup = move |context: NativeCallContext, array: &mut Array, same: FnPtr| -> Outcome<()> {
         let mut kept: Array = Vec::with_capacity(array.len());
+        let mut same = Callback::new(&context, &same);
         for value in array.iter() {
             let again = match kept.last() {
                 Some(last) => {
-                    let answer = same.call_raw(&context, None, [last.clone(), value.clone()])?;
+                    let answer = same.call([last.clone(), value.clone()])?;
                     let wrong =
                         || format!("whether two values are the same is a bool, not {}", type_names::of_value(&answer));
                     answer
@@ -52,6 +55,54 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     };
     let changing = FuncRegistration::new("dedup").in_global_namespace().with_purity(false);
     changing.place_in(&mut module.module, dedup);
+}
+
+/// `map` and `reduce`: as Rhai's, with the closures run directly.
+fn mapping_methods(module: &mut Natives) {
+    let of = |name: &str| FuncRegistration::new(name).in_global_namespace().with_purity(true);
+    let map = |context: NativeCallContext, array: &mut Array, each: FnPtr| -> Outcome<Array> {
+        let mut each = Callback::new(&context, &each);
+        array.iter().enumerate().map(|(at, value)| of_element(&mut each, value, at)).collect()
+    };
+    of("map").place_in(&mut module.module, map);
+    fn reduced(context: &NativeCallContext, array: &Array, reducer: &FnPtr, initial: Dynamic) -> Outcome<Dynamic> {
+        let mut reducer = Callback::new(context, reducer);
+        let mut result = initial;
+        for (at, value) in array.iter().enumerate() {
+            result = one_more(&mut reducer, result, value, at)?;
+        }
+        Ok(result)
+    }
+    let reduce = |context: NativeCallContext, array: &mut Array, reducer: FnPtr| {
+        reduced(&context, array, &reducer, Dynamic::UNIT)
+    };
+    of("reduce").place_in(&mut module.module, reduce);
+    let reduce = |context: NativeCallContext, array: &mut Array, reducer: FnPtr, initial: Dynamic| {
+        reduced(&context, array, &reducer, initial)
+    };
+    of("reduce").place_in(&mut module.module, reduce);
+}
+
+/// What a closure makes of a result and an element; it may also take the element's index, or see the element as `this`.
+fn one_more(reducer: &mut Callback, result: Dynamic, value: &Dynamic, at: usize) -> Outcome<Dynamic> {
+    let number = || Dynamic::from_int(at as i64);
+    if reducer.takes(2) {
+        return reducer.call([result, value.clone()]);
+    }
+    if reducer.takes(3) {
+        return reducer.call([result, value.clone(), number()]);
+    }
+    let answer = reducer.call([result.clone(), value.clone()]);
+    if !answer.as_ref().is_err_and(|error| reducer.is_other_arity(error)) {
+        return answer;
+    }
+    match reducer.call([result.clone(), value.clone(), number()]) {
+        Err(error) if reducer.is_other_arity(&error) => {
+            let as_this = reducer.call_on(Some(&mut value.clone()), [result]);
+            if as_this.as_ref().is_err_and(|error| reducer.is_other_arity(error)) { answer } else { as_this }
+        }
+        other => other,
+    }
 }
 
 /// `get` and `extract`, which Rhai registers as if they changed the array and therefore refuses for constants.
@@ -94,23 +145,36 @@ pub fn truth(host: &Host, context: &NativeCallContext, value: &Dynamic) -> Outco
     Err(host.raise(context, Diag::error(code::TYPE, text), ""))
 }
 
-/// The closure's decision about an element; the closure may also take the element's index, or see the element as
-/// `this`.
-fn decision(host: &Host, context: &NativeCallContext, closure: &FnPtr, value: &Dynamic, at: usize) -> Outcome<bool> {
-    let is_other_arity = |error: &EvalAltResult| matches!(error, EvalAltResult::ErrorFunctionNotFound(signature, _) if signature.starts_with(closure.fn_name()));
-    let mut answer = closure.call_raw(context, None, [value.clone()]);
-    if answer.as_ref().is_err_and(|error| is_other_arity(error)) {
-        let number = Dynamic::from_int(at as i64);
-        let with_number = closure.call_raw(context, None, [value.clone(), number]);
-        answer = match with_number {
-            Err(error) if is_other_arity(&error) => {
-                let as_this = closure.call_raw(context, Some(&mut value.clone()), []);
-                if as_this.as_ref().is_err_and(|error| is_other_arity(error)) { answer } else { as_this }
-            }
-            other => other,
-        };
+/// What a closure makes of an element; the closure may also take the element's index, or see the element as `this`.
+fn of_element(closure: &mut Callback, value: &Dynamic, at: usize) -> Outcome<Dynamic> {
+    let number = || Dynamic::from_int(at as i64);
+    if !closure.takes(1) && closure.takes(2) {
+        return closure.call([value.clone(), number()]);
     }
-    truth(host, context, &answer?)
+    let answer = closure.call([value.clone()]);
+    if !answer.as_ref().is_err_and(|error| closure.is_other_arity(error)) {
+        return answer;
+    }
+    let with_number = closure.call([value.clone(), number()]);
+    match with_number {
+        Err(error) if closure.is_other_arity(&error) => {
+            let as_this = closure.call_on(Some(&mut value.clone()), []);
+            if as_this.as_ref().is_err_and(|error| closure.is_other_arity(error)) { answer } else { as_this }
+        }
+        other => other,
+    }
+}
+
+/// The closure's decision about an element.
+fn decision(
+    host: &Host,
+    context: &NativeCallContext,
+    closure: &mut Callback,
+    value: &Dynamic,
+    at: usize,
+) -> Outcome<bool> {
+    let answer = of_element(closure, value, at)?;
+    truth(host, context, &answer)
 }
 
 /// `filter`, `retain`, `drain`, `some`, `any`, `all`, `find` and `index_of` with a closure.
@@ -120,8 +184,8 @@ fn predicate_methods(module: &mut Natives, host: &Arc<Host>) {
     let mut add = |name: &'static str, kind: Predicate| {
         let host = host.clone();
         let call = move |context: NativeCallContext, array: &mut Array, closure: FnPtr| -> Outcome<Dynamic> {
-            let decide = |value: &Dynamic, at: usize| decision(&host, &context, &closure, value, at);
-            kind.apply(array, decide)
+            let mut closure = Callback::new(&context, &closure);
+            kind.apply(array, |value, at| decision(&host, &context, &mut closure, value, at))
         };
         // Methods that change the array are refused for constants.
         let is_pure = !matches!(kind, Predicate::Retain | Predicate::Drain);
@@ -156,8 +220,8 @@ enum Predicate {
 }
 
 impl Predicate {
-    fn apply(self, array: &mut Array, decide: impl Fn(&Dynamic, usize) -> Outcome<bool>) -> Outcome<Dynamic> {
-        let first = |expected: bool| -> Outcome<Option<usize>> {
+    fn apply(self, array: &mut Array, mut decide: impl FnMut(&Dynamic, usize) -> Outcome<bool>) -> Outcome<Dynamic> {
+        let mut first = |expected: bool| -> Outcome<Option<usize>> {
             for (at, value) in array.iter().enumerate() {
                 if decide(value, at)? == expected {
                     return Ok(Some(at));
@@ -191,8 +255,14 @@ impl Predicate {
 }
 
 /// The order that a closure returns for two values: the sign of a number, or true for "the first comes first".
-pub fn order(host: &Host, context: &NativeCallContext, compare: &FnPtr, x: &Dynamic, y: &Dynamic) -> Outcome<Ordering> {
-    let mut answer = compare.call_raw(context, None, [x.clone(), y.clone()])?;
+pub fn order(
+    host: &Host,
+    context: &NativeCallContext,
+    compare: &mut Callback,
+    x: &Dynamic,
+    y: &Dynamic,
+) -> Outcome<Ordering> {
+    let mut answer = compare.call([x.clone(), y.clone()])?;
     if let Some(tensor) = answer.clone().try_cast::<Tensor>() {
         let value = observe::item(&host.rt, &tensor).map_err(|diag| host.raise(context, diag, ""))?;
         answer = crate::script::bind::properties::number(value);

@@ -3,6 +3,8 @@
 //! Independent of the interpreter; the caller formats values without a specification.
 //! Follows "Format Specification Mini-Language" of Python's library reference; the tests compare with CPython.
 
+use crate::base::float_text::float_text;
+
 /// Bound: width and precision; larger ones are typing errors that would make texts of gigabytes.
 const MAX_WIDTH: usize = 10_000;
 
@@ -153,6 +155,11 @@ impl Spec {
         }
         let kinds = ['b', 'c', 'd', 'e', 'E', 'f', 'F', 'g', 'G', 'n', 'o', 's', 'x', 'X', '%'];
         spec.kind = take(&mut at, &kinds);
+        if let (Some(group), Some(kind)) = (spec.group, spec.kind)
+            && (matches!(kind, 'n' | 'c') || (group == ',' && matches!(kind, 'b' | 'o' | 'x' | 'X')))
+        {
+            return Err(wrong(&format!("`{group}` does not go with `{kind}`")));
+        }
         if at < chars.len() {
             return Err(wrong("it ends in one of `d f e g % s x b`, as in `.4f`, `>8`, `05d`, `,`, `.1%`"));
         }
@@ -208,7 +215,7 @@ impl Spec {
             return Err(self.refuse(kind, "a float; write `.0f`, or convert it by `int(x)`"));
         }
         let sign = self.sign(value.is_sign_negative() && !value.is_nan());
-        let size = value.abs();
+        let size = if kind == '%' { value.abs() * 100.0 } else { value.abs() };
         let upper = kind.is_ascii_uppercase();
         let percent = if kind == '%' { "%" } else { "" };
         if !size.is_finite() {
@@ -218,11 +225,11 @@ impl Spec {
         let precision = self.precision.unwrap_or(6);
         let text = match kind.to_ascii_lowercase() {
             'f' => format!("{size:.precision$}"),
-            '%' => format!("{:.precision$}", size * 100.0),
+            '%' => format!("{size:.precision$}"),
             'e' => exponential(size, precision),
             'g' | 'n' => self.general(size, precision.max(1), false),
             _ if self.precision.is_some() => self.general(size, precision.max(1), true),
-            _ => format!("{size:?}"),
+            _ => float_text(size),
         };
         let text = if upper { text.to_uppercase() } else { text };
         let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());

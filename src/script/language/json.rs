@@ -2,6 +2,7 @@
 //! values that it does not know.
 
 use crate::base::diag::Result;
+use crate::base::float_text::float_text;
 use crate::fail;
 use crate::script::bind::rows::{Natives, raw};
 use crate::script::host::Host;
@@ -54,6 +55,10 @@ fn write(host: &Host, value: &Dynamic, out: &mut Growing, depth: usize) -> Resul
     if let Some(array) = value.read_lock::<Array>() {
         return listed(array.iter(), ["[", "]"], out, |item, out| write(host, item, out, depth + 1));
     }
+    if let Some(set) = value.read_lock::<crate::script::values::set::Set>() {
+        let all: Vec<&Dynamic> = set.iter().collect();
+        return listed(all.into_iter(), ["[", "]"], out, |item, out| write(host, item, out, depth + 1));
+    }
     if let Some(map) = value.read_lock::<Map>() {
         return listed(map.iter(), ["{", "}"], out, |(name, item), out| {
             quoted(name, out)?;
@@ -74,7 +79,7 @@ fn write(host: &Host, value: &Dynamic, out: &mut Growing, depth: usize) -> Resul
     }
     match (value.as_int(), value.as_float(), value.as_bool()) {
         (Ok(i), ..) => out.push(&i.to_string()),
-        (_, Ok(x), _) if x.is_finite() => out.push(&format!("{x:?}")),
+        (_, Ok(x), _) if x.is_finite() => out.push(&float_text(x)),
         (_, Ok(x), _) => fail!(VALUE, "JSON has no number {x}"),
         (.., Ok(on)) => out.push(if on { "true" } else { "false" }),
         _ if value.is_unit() => out.push("null"),
@@ -109,7 +114,7 @@ fn nested(
         return match numbers.next() {
             Some(Scalar::Int(i)) => out.push(&i.to_string()),
             Some(Scalar::Bool(on)) => out.push(if on { "true" } else { "false" }),
-            Some(Scalar::Float(x)) if x.is_finite() => out.push(&format!("{x:?}")),
+            Some(Scalar::Float(x)) if x.is_finite() => out.push(&float_text(x)),
             Some(Scalar::Float(x)) => fail!(VALUE, "JSON has no number {x}"),
             None => Ok(()),
         };

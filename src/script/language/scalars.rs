@@ -1,13 +1,13 @@
 //! Functions of plain numbers, as in Python's `math`: integers are accepted for floats, `log` is the natural
 //! logarithm as for tensors (Rhai's has base 10), `int` returns an integer.
 
-use crate::base::arithmetic;
+use crate::base::arithmetic::{self, Power};
 use crate::base::code;
 use crate::base::diag::Diag;
 use crate::script::bind::rows::Natives;
 use crate::script::values::panics::Place;
 use crate::script::values::raise::{Native, raise};
-use rhai::{Dynamic, EvalAltResult, FuncRegistration, Map, NativeCallContext};
+use rhai::{Array, Dynamic, EvalAltResult, FuncRegistration, Map, NativeCallContext};
 
 type Function = fn(f64) -> f64;
 
@@ -60,7 +60,6 @@ const OPERATORS: &[Operator] = &[
     (&["atan2"], None, f64::atan2),
     (&["hypot"], None, f64::hypot),
     (&["copysign"], None, f64::copysign),
-    (&["pow"], None, f64::powf),
     (&["/"], None, |x, y| x / y),
     (&["%", "remainder"], Some(arithmetic::remainder), arithmetic::float_remainder),
     (&["floor_divide"], Some(arithmetic::floor_divide), arithmetic::float_floor_divide),
@@ -133,6 +132,10 @@ pub fn register(natives: &mut Natives) {
     of().place_in(&mut natives.module, |x: i64| x);
     of().place_in(&mut natives.module, f64::round_ties_even);
     divisions(natives);
+    powers(natives);
+    // As of tensors: the sign of a float is a float, and that of NaN 0.
+    let sign = |x: f64| if x.is_nan() || x == 0.0 { 0.0 } else { x.signum() };
+    FuncRegistration::new("sign").in_global_namespace().place_in(&mut natives.module, sign);
     of().place_in(&mut natives.module, |context: NativeCallContext, x: i64, digits: i64| {
         let overflow = || {
             let message = format!("`round`: {x} to {digits} digits is no integer of 64 bits");
@@ -201,6 +204,41 @@ fn divisions(natives: &mut Natives) {
     });
 }
 
+/// `pow(x, y)` of numbers, as `x ** y`; `divmod(x, y)` as `[x.floor_divide(y), x % y]`.
+fn powers(natives: &mut Natives) {
+    natives.note("pow");
+    let of = |name: &str| FuncRegistration::new(name).in_global_namespace();
+    let module = &mut natives.module;
+    of("pow").place_in(module, f64::powf);
+    of("pow").place_in(module, |x: i64, y: f64| (x as f64).powf(y));
+    of("pow").place_in(module, |x: f64, y: i64| x.powf(y as f64));
+    of("pow").place_in(module, |context: NativeCallContext, x: i64, y: i64| match arithmetic::power(x, y) {
+        Some(Power::Int(power)) => Ok(Dynamic::from_int(power)),
+        Some(Power::Float(power)) => Ok(Dynamic::from_float(power)),
+        None => {
+            let text = format!("`pow`: {x} to the power of {y} is no integer of 64 bits");
+            Err(raise(Diag::error(code::ARITHMETIC, text), context.call_position()))
+        }
+    });
+    let pair = |x: f64, y: f64| -> Array {
+        vec![arithmetic::float_floor_divide(x, y).into(), arithmetic::float_remainder(x, y).into()]
+    };
+    of("divmod").place_in(module, pair);
+    of("divmod").place_in(module, move |x: i64, y: f64| pair(x as f64, y));
+    of("divmod").place_in(module, move |x: f64, y: i64| pair(x, y as f64));
+    of("divmod").place_in(module, |context: NativeCallContext, x: i64, y: i64| {
+        match (arithmetic::floor_divide(x, y), arithmetic::remainder(x, y)) {
+            (Some(quotient), Some(rest)) => Ok(vec![quotient.into(), rest.into()] as Array),
+            _ => {
+                let text =
+                    if y == 0 { "is divided by zero".into() } else { format!("by {y} is no integer of 64 bits") };
+                Err(raise(Diag::error(code::ARITHMETIC, format!("`divmod`: {x} {text}")), context.call_position()))
+            }
+        }
+    });
+    natives.note("divmod");
+}
+
 fn whole(name: &str, code: code::Code, context: &NativeCallContext, x: f64) -> Result<i64, Box<EvalAltResult>> {
     // Bound: the range of i64; its end 2^63 is not in it.
     if x.trunc() >= i64::MIN as f64 && x < i64::MAX as f64 {
@@ -261,7 +299,8 @@ mod tests {
             ("log(1)", "0.0"),
             ("(log(2.718281828459045) * 1e9).round()", "1000000000.0"),
             ("log10(100)", "2.0"),
-            ("pow(2, 3)", "8.0"),
+            ("pow(2, 3)", "8"),
+            ("[pow(2, -1), pow(2.0, 3), divmod(-7, 2), sign(-2.5), sign(3)]", "[0.5, 8.0, [-4, 1], -1.0, 1]"),
             ("add(2, 3)", "5"),
             ("sub(2, 0.5)", "1.5"),
             ("[max(NAN, 1.0), max(1, NAN), min(NAN, 1), min(1.0, NAN)].map(|x| isnan(x))", "[true, true, true, true]"),

@@ -1,9 +1,10 @@
 //! Arrays, ranges and maps as in Python: `sum(xs)`, `max(xs)`, `sorted(xs)`, `xs * 3`, `range(n)`, `m.items()`; and
 //! conversions of plain values. The functions of tensors with these names are in the op table.
 
+use crate::base::arithmetic::whole;
 use crate::base::code;
 use crate::base::diag::Diag;
-use crate::script::bind::compare::{compare, values_equal};
+use crate::script::bind::compare::values_equal;
 use crate::script::bind::convert;
 use crate::script::bind::rows::{Natives, raw};
 use crate::script::host::Host;
@@ -11,7 +12,9 @@ use crate::script::language::arrays;
 use crate::script::language::growth;
 use crate::script::language::growth::SizeCheck;
 use crate::script::language::show;
-use crate::script::values::panics::Place;
+use crate::script::language::text::numerals;
+use crate::script::machine::callback::Callback;
+use crate::script::values::panics::{GuardedCall, Place};
 use crate::script::values::raise::Native;
 use crate::script::values::raise::Outcome;
 use crate::script::values::raise::raise;
@@ -28,11 +31,9 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     contained(module, host);
     compared(module, host);
     cases(module, host);
-    copies(module, host);
     growing(module, host);
     ranges(module, host);
     maps(module);
-    together(module, host);
     conversions(module, host);
     asserted(module, host);
 }
@@ -41,7 +42,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
 const CHECK_ELEMENTS: usize = 1 << 16;
 
 /// An error where an array of `held` values plus `more` plain ones would exceed the session's limits.
-fn elements_fit(host: &Host, context: &NativeCallContext, held: usize, more: usize) -> Outcome<()> {
+pub fn elements_fit(host: &Host, context: &NativeCallContext, held: usize, more: usize) -> Outcome<()> {
     SizeCheck { host, context }.array(held.saturating_add(more), more.saturating_mul(size_of::<Dynamic>()))
 }
 
@@ -64,38 +65,10 @@ fn wrong(context: &NativeCallContext, code: code::Code, text: String) -> Box<Eva
     raise(Diag::error(code, text), context.call_position())
 }
 
-/// `sum`, `max`, `min`, `any`, `all` of an array.
+/// `sum`, `any` and `all` of an array, without a copy. The others are in `walk.rs`.
 fn totals(module: &mut Natives, host: &Arc<Host>) {
     let add = |context: NativeCallContext, values: &mut Array| total(&context, values, Dynamic::from_int(0));
     of(module, "sum").place_in(&mut module.module, add);
-    let add = |context: NativeCallContext, values: &mut Array, start: Dynamic| total(&context, values, start);
-    of(module, "sum").place_in(&mut module.module, add);
-    for (name, symbol) in [("max", ">"), ("min", "<")] {
-        let shared = host.clone();
-        let best = move |context: NativeCallContext, values: &mut Array| -> Native {
-            let mut best: Option<(Dynamic, Dynamic)> = None;
-            for value in values.iter() {
-                let plain = plain(&shared, &context, value)?;
-                // As for tensors: a value that is not a number has no order with others.
-                if plain.as_float().is_ok_and(f64::is_nan) {
-                    return Ok(value.clone());
-                }
-                let goes_first = match &best {
-                    None => true,
-                    Some((_, other)) => compare(symbol, &plain, other).ok_or_else(|| {
-                        let (a, b) = (type_names::of_value(&plain), type_names::of_value(other));
-                        wrong(&context, code::ARGUMENT_TYPE, format!("`{name}`: {a} and {b} have no order"))
-                    })?,
-                };
-                if goes_first {
-                    best = Some((value.clone(), plain));
-                }
-            }
-            let none = || wrong(&context, code::VALUE, format!("`{name}`: the array is empty"));
-            best.map(|(value, _)| value).ok_or_else(none)
-        };
-        of(module, name).place_in(&mut module.module, best);
-    }
     for (name, stops_at) in [("any", true), ("all", false)] {
         let shared = host.clone();
         let found = move |context: NativeCallContext, values: &mut Array| -> Outcome<bool> {
@@ -110,7 +83,8 @@ fn totals(module: &mut Natives, host: &Arc<Host>) {
     }
 }
 
-fn total(context: &NativeCallContext, values: &Array, start: Dynamic) -> Native {
+/// Values added up, as `+` adds them.
+pub fn total(context: &NativeCallContext, values: &Array, start: Dynamic) -> Native {
     let mut sum = start;
     for value in values {
         sum = match (sum.as_int(), value.as_int(), sum.as_float(), value.as_float()) {
@@ -153,6 +127,23 @@ fn compared(module: &mut Natives, host: &Arc<Host>) {
         Ok(place(&shared, &context, values, &value, from)?.map_or(-1, |at| at as i64))
     };
     calling("index_of").with_purity(true).place_in(&mut module.module, index);
+    let shared = host.clone();
+    let count = move |context: NativeCallContext, values: &mut Array, value: Dynamic| -> Outcome<i64> {
+        let mut count = 0;
+        for other in values.iter() {
+            count += values_equal(&shared, &context, other, &value)? as i64;
+        }
+        Ok(count)
+    };
+    of(module, "count").with_purity(true).place_in(&mut module.module, count);
+    let shared = host.clone();
+    let index = move |context: NativeCallContext, values: &mut Array, value: Dynamic| -> Outcome<i64> {
+        place(&shared, &context, values, &value, 0)?.map(|at| at as i64).ok_or_else(|| {
+            let diag = Diag::error(code::VALUE, "`index`: the value is not in the array");
+            shared.raise(&context, diag.help("`xs.index_of(value)` gives -1 where there is none"), "")
+        })
+    };
+    of(module, "index").with_purity(true).place_in(&mut module.module, index);
     let shared = host.clone();
     let dedup = move |context: NativeCallContext, values: &mut Array| -> Outcome<()> {
         let mut kept: Array = Vec::with_capacity(values.len());
@@ -223,7 +214,7 @@ fn contained(module: &mut Natives, host: &Arc<Host>) {
 }
 
 /// The value to compare: for a tensor with one element, that element.
-fn plain(host: &Host, context: &NativeCallContext, value: &Dynamic) -> Native {
+pub fn plain(host: &Host, context: &NativeCallContext, value: &Dynamic) -> Native {
     match value.read_lock::<Tensor>() {
         Some(tensor) => {
             let item = observe::item(&host.rt, &tensor).map_err(|diag| host.raise(context, diag, ""))?;
@@ -233,51 +224,13 @@ fn plain(host: &Host, context: &NativeCallContext, value: &Dynamic) -> Native {
     }
 }
 
-/// `sorted`, `reversed`, and `sort` without a closure, which Rhai has for values of one type only.
-fn copies(module: &mut Natives, host: &Arc<Host>) {
-    fn ordered(host: &Host, context: &NativeCallContext, values: &Array) -> Outcome<Array> {
-        let mut order = |a: &Dynamic, b: &Dynamic| {
-            host.rt.heed().map_err(|diag| host.raise(context, diag, ""))?;
-            let (a, b) = (plain(host, context, a)?, plain(host, context, b)?);
-            match (compare("<", &a, &b), compare(">", &a, &b)) {
-                (Some(true), _) => Ok(std::cmp::Ordering::Less),
-                (_, Some(true)) => Ok(std::cmp::Ordering::Greater),
-                (Some(false), _) => Ok(std::cmp::Ordering::Equal),
-                _ => {
-                    let (a, b) = (type_names::of_value(&a), type_names::of_value(&b));
-                    let text = format!("{a} and {b} have no order");
-                    let help = "a closure says which of two comes first: `xs.sort(|a, b| a.len() - b.len())`";
-                    Err(host.raise(context, Diag::error(code::ARGUMENT_TYPE, text).help(help), ""))
-                }
-            }
-        };
-        arrays::sorted(values, &mut order)
-    }
-    let shared = host.clone();
-    let sort = move |context: NativeCallContext, values: &mut Array| -> Outcome<()> {
-        *values = ordered(&shared, &context, values)?;
-        Ok(())
-    };
-    changing(module, "sort").place_in(&mut module.module, sort);
-    let shared = host.clone();
-    let sorted = move |context: NativeCallContext, values: &mut Array| ordered(&shared, &context, values);
-    calling("sorted").place_in(&mut module.module, sorted);
-    let shared = host.clone();
-    let sorted = move |context: NativeCallContext, values: &mut Array, by: FnPtr| -> Outcome<Array> {
-        arrays::sorted(values, &mut |a, b| arrays::order(&shared, &context, &by, a, b))
-    };
-    calling("sorted").place_in(&mut module.module, sorted);
-    let reversed = |values: &mut Array| -> Array { values.iter().rev().cloned().collect() };
-    of(module, "reversed").place_in(&mut module.module, reversed);
-}
-
 /// The number of integers in a range.
 fn length(range: &Range<i64>) -> i128 {
     (range.end as i128 - range.start as i128).max(0)
 }
 
 /// The integers of a range as an array.
-fn integers(host: &Host, context: &NativeCallContext, range: Range<i64>) -> Outcome<Array> {
+pub fn integers(host: &Host, context: &NativeCallContext, range: Range<i64>) -> Outcome<Array> {
     elements_fit(host, context, 0, usize::try_from(length(&range)).unwrap_or(usize::MAX))?;
     let mut all = Array::new();
     for item in range {
@@ -287,12 +240,6 @@ fn integers(host: &Host, context: &NativeCallContext, range: Range<i64>) -> Outc
         all.push(Dynamic::from_int(item));
     }
     Ok(all)
-}
-
-/// The characters of a text as an array.
-fn characters(host: &Host, context: &NativeCallContext, text: &str) -> Outcome<Array> {
-    elements_fit(host, context, 0, text.chars().count())?;
-    Ok(text.chars().map(|c| ImmutableString::from(c.to_string()).into()).collect())
 }
 
 /// Functions that make an array longer.
@@ -359,7 +306,7 @@ fn ranges(module: &mut Natives, host: &Arc<Host>) {
     };
     of(module, "range").place_in(&mut module.module, below);
     // Not `map` and `filter`: they call script code, and the call stack shows it.
-    for name in ["len", "to_array", "list"] {
+    for name in ["len", "to_array"] {
         module.note(name);
     }
     range_of::<Range<i64>>(module, host, |range| range);
@@ -373,24 +320,24 @@ fn range_of<T: Clone + Send + Sync + 'static>(module: &mut Natives, host: &Arc<H
     let of = |name: &'static str| FuncRegistration::new(name).in_global_namespace();
     let len = move |range: T| length(&plain(range)).min(i64::MAX as i128) as i64;
     of("len").place_in(&mut module.module, len);
-    for name in ["to_array", "list"] {
-        let shared = host.clone();
-        let whole = move |context: NativeCallContext, range: T| integers(&shared, &context, plain(range));
-        of(name).place_in(&mut module.module, whole);
-    }
+    let shared = host.clone();
+    let whole = move |context: NativeCallContext, range: T| integers(&shared, &context, plain(range));
+    of("to_array").place_in(&mut module.module, whole);
     let shared = host.clone();
     let map = move |context: NativeCallContext, range: T, each: FnPtr| -> Outcome<Array> {
         let range = plain(range);
         elements_fit(&shared, &context, 0, usize::try_from(length(&range)).unwrap_or(usize::MAX))?;
-        range.map(|item| each.call_raw(&context, None, [Dynamic::from_int(item)])).collect()
+        let mut each = Callback::new(&context, &each);
+        range.map(|item| each.call([Dynamic::from_int(item)])).collect()
     };
     of("map").place_in(&mut module.module, map);
     let shared = host.clone();
     let filter = move |context: NativeCallContext, range: T, keeps: FnPtr| -> Outcome<Array> {
         let (mut kept, range) = (Array::new(), plain(range));
         elements_fit(&shared, &context, 0, usize::try_from(length(&range)).unwrap_or(usize::MAX))?;
+        let mut keeps = Callback::new(&context, &keeps);
         for item in range.map(Dynamic::from_int) {
-            let answer = keeps.call_raw(&context, None, [item.clone()])?;
+            let answer = keeps.call([item.clone()])?;
             if arrays::truth(&shared, &context, &answer)? {
                 kept.push(item);
             }
@@ -398,70 +345,6 @@ fn range_of<T: Clone + Send + Sync + 'static>(module: &mut Natives, host: &Arc<H
         Ok(kept)
     };
     of("filter").place_in(&mut module.module, filter);
-}
-
-/// `enumerate(xs, start)`, `zip(xs, ys)`, `list(tensor)`.
-fn together(module: &mut Natives, host: &Arc<Host>) {
-    /// The elements of an iterable.
-    fn elements(host: &Arc<Host>, context: &NativeCallContext, value: &Dynamic) -> Outcome<Array> {
-        if let Some(values) = value.read_lock::<Array>() {
-            return Ok(values.clone());
-        }
-        if let Some(tensor) = value.read_lock::<Tensor>().map(|tensor| tensor.clone()) {
-            return crate::script::bind::iterate::rows(host, tensor).collect();
-        }
-        let plain = value.read_lock::<Range<i64>>().map(|range| range.clone());
-        let range = plain.or_else(|| {
-            let range = value.read_lock::<RangeInclusive<i64>>()?;
-            Some(*range.start()..range.end().saturating_add(!range.is_empty() as i64))
-        });
-        if let Some(range) = range {
-            return integers(host, context, range);
-        }
-        if let Some(text) = value.read_lock::<ImmutableString>() {
-            return characters(host, context, &text);
-        }
-        let text =
-            format!("arrays, tensors, ranges and strings have elements, {} has none", type_names::of_value(value));
-        let help = "`for (i, x) in enumerate(xs) { .. }` goes over whatever a loop can";
-        Err(host.raise(context, Diag::error(code::ARGUMENT_TYPE, text).help(help), ""))
-    }
-    let shared = host.clone();
-    of(module, "list").place_in(&mut module.module, move |context: NativeCallContext, tensor: Tensor| {
-        elements(&shared, &context, &Dynamic::from(tensor))
-    });
-    // In the head of a loop, which counts itself.
-    // Not: `take`. Rhai passes the first argument by reference where it is a variable.
-    raw(module, "__enumerate", 1, |_, values| Ok(values[0].clone()));
-    for arity in 1..=2 {
-        let shared = host.clone();
-        raw(module, "enumerate", arity, move |context, values| -> Native {
-            let context = context.expect("registered with a context");
-            let start = match values.get(1).map(|value| value.as_int()) {
-                None => 0,
-                Some(Ok(start)) => start,
-                Some(Err(_)) => {
-                    return Err(wrong(&context, code::ARGUMENT_TYPE, "`enumerate`: `start` is an integer".into()));
-                }
-            };
-            let inside = elements(&shared, &context, values[0])?;
-            elements_fit(&shared, &context, inside.len(), inside.len().saturating_mul(2))?;
-            let counted = inside.into_iter().zip(start..).map(|(x, i)| vec![Dynamic::from_int(i), x]);
-            Ok(counted.map(Dynamic::from_array).collect::<Array>().into())
-        });
-    }
-    for arity in 2..=4 {
-        let shared = host.clone();
-        raw(module, "zip", arity, move |context, values| -> Native {
-            let context = context.expect("registered with a context");
-            let columns = values.iter().map(|value| elements(&shared, &context, value)).collect::<Outcome<Vec<_>>>()?;
-            let count = columns.iter().map(Vec::len).min().unwrap_or(0);
-            elements_fit(&shared, &context, count, count.saturating_mul(columns.len()))?;
-            let mut columns: Vec<_> = columns.into_iter().map(Vec::into_iter).collect();
-            let rows = (0..count).map(|_| columns.iter_mut().filter_map(Iterator::next).collect::<Array>());
-            Ok(rows.map(Dynamic::from_array).collect::<Array>().into())
-        });
-    }
 }
 
 /// Methods that Rhai's maps lack.
@@ -483,13 +366,22 @@ fn maps(module: &mut Natives) {
 
 /// `int("5")`, `float("2.5")`, `str(x)`, `bool(x)`, `list(x)`, `round(x, 2)`.
 fn conversions(module: &mut Natives, host: &Arc<Host>) {
-    of(module, "int").place_in(&mut module.module, |context: NativeCallContext, text: &str| -> Outcome<i64> {
-        let plain = text.trim().replace('_', "");
-        plain.parse().map_err(|_| wrong(&context, code::VALUE, format!("`int`: {text:?} is no integer of 64 bits")))
-    });
+    for count in 1..=2 {
+        let shared = host.clone();
+        let parse = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
+            let context = context.expect("registered with a context");
+            let ten = Dynamic::from_int(10);
+            let base = values.get(1).map_or(&ten, |base| &**base);
+            numerals::parsed(values[0], base).map(Dynamic::from_int).map_err(|mut diag| {
+                diag.message = format!("`int`: {}", diag.message);
+                shared.raise(&context, diag, "")
+            })
+        };
+        let types = [TypeId::of::<ImmutableString>(), TypeId::of::<Dynamic>()];
+        of(module, "int").place_shared_in(&mut module.module, &types[..count], &GuardedCall::new(parse));
+    }
     of(module, "float").place_in(&mut module.module, |context: NativeCallContext, text: &str| -> Outcome<f64> {
-        let plain = text.trim().replace('_', "");
-        plain.parse().map_err(|_| wrong(&context, code::VALUE, format!("`float`: {text:?} is no number")))
+        numerals::float(text).ok_or_else(|| wrong(&context, code::VALUE, format!("`float`: {text:?} is no number")))
     });
     of(module, "int").place_in(&mut module.module, |on: bool| on as i64);
     of(module, "float").place_in(&mut module.module, |on: bool| on as i64 as f64);
@@ -500,27 +392,31 @@ fn conversions(module: &mut Natives, host: &Arc<Host>) {
     of(module, "bool").place_in(&mut module.module, |values: &mut Array| !values.is_empty());
     of(module, "bool").place_in(&mut module.module, |map: &mut Map| !map.is_empty());
     of(module, "bool").place_in(&mut module.module, |_: ()| false);
-    of(module, "list").place_in(&mut module.module, |values: Array| values);
-    of(module, "list")
-        .place_in(&mut module.module, |map: &mut Map| -> Array { map.keys().map(|key| key.as_str().into()).collect() });
-    let shared = host.clone();
-    let each = move |context: NativeCallContext, text: &str| characters(&shared, &context, text);
-    of(module, "list").place_in(&mut module.module, each);
     let shared = host.clone();
     raw(module, "str", 1, move |context, values| -> Native {
         let context = context.expect("registered with a context");
         show::value(&shared, values[0]).map(Dynamic::from).map_err(|diag| shared.raise(&context, diag, ""))
     });
     // As in Python: by the decimal digits, halves to the even one.
-    of(module, "round").place_in(&mut module.module, |x: f64, digits: i64| -> f64 {
-        match usize::try_from(digits) {
-            Ok(digits) => format!("{x:.*}", digits.min(400)).parse().unwrap_or(x),
-            Err(_) => {
-                let unit = 10f64.powi(digits.unsigned_abs().min(400) as i32);
-                if unit.is_finite() { (x / unit).round_ties_even() * unit } else { 0.0 }
-            }
+    of(module, "round").place_in(&mut module.module, round_to);
+    // A float that is a whole number stands for the integer.
+    let shared = host.clone();
+    let round = move |context: NativeCallContext, x: f64, digits: f64| match whole(digits) {
+        Some(digits) => Ok(round_to(x, digits)),
+        None => {
+            let text = format!("`round`: `ndigits` is an integer, not {digits}");
+            Err(shared.raise(&context, Diag::error(code::ARGUMENT_TYPE, text), ""))
         }
-    });
+    };
+    of(module, "round").place_in(&mut module.module, round);
+}
+
+/// `x` with so many decimal digits, halves to the even one.
+fn round_to(x: f64, digits: i64) -> f64 {
+    match usize::try_from(digits) {
+        Ok(digits) => format!("{x:.*}", digits.min(400)).parse().unwrap_or(x),
+        Err(_) => numerals::rounded_to_tens(x, digits.unsigned_abs()),
+    }
 }
 
 /// `assert(x == y)`, `assert(x == y, "they differ")`.

@@ -2,6 +2,7 @@
 
 use crate::base::bytes::element;
 use crate::base::diag::Result;
+use crate::base::float_text::float_text;
 use crate::base::print::{Printed, format};
 use crate::script::host::Host;
 use crate::script::language::growing::Growing;
@@ -44,6 +45,13 @@ pub fn value(host: &Host, value: &Dynamic) -> Result<String> {
     text.finish()
 }
 
+/// A value as it is shown inside an array: strings are quoted.
+pub fn quoted(host: &Host, value: &Dynamic) -> Result<String> {
+    let mut text = Growing::new(host);
+    nested(host, value, &mut text)?;
+    text.finish()
+}
+
 /// Values separated by spaces, as `print` shows several; a last map `#{sep: ", "}` sets the separator.
 pub fn several(host: &Host, values: &[&mut Dynamic]) -> Result<String> {
     let separator = values.last().filter(|_| values.len() > 1).and_then(|last| {
@@ -80,6 +88,14 @@ fn nested(host: &Host, item: &Dynamic, to: &mut Growing) -> Result<()> {
         }
         return to.push("]");
     }
+    if let Some(set) = item.read_lock::<crate::script::values::set::Set>() {
+        to.push("set([")?;
+        for (at, item) in set.iter().enumerate() {
+            to.push(if at > 0 { ", " } else { "" })?;
+            nested(host, item, to)?;
+        }
+        return to.push("])");
+    }
     if let Some(map) = item.read_lock::<Map>() {
         if let Some(text) = crate::script::nn::outline::module(&map) {
             return to.push(&text);
@@ -97,7 +113,7 @@ fn nested(host: &Host, item: &Dynamic, to: &mut Growing) -> Result<()> {
         return to.push_quoted(&text);
     }
     if let Ok(x) = item.as_float() {
-        return to.push(&if x.is_finite() { format!("{x:?}") } else { format!("{x}").to_lowercase() });
+        return to.push(&float_text(x));
     }
     if item.is_unit() {
         return to.push("()");
@@ -132,6 +148,12 @@ fn plain(item: &Dynamic) -> String {
     }
     if let Some(event) = item.read_lock::<crate::script::values::types::EventValue>() {
         return event.text();
+    }
+    if let Some(found) = item.read_lock::<crate::script::language::text::re::Match>() {
+        return found.shown();
+    }
+    if let Some(pattern) = item.read_lock::<crate::script::language::text::re::PatternValue>() {
+        return format!("re::compile({:?})", pattern.0.source);
     }
     if let Some(function) = item.read_lock::<rhai::FnPtr>() {
         let name = function.fn_name();

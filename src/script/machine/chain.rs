@@ -9,6 +9,7 @@ use super::tree::{Assign, AssignChain, Chain, Node, Root, Step, StepKind};
 use super::value::Value;
 use crate::base::arithmetic;
 use crate::script::bind::apply::{Callee, callee};
+use crate::script::values::set::Set;
 use rhai::{BinaryExpr, Caches, Dynamic, EvalAltResult, Expr, ImmutableString, Stmt, StmtBlock};
 use smallvec::SmallVec;
 
@@ -17,6 +18,8 @@ type Values = SmallVec<[Value; 4]>;
 /// What the end of a chain is for.
 enum Goal<'a> {
     Read,
+    /// The same; `()` where a map has no such entry at the end.
+    Ask,
     Write(&'a AssignChain, Value),
 }
 
@@ -26,6 +29,11 @@ impl Machine<'_> {
             return Ok(found);
         }
         self.follow(frame, chain, Goal::Read)
+    }
+
+    /// `m[k] ?? 0`: `()` where there is no such entry.
+    pub fn ask(&mut self, frame: &mut Frame, chain: &Chain) -> R {
+        self.follow(frame, chain, Goal::Ask)
     }
 
     /// `xs[i]` and `m.name` of a variable: nothing is moved for it.
@@ -122,7 +130,7 @@ impl Machine<'_> {
         let is_last = at + 1 == chain.steps.len();
         if is_last
             && let Some(name) = self.losing.take()
-            && (target.is_array() || target.is_map())
+            && (target.is_array() || target.is_map() || target.is::<Set>())
         {
             self.hooks.lost(name);
         }
@@ -161,7 +169,7 @@ impl Machine<'_> {
                     let Some(layers) = map.get_mut(layers) else { unreachable!("it has layers") };
                     return self.walk(stack, chain, at, layers, operands, goal);
                 }
-                if matches!(goal, Goal::Read)
+                if matches!(goal, Goal::Read | Goal::Ask)
                     && let Value::Other(range) = &operands[*operand]
                     && let Some(mut part) = slices::part(target, range)
                 {
@@ -170,7 +178,7 @@ impl Machine<'_> {
                         false => self.walk(stack, chain, at + 1, &mut part, operands, goal),
                     };
                 }
-                if is_last && matches!(goal, Goal::Read) {
+                if is_last && matches!(goal, Goal::Read | Goal::Ask) {
                     let mut index = operands[*operand].clone().boxed();
                     if let Some(entry) = site.find(&[&mut *target, &mut index]) {
                         let values = &mut [&mut *target, &mut index];
@@ -184,7 +192,7 @@ impl Machine<'_> {
                 if target.is_map() {
                     return self.entry(stack, chain, at, target, name, operands, goal);
                 }
-                if !matches!(goal, Goal::Read) || chain.steps[at + 1..].iter().any(Step::may_change) {
+                if !matches!(goal, Goal::Read | Goal::Ask) || chain.steps[at + 1..].iter().any(Step::may_change) {
                     return self.hand_over(chain, at, target, operands, goal);
                 }
                 if let Some(entry) = site.find(&[&mut *target]) {
@@ -259,6 +267,8 @@ impl Machine<'_> {
         {
             map.insert(name.as_str().into(), value.clone().boxed());
             return Ok(Value::Unit);
+        } else if matches!(goal, Goal::Ask) && is_last {
+            return Ok(Value::Unit);
         }
         drop(map);
         self.hand_over(chain, at, target, operands, goal)
@@ -268,7 +278,7 @@ impl Machine<'_> {
     #[inline]
     fn arrive(&mut self, element: &mut Dynamic, goal: &Goal) -> R<Option<Value>> {
         let (assign, value) = match goal {
-            Goal::Read => return Ok(Some(Value::copied(element))),
+            Goal::Read | Goal::Ask => return Ok(Some(Value::copied(element))),
             Goal::Write(assign, value) => (assign, value),
         };
         if element.is_read_only() || (element.is_shared() && element.is_locked()) {
@@ -368,7 +378,7 @@ impl Machine<'_> {
     fn hand_over(&mut self, chain: &Chain, at: usize, target: &mut Dynamic, operands: &mut Values, goal: Goal) -> R {
         self.losing = None;
         match goal {
-            Goal::Read => self.hand_over_noting(chain, at, target, operands, None),
+            Goal::Read | Goal::Ask => self.hand_over_noting(chain, at, target, operands, None),
             Goal::Write(assign, value) => {
                 let rests =
                     assign.rests.get_or_init(|| chain.rests().iter().map(|rest| assigned(rest, assign)).collect());

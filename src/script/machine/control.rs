@@ -142,7 +142,10 @@ impl Machine<'_> {
             Value::Int(int) => Some(CaseKey::Int(*int)),
             Value::Bool(truth) => Some(CaseKey::Bool(*truth)),
             Value::Unit => Some(CaseKey::Unit),
-            Value::Other(value) => value.read_lock::<ImmutableString>().map(|text| CaseKey::Text(text.clone())),
+            Value::Other(value) => match value.as_char() {
+                Ok(c) => Some(CaseKey::Character(c)),
+                Err(_) => value.read_lock::<ImmutableString>().map(|text| CaseKey::Text(text.clone())),
+            },
             Value::Float(_) => None,
         };
         let known = key.as_ref().and_then(|key| switch.known.read().get(key).copied());

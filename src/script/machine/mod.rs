@@ -2,9 +2,11 @@
 //! beside Rhai's evaluator, which goes on doing what has no node of its own.
 //!
 //! `unit` finds and holds functions and lets Rhai call them; `compile` and `chain_tree` make `tree`s; `run`, `control`, `calls`
-//! and `chain` run them, `numbers` computes, `slices` cuts, `native` calls Rust, and `fragment` asks Rhai. Knows of the session only `Hooks`.
+//! and `chain` run them, `numbers` computes, `slices` cuts, `native` calls Rust, `callback`
+//! runs the closures that natives call, and `fragment` asks Rhai. Knows of the session only `Hooks`.
 //! Decision 0101 says why.
 
+pub mod callback;
 mod calls;
 mod chain;
 mod chain_tree;

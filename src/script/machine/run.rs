@@ -192,10 +192,16 @@ impl<'m> Machine<'m> {
                 let _marked = Marked::enter(self.hooks, mark.0, self.global.level);
                 self.eval(frame, &mark.1)
             }
-            Node::Missing(asked) => match self.eval(frame, &asked.1) {
-                Err(Some(error)) if crate::script::source::is_missing(&error, asked.0) => Ok(Value::Unit),
-                other => other,
-            },
+            Node::Missing(asked) => {
+                let found = match &asked.1 {
+                    Node::Chain(chain) => self.ask(frame, chain),
+                    other => self.eval(frame, other),
+                };
+                match found {
+                    Err(Some(error)) if crate::script::source::is_missing(&error, asked.0) => Ok(Value::Unit),
+                    other => other,
+                }
+            }
             Node::Share(slots) => {
                 for &(slot, is_constant) in slots {
                     let place = &mut frame.slots[slot as usize];

@@ -1,6 +1,7 @@
 //! The statements of a text, each compiled among the variables of the session when its turn comes. What declares names in
 //! other ways than `let` is left to Rhai, with the value at hand.
 
+use super::callback::Running;
 use super::compile;
 use super::compile::{Left, Outer};
 use super::run::{Jump, Machine};
@@ -137,6 +138,7 @@ fn run(
     at: Position,
 ) -> Ended {
     let hooks = &*unit.hooks;
+    let _running = Running::enter(unit);
     let mut machine = Machine { engine, global, hooks, jump: None, looks: hooks.looks(), losing: None };
     machine.global.scope_level += 1;
     // Limits are looked at once a statement, besides what loops and calls do.

@@ -260,6 +260,7 @@ pub enum CaseKey {
     Int(i64),
     Bool(bool),
     Unit,
+    Character(char),
     Text(ImmutableString),
 }
 

@@ -1,6 +1,7 @@
 //! The functions of a text, compiled at their first calls; and how Rhai, natives and host programs call them: by stubs that
 //! stand in the place of their bodies.
 
+use super::callback::Running;
 use super::compile;
 use super::run::{Frame, Jump, Machine, STACK};
 use super::tree::Code;
@@ -223,6 +224,7 @@ impl Handle {
         let engine = context.engine();
         let hooks = &*self.unit.hooks;
         let looks = hooks.looks();
+        let _running = Running::enter(&self.unit);
         let mut machine =
             Machine { engine, global: context.global_runtime_state_mut(), hooks, jump: None, looks, losing: None };
         let mut stack = Stack::take();

@@ -9,16 +9,7 @@ pub const TEXT: &[&str] = &[
     "append",
     "bytes",
     "chars",
-    "endswith",
-    "find",
     "format",
-    "join",
-    "lower",
-    "lstrip",
-    "rstrip",
-    "startswith",
-    "strip",
-    "upper",
     "clear",
     "contains",
     "crop",
@@ -44,6 +35,8 @@ pub const TEXT: &[&str] = &[
     "truncate",
 ];
 pub const ARRAY: &[&str] = &[
+    "count",
+    "index",
     "all",
     "any",
     "extend",
@@ -170,6 +163,20 @@ pub fn of_event() -> Vec<String> {
 pub fn of_module() -> Vec<String> {
     let more = ["forward", "to", "cuda", "cpu", "half", "float", "double", "bfloat16", "eval", "requires_grad_"];
     members_of("model").into_iter().chain(more.map(|name| format!("{name}("))).collect()
+}
+
+/// Methods of strings.
+pub fn of_text() -> Vec<String> {
+    let mut names: Vec<String> = TEXT.iter().map(|name| format!("{name}(")).chain(members_of("text")).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// Methods of sets.
+pub fn of_set() -> Vec<String> {
+    let more = ["len", "is_empty", "contains", "pop", "update", "to_array"];
+    members_of("set").into_iter().chain(more.map(|name| format!("{name}("))).collect()
 }
 
 /// Whether a value of one of Rhai's own types has a method of that name.

@@ -9,7 +9,7 @@ mod natives;
 mod plain;
 mod std;
 
-pub use natives::{CHAPTERS, Form, Native, members_of, native, natives};
+pub use natives::{CHAPTERS, Form, MODULES, Native, members_of, native, natives};
 pub use std::{Function, functions};
 
 use crate::base::signature::Signature;
@@ -51,7 +51,10 @@ pub fn page(name: &str) -> Option<Page> {
     }
     let plain = name.strip_suffix('_').filter(|plain| find(plain).is_some_and(|op| op.inplace));
     let op = find(name).or_else(|| find(plain?)).or_else(|| property_row(name))?;
-    Some(of_row(op))
+    let mut page = of_row(op);
+    // Other types may have a method of the same name.
+    page.calls.extend(natives().filter(|other| other.name == name).flat_map(|other| other.page().calls));
+    Some(page)
 }
 
 /// The row that a script can call by a name.
@@ -165,11 +168,16 @@ mod tests {
         let session = Session::builder().build().expect("a session");
         let inner = ["debug", "to_string", "to_debug", "print"];
         let natives = session.host.natives.read();
+        let forms = crate::script::values::native_forms::forms(
+            &session.engine.gen_fn_signatures(true),
+            crate::script::source::pass::written_name,
+        );
         let named = natives.iter().filter(|name| name.starts_with(|c: char| c.is_ascii_alphabetic()));
         let missing: Vec<_> = named.filter(|name| page(name).is_none() && !inner.contains(&name.as_ref())).collect();
         assert!(missing.is_empty(), "no page in script/manual/natives.rs for {missing:?}");
         for native in self::natives() {
             let known = natives.contains(native.name)
+                || forms.contains_key(native.name)
                 || crate::script::manual::members::is_member(native.name)
                 || crate::script::bind::properties::NAMES.contains(&native.name)
                 || crate::script::tensor_api::questions::NAMES.contains(&native.name);
@@ -203,7 +211,10 @@ mod tests {
     #[test]
     fn natives_are_registered_as_their_lines_say() {
         let session = Session::builder().build().expect("a session");
-        let forms = crate::script::values::native_forms::forms(&session.engine.gen_fn_signatures(true));
+        let forms = crate::script::values::native_forms::forms(
+            &session.engine.gen_fn_signatures(true),
+            crate::script::source::pass::written_name,
+        );
         let counts =
             |name: &str| -> BTreeSet<usize> { forms.get(name).into_iter().flatten().map(|form| form.len()).collect() };
         let mut problems = Vec::new();

@@ -109,7 +109,12 @@ pub const CHAPTERS: &[(&str, &str, &[Native])] = &[
     ("values", "Plain values", super::plain::PLAIN),
     ("devices", "Devices, streams and events", super::devices::DEVICES),
     ("cuda", "The module cuda", super::devices::CUDA),
+    ("re", "The module re", super::plain::RE),
+    ("unicodedata", "The module unicodedata", super::plain::UNICODEDATA),
 ];
+
+/// Modules of natives, which need no import.
+pub const MODULES: &[&str] = &["cuda", "re", "unicodedata"];
 
 /// All entries.
 pub fn natives() -> impl Iterator<Item = &'static Native> {
@@ -132,9 +137,13 @@ static BY_NAME: LazyLock<HashMap<&'static str, SmallVec<[Entry; 1]>>> = LazyLock
 });
 
 /// The first entry of a name that can be called, or the first entry: `synchronize` is a function before it is a method,
-/// `device` a function before it is a property.
+/// `device` a function before it is a property. None where an operation has the name, and another type a method:
+/// `split`.
 pub fn native(name: &str) -> Option<&'static Native> {
     let named = BY_NAME.get(name)?;
+    if named.iter().all(|entry| matches!(entry.native.form, Of(_) | PropertyOf(_))) && super::find(name).is_some() {
+        return None;
+    }
     let found = named.iter().find(|entry| entry.native.signature().is_some()).or(named.first());
     found.map(|entry| entry.native)
 }

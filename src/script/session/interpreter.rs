@@ -89,6 +89,9 @@ pub fn engine(
     named::<crate::script::values::types::StreamValue>(&mut engine, "stream");
     named::<crate::script::values::types::EventValue>(&mut engine, "event");
     named::<crate::script::data::dataset::Dataset>(&mut engine, "dataset");
+    named::<crate::script::values::set::Set>(&mut engine, "set");
+    named::<crate::script::language::text::re::PatternValue>(&mut engine, "pattern");
+    named::<crate::script::language::text::re::Match>(&mut engine, "match");
     named::<crate::script::data::progress::Progress>(&mut engine, "progress");
     named::<crate::script::nn::param_groups::Groups>(&mut engine, "param_groups");
     named::<crate::script::nn::param_groups::Group>(&mut engine, "group");
@@ -103,7 +106,7 @@ pub fn engine(
     crate::script::session::counted::install(&mut engine, host);
     crate::script::tensor_api::literal::install(&mut engine);
     let mut module = Natives::default();
-    rows::register(&mut module, host);
+    rows::register(&mut module, host, crate::script::language::walk::reduce_other);
     properties::register(&mut module, host);
     crate::script::tensor_api::literal::register(&mut module, host);
     index::register(&mut module, host);
@@ -111,7 +114,9 @@ pub fn engine(
     crate::script::language::arrays::register(&mut module, host);
     crate::script::language::growth::register(&mut module, host);
     crate::script::language::sequences::register(&mut module, host);
-    crate::script::language::texts::register(&mut module, host);
+    crate::script::language::walk::register(&mut module, host);
+    crate::script::language::sets::register(&mut module, host);
+    crate::script::language::text::register(&mut module, host);
     crate::script::language::json::register(&mut module, host);
     arguments::register(&mut module, host);
     storage::register(&mut module, host);
@@ -137,9 +142,14 @@ pub fn engine(
     crate::script::cuda_api::devices::register(&mut module, host);
     crate::script::session::leave::register(&mut module, host);
     crate::script::cuda_api::streams::register(&mut module, host);
-    let cuda = crate::script::cuda_api::cuda::module(host);
-    module.names.extend(cuda.names.iter().map(|name| Cow::Owned(format!("cuda::{name}"))));
-    engine.register_static_module("cuda", cuda.module.into());
+    for (name, of) in [
+        ("cuda", crate::script::cuda_api::cuda::module(host)),
+        ("re", crate::script::language::text::re::module(host)),
+        ("unicodedata", crate::script::language::text::unicode::module(host)),
+    ] {
+        module.names.extend(of.names.iter().map(|own| Cow::Owned(format!("{name}::{own}"))));
+        engine.register_static_module(name, of.module.into());
+    }
     crate::script::language::printing::register(&mut module, host);
     // Functions of the host program come last: they override ours of the same name.
     for register in registrations {

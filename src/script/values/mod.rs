@@ -3,5 +3,6 @@
 pub mod native_forms;
 pub mod panics;
 pub mod raise;
+pub mod set;
 pub mod type_names;
 pub mod types;

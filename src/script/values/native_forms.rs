@@ -10,24 +10,27 @@ use std::sync::{OnceLock, Weak};
 /// By the function's name.
 pub type Forms = HashMap<String, Vec<Vec<String>>>;
 
+pub type Written = fn(&str) -> &str;
+
 /// The forms of a session's functions, computed at the first use.
 #[derive(Default)]
 pub struct LazyForms {
-    engine: Mutex<Weak<Engine>>,
+    engine: Mutex<Option<(Weak<Engine>, Written)>>,
     read: OnceLock<Forms>,
 }
 
 impl LazyForms {
     /// The session's functions.
-    pub fn of(&self, engine: Weak<Engine>) {
-        *self.engine.lock() = engine;
+    pub fn of(&self, engine: Weak<Engine>, written: Written) {
+        *self.engine.lock() = Some((engine, written));
     }
 
     /// Cost: some milliseconds, the first time.
     pub fn get(&self) -> &Forms {
         self.read.get_or_init(|| {
-            let engine = self.engine.lock().upgrade();
-            engine.map(|engine| forms(&engine.gen_fn_signatures(true))).unwrap_or_default()
+            let known = self.engine.lock().clone();
+            let known = known.and_then(|(engine, written)| Some((engine.upgrade()?, written)));
+            known.map(|(engine, written)| forms(&engine.gen_fn_signatures(true), written)).unwrap_or_default()
         })
     }
 }
@@ -39,12 +42,18 @@ impl fmt::Debug for LazyForms {
 }
 
 /// Parses a line of the interpreter's list: `push(array: &mut Array, item: ?)`.
-pub fn forms(signatures: &[String]) -> Forms {
+/// `written` gives the name that scripts use for one of the interpreter's.
+pub fn forms(signatures: &[String], written: Written) -> Forms {
     let mut found = Forms::new();
     for signature in signatures {
         let Some((name, rest)) = signature.split_once('(') else { continue };
         let Some((inside, _)) = rest.rsplit_once(')') else { continue };
-        found.entry(name.trim().to_string()).or_default().push(types(inside));
+        // As scripts write it: the source pass has other names for some functions of modules.
+        let name = match name.trim().rsplit_once("::") {
+            Some((module, name)) => format!("{module}::{}", written(name)),
+            None => name.trim().to_string(),
+        };
+        found.entry(name).or_default().push(types(inside));
     }
     found
 }
@@ -90,7 +99,10 @@ mod tests {
 
     #[test]
     fn the_interpreters_list_is_parsed() {
-        let found = forms(&["push(array: &mut Array, item: ?)".into(), "f(a: i64) -> Range<i64>".into(), "g()".into()]);
+        let found = forms(
+            &["push(array: &mut Array, item: ?)".into(), "f(a: i64) -> Range<i64>".into(), "g()".into()],
+            |name| name,
+        );
         assert_eq!(found["push"], [["array", "?"]]);
         assert_eq!(found["f"], [["i64"]]);
         assert_eq!(found["g"], [[""; 0]]);

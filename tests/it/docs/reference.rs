@@ -136,7 +136,11 @@ fn owner(native: &Native) -> &'static str {
         Form::Property => "Properties of a tensor",
         Form::Of(of) | Form::PropertyOf(of) => match of {
             "text" => "Strings",
+            "blob" => "Blobs",
             "xs" => "Arrays and ranges",
+            "set" => "Sets",
+            "pattern" => "Patterns",
+            "match" => "Matches",
             "m" => "Maps",
             "c" => "Cells",
             "d" => "Devices",

@@ -5,8 +5,8 @@ use super::{Reader, Run};
 use crate::script::source::lex::Kind;
 use crate::script::source::tree::is_assignment;
 
-/// Methods that change an array or map and return nothing.
-const CHANGE: [&str; 14] = [
+/// Methods that change an array, a map or a set and return nothing.
+const CHANGE: [&str; 17] = [
     "push",
     "append",
     "insert",
@@ -21,6 +21,9 @@ const CHANGE: [&str; 14] = [
     "mixin",
     "fill_with",
     "set",
+    "add",
+    "discard",
+    "update",
 ];
 /// Those that also give what they took out: a change alone where that is thrown away.
 const TAKE_OUT: [&str; 6] = ["pop", "shift", "remove", "drain", "retain", "splice"];

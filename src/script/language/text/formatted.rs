@@ -1,5 +1,4 @@
-//! String functions of Python that Rhai lacks: formats, `strip`, `join`, repetition. Rhai's own `trim` and `replace`
-//! change a string in place and stay as they are.
+//! Texts made of values: `format`, `join`, repetition.
 
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
@@ -31,7 +30,6 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     register_format(module, host, "__format", 2, |host, values| {
         one(host, values[0], &values[1].read_lock::<ImmutableString>().map_or(String::new(), |spec| spec.to_string()))
     });
-    parts(module);
     joined(module, host);
     repeated(module, host);
 }
@@ -133,40 +131,6 @@ fn filled(host: &Host, text: &str, values: &[&mut Dynamic]) -> Result<String> {
         fail!(VALUE, "the text has places for {used} values, and {count} were given; a place is `{{}}` or `{{:.2f}}`");
     }
     out.finish()
-}
-
-/// Functions of one string.
-fn parts(module: &mut Natives) {
-    type Cut = fn(&str) -> &str;
-    type CutBy = fn(&str, &[char]) -> usize;
-    let cuts: [(&str, Cut); 3] = [("strip", str::trim), ("lstrip", str::trim_start), ("rstrip", str::trim_end)];
-    for (name, cut) in cuts {
-        let own = of(module, name);
-        own.place_in(&mut module.module, move |text: &str| -> ImmutableString { cut(text).into() });
-    }
-    // Bytes to cut at the start; the end is cut separately.
-    let start: CutBy = |text, chars| text.len() - text.trim_start_matches(chars).len();
-    for (name, left, right) in [("strip", true, true), ("lstrip", true, false), ("rstrip", false, true)] {
-        let cut = move |text: &str, chars: &str| -> ImmutableString {
-            let chars: Vec<char> = chars.chars().collect();
-            let text = if left { &text[start(text, &chars)..] } else { text };
-            if right { text.trim_end_matches(&chars[..]) } else { text }.into()
-        };
-        of(module, name).place_in(&mut module.module, cut);
-    }
-    let own = of(module, "upper");
-    own.place_in(&mut module.module, |text: &str| -> ImmutableString { text.to_uppercase().into() });
-    let own = of(module, "lower");
-    own.place_in(&mut module.module, |text: &str| -> ImmutableString { text.to_lowercase().into() });
-    let own = of(module, "startswith");
-    own.place_in(&mut module.module, |text: &str, start: &str| text.starts_with(start));
-    let own = of(module, "endswith");
-    own.place_in(&mut module.module, |text: &str, end: &str| text.ends_with(end));
-    // For arrays it calls a closure: see `sequences.rs`.
-    let own = FuncRegistration::new("find").in_global_namespace();
-    own.place_in(&mut module.module, |text: &str, part: &str| -> i64 {
-        text.find(part).map_or(-1, |at| text[..at].chars().count() as i64)
-    });
 }
 
 fn of(module: &mut Natives, name: &'static str) -> FuncRegistration {

@@ -1,0 +1,125 @@
+//! Closures that natives call: `xs.map(|x| 2 * x)`, `sorted(xs, |x| x.age)`. A closure of the text that is running is run
+//! here, with one stack and one state for all calls of a native; any other is given to Rhai.
+
+use super::run::Machine;
+use super::unit::{Function, Stack, Unit};
+use super::value::Value;
+use crate::script::values::raise::Native;
+use rhai::{Dynamic, EvalAltResult, FnPtr, GlobalRuntimeState, NativeCallContext};
+use smallvec::SmallVec;
+use std::cell::RefCell;
+use std::sync::{Arc, Weak};
+
+thread_local! {
+    /// The texts whose code runs on this thread, the innermost last.
+    static RUNNING: RefCell<Vec<Weak<Unit>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// While it lives, the code of a text runs.
+pub struct Running(());
+
+impl Running {
+    pub fn enter(unit: &Arc<Unit>) -> Running {
+        RUNNING.with_borrow_mut(|running| running.push(Arc::downgrade(unit)));
+        Running(())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = RUNNING.try_with(|running| running.borrow_mut().pop());
+    }
+}
+
+/// A closure in the hands of a native.
+pub struct Callback<'a> {
+    context: &'a NativeCallContext<'a>,
+    closure: &'a FnPtr,
+    direct: Option<Direct>,
+}
+
+/// What runs a closure without Rhai.
+struct Direct {
+    unit: Arc<Unit>,
+    /// By the number of values that it is called with.
+    functions: SmallVec<[(usize, Option<Arc<Function>>); 3]>,
+    /// The state at the native's call, made at the first of the closure.
+    global: Option<GlobalRuntimeState>,
+    stack: Stack,
+}
+
+impl<'a> Callback<'a> {
+    pub fn new(context: &'a NativeCallContext<'a>, closure: &'a FnPtr) -> Callback<'a> {
+        let unit = RUNNING.with_borrow(|running| running.last().and_then(Weak::upgrade));
+        let direct = unit.filter(|_| closure.is_anonymous()).map(|unit| Direct {
+            unit,
+            functions: SmallVec::new(),
+            global: None,
+            stack: Stack::take(),
+        });
+        Callback { context, closure, direct }
+    }
+
+    /// Calls it with so many values.
+    pub fn call<const N: usize>(&mut self, values: [Dynamic; N]) -> Native {
+        self.call_on(None, values)
+    }
+
+    /// The same with a value as its `this`.
+    pub fn call_on<const N: usize>(&mut self, this: Option<&mut Dynamic>, values: [Dynamic; N]) -> Native {
+        match self.direct.as_mut().and_then(|direct| direct.find(self.closure, N)) {
+            Some(function) => self.run(function, this, values),
+            None => self.closure.call_raw(self.context, this, values),
+        }
+    }
+
+    /// Whether it takes so many values, as far as that is known before it is called.
+    pub fn takes(&mut self, count: usize) -> bool {
+        self.direct.as_mut().is_some_and(|direct| direct.find(self.closure, count).is_some())
+    }
+
+    /// Whether a call failed because the closure takes another number of values.
+    pub fn is_other_arity(&self, error: &EvalAltResult) -> bool {
+        let name = self.closure.fn_name();
+        matches!(error, EvalAltResult::ErrorFunctionNotFound(signature, _) if signature.starts_with(name))
+    }
+
+    fn run<const N: usize>(
+        &mut self,
+        function: Arc<Function>,
+        this: Option<&mut Dynamic>,
+        values: [Dynamic; N],
+    ) -> Native {
+        let Some(direct) = self.direct.as_mut() else { unreachable!("it has found the function") };
+        let global = direct.global.get_or_insert_with(|| {
+            let mut global = self.context.global_runtime_state().clone();
+            global.level += 1;
+            global
+        });
+        let mut all: SmallVec<[Value; 4]> =
+            self.closure.curry().iter().map(|value| Value::unboxed(value.clone())).collect();
+        all.extend(values.into_iter().map(Value::unboxed));
+        let hooks = &*direct.unit.hooks;
+        let engine = self.context.engine();
+        let mut machine = Machine { engine, global, hooks, jump: None, looks: hooks.looks(), losing: None };
+        let done = machine.run(direct.stack.slots(0), &function, &mut all, this, self.context.call_position());
+        match done {
+            Ok(value) => Ok(value.boxed()),
+            Err(Some(error)) => Err(error),
+            // A function lets no jump out.
+            Err(None) => Ok(Dynamic::UNIT),
+        }
+    }
+}
+
+impl Direct {
+    fn find(&mut self, closure: &FnPtr, count: usize) -> Option<Arc<Function>> {
+        if let Some((_, known)) = self.functions.iter().find(|(known, _)| *known == count) {
+            return known.clone();
+        }
+        let found = self.unit.find(closure.fn_name(), closure.curry().len() + count);
+        let found = found.filter(|function| function.is_compiled());
+        self.functions.push((count, found.clone()));
+        found
+    }
+}
