@@ -4,7 +4,7 @@
 //! of an operation to where it is carried out, counters.
 
 use crate::script::error::Error;
-use crate::script::inspect::profile::{Part, Row, Slice, SliceKind, Timeline};
+use crate::script::inspect::profile::{FunctionName, Part, Row, Slice, SliceKind, Timeline};
 use crate::script::session::handle::Session;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -105,6 +105,7 @@ pub fn chrome_trace(profile: &Timeline) -> String {
             ));
         }
     }
+    add_calls(&mut events, profile);
     profile.recording.slices.iter().for_each(|slice| add_slice(&mut events, profile, slice));
     for sample in &profile.recording.samples {
         events.push(format!(
@@ -117,6 +118,27 @@ pub fn chrome_trace(profile: &Timeline) -> String {
     let left_out = profile.recording.left_out;
     let other = if left_out > 0 { format!(r#","otherData":{{"slices left out":{left_out}}}"#) } else { String::new() };
     format!("{{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n{}\n]{other}}}\n", events.join(",\n"))
+}
+
+/// The calls of the script's functions, on the script's row, around what they launch.
+fn add_calls(events: &mut Vec<String>, profile: &Timeline) {
+    let (process, thread) = track(Row::Script);
+    let named: Vec<(String, String)> = profile
+        .functions
+        .functions
+        .iter()
+        .map(|(function, _)| {
+            let (name, place) = profile.function(function);
+            (quoted(&name), quoted(&place.map_or("the script".into(), |at| format!("{}:{}", at.source, at.line))))
+        })
+        .collect();
+    for call in &profile.functions.slices {
+        let (name, line) = &named[call.function];
+        let (begin, took) = (micros(call.begin_ns), micros(call.end_ns.saturating_sub(call.begin_ns)));
+        events.push(format!(
+            r#"{{"ph":"X","cat":"function","name":{name},"pid":{process},"tid":{thread},"ts":{begin},"dur":{took},"args":{{"lines":[{line}]}}}}"#
+        ));
+    }
 }
 
 fn add_slice(events: &mut Vec<String>, profile: &Timeline, slice: &Slice) {
@@ -190,8 +212,44 @@ pub fn table(profile: &Timeline) -> String {
             let _ = writeln!(out, "  and {} more lines", sums.len() - TABLE_LINES);
         }
     }
+    out.push_str(&functions(profile));
     if profile.recording.left_out > 0 {
         let _ = writeln!(out, "{} later entries were left out", profile.recording.left_out);
+    }
+    out
+}
+
+/// The functions of the script by the time of their own lines: what of it passed in operations and waits, and what in
+/// the interpreter.
+fn functions(profile: &Timeline) -> String {
+    let mut all: Vec<_> = profile.functions.functions.iter().filter(|(_, time)| time.calls > 0).collect();
+    all.sort_by_key(|(_, time)| std::cmp::Reverse(time.own_ns));
+    let own: u64 = all.iter().map(|(_, time)| time.own_ns).sum();
+    let busy: u64 = all.iter().map(|(_, time)| time.busy_ns).sum();
+    let mut out = String::new();
+    let (inside, between) = (time(busy), time(own.saturating_sub(busy)));
+    let _ = writeln!(
+        out,
+        "functions of the script: {} in all, {inside} in operations and waits, {between} between them",
+        time(own)
+    );
+    let named = |(function, _): &&&(FunctionName, _)| {
+        let (name, place) = profile.function(function);
+        place.map_or(name.clone(), |at| format!("{}:{} {name}", at.source, at.line))
+    };
+    let names: Vec<String> = all.iter().take(TABLE_LINES).map(|one| named(&one)).collect();
+    let width = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+    for (name, (_, took)) in names.iter().zip(&all) {
+        let share = 100.0 * took.own_ns as f64 / own.max(1) as f64;
+        let (in_operations, between) = (time(took.busy_ns), time(took.own_ns.saturating_sub(took.busy_ns)));
+        let (own, total, calls) = (time(took.own_ns), time(took.total_ns), took.calls);
+        let _ = writeln!(
+            out,
+            "  {name:<width$}  {own:>10}  {share:>3.0} %  {calls:>8} times  {in_operations} in operations, {between} between, {total} with what it calls"
+        );
+    }
+    if all.len() > TABLE_LINES {
+        let _ = writeln!(out, "  and {} more functions", all.len() - TABLE_LINES);
     }
     out
 }

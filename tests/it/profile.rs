@@ -105,6 +105,36 @@ fn the_table_shows_slow_lines_and_waits() {
 }
 
 #[test]
+fn functions_of_the_script_have_names_lines_and_times() {
+    let mut session = builder().output(|_| {}).profile(true).build().expect("a session starts");
+    let text = "// A comment.
+fn fib(n) {
+    if n < 2 { n } else { fib(n - 1) + fib(n - 2) }
+}
+fn train(x) { for i in 0..3 { x = (x @ x).tanh(); } x.sum().item() }
+print(fib(12), train(randn([8, 8])), [1, 2, 3].map(|x| x * fib(x)));
+try { fib(\"a\"); } catch (e) { }
+";
+    session.run_str("work.rhai", text).expect("it runs");
+    let timeline = session.timeline().expect("it was asked for");
+    let text = table(&timeline);
+    for line in ["work.rhai:2 `fib`", "work.rhai:5 `train`", "work.rhai:6 a closure", "work.rhai:6 the top level"] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    let times: BTreeMap<&str, _> =
+        timeline.functions.functions.iter().map(|(function, time)| (&*function.name, time)).collect();
+    // fib(12) makes 465 calls, those of 1, 2 and 3 nine, and the one that fails one.
+    assert_eq!(times["fib"].calls, 465 + 9 + 1);
+    assert_eq!((times["fib"].busy_ns, times["train"].calls), (0, 1));
+    assert!(times["train"].busy_ns > 0 && times["train"].busy_ns <= times["train"].own_ns);
+    let own: u64 = times.values().map(|time| time.own_ns).sum();
+    assert_eq!(own, times[""].total_ns);
+    let calls = events(&session);
+    let calls = of(&calls, "X").filter(|event| event["cat"] == "function" && event["name"] == "`fib`").count();
+    assert_eq!(calls, 475);
+}
+
+#[test]
 fn the_program_writes_a_trace_and_ends_with_the_table() {
     let folder = tempfile::tempdir().expect("a folder");
     let (script, trace) = (folder.path().join("a.rhai"), folder.path().join("t.json"));

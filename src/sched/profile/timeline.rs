@@ -78,6 +78,8 @@ pub struct Timeline {
     /// Packed position of the current native call.
     here: AtomicU64,
     waiting: AtomicBool,
+    /// Time of the script's thread in launches and waits, in ns.
+    busy: AtomicU64,
     recording: Mutex<Recording>,
 }
 
@@ -112,7 +114,7 @@ impl Drop for Waiting<'_> {
 impl Timeline {
     pub fn new() -> Timeline {
         let (here, waiting, recording) = (AtomicU64::new(0), AtomicBool::new(false), Mutex::default());
-        Timeline { clock: Clock::start(), here, waiting, recording }
+        Timeline { clock: Clock::start(), here, waiting, busy: AtomicU64::new(0), recording }
     }
 
     /// The position of the current native call.
@@ -122,6 +124,9 @@ impl Timeline {
     }
 
     pub(in crate::sched) fn push(&self, slice: Slice) {
+        if slice.row == Row::Script {
+            self.busy.fetch_add(slice.end_ns.saturating_sub(slice.begin_ns), Ordering::Relaxed);
+        }
         let mut recording = self.recording.lock();
         if recording.slices.len() < MAX_SLICES {
             recording.slices.push(slice);
@@ -162,6 +167,12 @@ impl Runtime {
     pub fn recording(&self) -> Option<Recording> {
         let trace = self.timeline.as_ref()?;
         Some(trace.recording.lock().clone())
+    }
+
+    /// The time now, and how much the script's thread has spent in launches and waits, in ns; none without `profile`.
+    pub fn profile_now(&self) -> Option<(u64, u64)> {
+        let trace = self.timeline.as_ref()?;
+        Some((trace.clock.now_ns(), trace.busy.load(Ordering::Relaxed)))
     }
 
     /// The script's thread waits until the result is dropped. A nested wait is part of the outer one.

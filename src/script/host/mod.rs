@@ -1,10 +1,12 @@
 //! State that all native functions of a session share.
 
 pub mod caller;
+pub mod function_times;
 pub mod limits;
 pub mod lost;
 pub mod stack;
 pub mod uncalled;
+use self::function_times::FunctionTimes;
 use super::error::Error;
 use super::error::Known;
 use super::source::scope::{self, Function, Names, SCRIPT};
@@ -63,6 +65,8 @@ pub struct Host {
     pub exit_status: Mutex<Option<u8>>,
     /// Folders that scripts may read and write; none means everywhere.
     pub file_roots: Option<Vec<PathBuf>>,
+    /// How long the script's functions ran, where that is recorded.
+    pub function_times: Mutex<FunctionTimes>,
     /// Whether `progress` draws bars.
     pub shows_progress: bool,
     /// The error of reading `x[i]` in `x[i] += v`, with its position: Rhai ignores it, and the setter raises it.
@@ -102,6 +106,7 @@ impl Host {
             arguments: Mutex::default(),
             exit_status: Mutex::default(),
             file_roots,
+            function_times: Mutex::default(),
             shows_progress,
             read_error: Mutex::default(),
             forms: Arc::default(),

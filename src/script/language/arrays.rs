@@ -62,7 +62,7 @@ fn mapping_methods(module: &mut Natives) {
     let of = |name: &str| FuncRegistration::new(name).in_global_namespace().with_purity(true);
     let map = |context: NativeCallContext, array: &mut Array, each: FnPtr| -> Outcome<Array> {
         let mut each = Callback::new(&context, &each);
-        array.iter().enumerate().map(|(at, value)| of_element(&mut each, value, at)).collect()
+        array.iter_mut().enumerate().map(|(at, value)| of_element(&mut each, value, at)).collect()
     };
     of("map").place_in(&mut module.module, map);
     fn reduced(context: &NativeCallContext, array: &Array, reducer: &FnPtr, initial: Dynamic) -> Outcome<Dynamic> {
@@ -146,10 +146,13 @@ pub fn truth(host: &Host, context: &NativeCallContext, value: &Dynamic) -> Outco
 }
 
 /// What a closure makes of an element; the closure may also take the element's index, or see the element as `this`.
-fn of_element(closure: &mut Callback, value: &Dynamic, at: usize) -> Outcome<Dynamic> {
+fn of_element(closure: &mut Callback, value: &mut Dynamic, at: usize) -> Outcome<Dynamic> {
     let number = || Dynamic::from_int(at as i64);
-    if !closure.takes(1) && closure.takes(2) {
-        return closure.call([value.clone(), number()]);
+    if closure.takes(1) {
+        return closure.lend([value]);
+    }
+    if closure.takes(2) {
+        return closure.lend([value, &mut number()]);
     }
     let answer = closure.call([value.clone()]);
     if !answer.as_ref().is_err_and(|error| closure.is_other_arity(error)) {
@@ -170,7 +173,7 @@ fn decision(
     host: &Host,
     context: &NativeCallContext,
     closure: &mut Callback,
-    value: &Dynamic,
+    value: &mut Dynamic,
     at: usize,
 ) -> Outcome<bool> {
     let answer = of_element(closure, value, at)?;
@@ -220,9 +223,13 @@ enum Predicate {
 }
 
 impl Predicate {
-    fn apply(self, array: &mut Array, mut decide: impl FnMut(&Dynamic, usize) -> Outcome<bool>) -> Outcome<Dynamic> {
+    fn apply(
+        self,
+        array: &mut Array,
+        mut decide: impl FnMut(&mut Dynamic, usize) -> Outcome<bool>,
+    ) -> Outcome<Dynamic> {
         let mut first = |expected: bool| -> Outcome<Option<usize>> {
-            for (at, value) in array.iter().enumerate() {
+            for (at, value) in array.iter_mut().enumerate() {
                 if decide(value, at)? == expected {
                     return Ok(Some(at));
                 }
@@ -237,7 +244,7 @@ impl Predicate {
             Predicate::Filter | Predicate::Retain | Predicate::Drain => {}
         }
         let (mut chosen, mut others) = (Array::new(), Array::new());
-        for (at, value) in array.iter().enumerate() {
+        for (at, value) in array.iter_mut().enumerate() {
             if decide(value, at)? { &mut chosen } else { &mut others }.push(value.clone());
         }
         match self {
@@ -259,10 +266,10 @@ pub fn order(
     host: &Host,
     context: &NativeCallContext,
     compare: &mut Callback,
-    x: &Dynamic,
-    y: &Dynamic,
+    x: &mut Dynamic,
+    y: &mut Dynamic,
 ) -> Outcome<Ordering> {
-    let mut answer = compare.call([x.clone(), y.clone()])?;
+    let mut answer = compare.lend([x, y])?;
     if let Some(tensor) = answer.clone().try_cast::<Tensor>() {
         let value = observe::item(&host.rt, &tensor).map_err(|diag| host.raise(context, diag, ""))?;
         answer = crate::script::bind::properties::number(value);
@@ -278,8 +285,11 @@ pub fn order(
     })
 }
 
-/// A stable merge sort; not the standard library's, which panics if the order contradicts itself.
-pub fn sorted(values: &Array, order: &mut dyn FnMut(&Dynamic, &Dynamic) -> Outcome<Ordering>) -> Outcome<Array> {
+/// The values in order, taken out of their array once it is known. A stable merge sort; not the standard library's, which panics if the order contradicts itself.
+pub fn sorted(
+    values: &mut Array,
+    order: &mut dyn FnMut(&mut Dynamic, &mut Dynamic) -> Outcome<Ordering>,
+) -> Outcome<Array> {
     // Sorts indices, so that nested values are copied once.
     let mut from: Vec<usize> = (0..values.len()).collect();
     let mut width = 1;
@@ -289,7 +299,8 @@ pub fn sorted(values: &Array, order: &mut dyn FnMut(&Dynamic, &Dynamic) -> Outco
             let (left, right) = part.split_at(width.min(part.len()));
             let (mut i, mut j) = (0, 0);
             while i < left.len() && j < right.len() {
-                let second = order(&values[left[i]], &values[right[j]])? == Ordering::Greater;
+                let Ok([x, y]) = values.get_disjoint_mut([left[i], right[j]]) else { unreachable!("two places") };
+                let second = order(x, y)? == Ordering::Greater;
                 to.push(if second { right[j] } else { left[i] });
                 (i, j) = (i + !second as usize, j + second as usize);
             }
@@ -299,5 +310,5 @@ pub fn sorted(values: &Array, order: &mut dyn FnMut(&Dynamic, &Dynamic) -> Outco
         from = to;
         width *= 2;
     }
-    Ok(from.into_iter().map(|at| values[at].clone()).collect())
+    Ok(from.into_iter().map(|at| values[at].take()).collect())
 }

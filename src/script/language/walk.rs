@@ -175,7 +175,7 @@ fn no_order(host: &Host, context: &NativeCallContext, a: &Dynamic, b: &Dynamic) 
 }
 
 /// An ordered copy; equal ones keep their order.
-pub fn in_order(host: &Host, context: &NativeCallContext, values: &Array) -> Outcome<Array> {
+pub fn in_order(host: &Host, context: &NativeCallContext, values: &mut Array) -> Outcome<Array> {
     arrays::sorted(values, &mut |a, b| {
         host.rt.heed().map_err(|diag| host.raise(context, diag, ""))?;
         order(host, context, a, b)?.ok_or_else(|| no_order(host, context, a, b))
@@ -211,7 +211,7 @@ fn ordered(natives: &mut Natives, host: &Arc<Host>) {
 
 /// `sorted(xs)`, `sorted(xs, key)`, `sorted(xs, compare)`, `sorted(xs, #{key: .., reverse: true})`.
 fn sorted(host: &Arc<Host>, context: &NativeCallContext, values: &[&mut Dynamic]) -> Native {
-    let all = elements(host, context, values[0])?;
+    let mut all = elements(host, context, values[0])?;
     let keywords = Keywords::read(host, context, "sorted", &["key", "reverse"], &values[1..])?;
     let reverse = match keywords.get("reverse") {
         None => false,
@@ -223,7 +223,7 @@ fn sorted(host: &Arc<Host>, context: &NativeCallContext, values: &[&mut Dynamic]
     let by = keywords.closure("key")?;
     let mut done = match by {
         None if reverse => reversed_in_order(host, context, all)?,
-        None => in_order(host, context, &all)?,
+        None => in_order(host, context, &mut all)?,
         Some(by) => by_closure(host, context, all, &by, reverse)?,
     };
     done.shrink_to_fit();
@@ -233,7 +233,7 @@ fn sorted(host: &Arc<Host>, context: &NativeCallContext, values: &[&mut Dynamic]
 /// From the largest to the smallest; equal ones keep their order, as in Python.
 fn reversed_in_order(host: &Host, context: &NativeCallContext, mut all: Array) -> Outcome<Array> {
     all.reverse();
-    let mut done = in_order(host, context, &all)?;
+    let mut done = in_order(host, context, &mut all)?;
     done.reverse();
     Ok(done)
 }
@@ -244,17 +244,17 @@ fn by_closure(host: &Host, context: &NativeCallContext, mut all: Array, by: &FnP
         all.reverse();
     }
     let mut by = Callback::new(context, by);
-    let mut done = match keys(&all, &mut by)? {
+    let mut done = match keys(&mut all, &mut by)? {
         Some(keys) => {
             let mut places: Array = (0..all.len() as i64).map(Dynamic::from_int).collect();
-            places = arrays::sorted(&places, &mut |a, b| {
+            places = arrays::sorted(&mut places, &mut |a, b| {
                 host.rt.heed().map_err(|diag| host.raise(context, diag, ""))?;
                 let key = |at: &Dynamic| &keys[at.as_int().unwrap_or(0) as usize];
                 order(host, context, key(a), key(b))?.ok_or_else(|| no_order(host, context, key(a), key(b)))
             })?;
             places.iter().map(|at| std::mem::take(&mut all[at.as_int().unwrap_or(0) as usize])).collect()
         }
-        None => arrays::sorted(&all, &mut |a, b| arrays::order(host, context, &mut by, a, b))?,
+        None => arrays::sorted(&mut all, &mut |a, b| arrays::order(host, context, &mut by, a, b))?,
     };
     if reverse {
         done.reverse();
@@ -263,13 +263,13 @@ fn by_closure(host: &Host, context: &NativeCallContext, mut all: Array, by: &FnP
 }
 
 /// What a closure gives for each value; none if it takes two.
-fn keys(all: &Array, by: &mut Callback) -> Outcome<Option<Array>> {
+fn keys(all: &mut Array, by: &mut Callback) -> Outcome<Option<Array>> {
     if !by.takes(1) && by.takes(2) {
         return Ok(None);
     }
     let mut keys = Array::with_capacity(all.len());
     for value in all {
-        match by.call([value.clone()]) {
+        match by.lend([value]) {
             Ok(key) => keys.push(key),
             Err(error) if keys.is_empty() && by.is_other_arity(&error) => return Ok(None),
             Err(error) => return Err(error),
@@ -369,7 +369,7 @@ fn best(host: &Host, context: &NativeCallContext, name: &str, mut all: Array, by
     let keys = match by {
         Some(by) => {
             let mut by = Callback::new(context, by);
-            all.iter().map(|value| by.call([value.clone()])).collect::<Outcome<Array>>()?
+            all.iter_mut().map(|value| by.lend([value])).collect::<Outcome<Array>>()?
         }
         None => all.clone(),
     };

@@ -2,6 +2,7 @@
 //! here, with one stack and one state for all calls of a native; any other is given to Rhai.
 
 use super::run::Machine;
+use super::tree::Code;
 use super::unit::{Function, Stack, Unit};
 use super::value::Value;
 use crate::script::values::raise::Native;
@@ -68,8 +69,29 @@ impl<'a> Callback<'a> {
     /// The same with a value as its `this`.
     pub fn call_on<const N: usize>(&mut self, this: Option<&mut Dynamic>, values: [Dynamic; N]) -> Native {
         match self.direct.as_mut().and_then(|direct| direct.find(self.closure, N)) {
-            Some(function) => self.run(function, this, values),
+            Some(function) => self.run(function, this, values).0,
             None => self.closure.call_raw(self.context, this, values),
+        }
+    }
+
+    /// Calls it with values that are lent where it leaves its parameters alone, and copied where it does not.
+    pub fn lend<const N: usize>(&mut self, values: [&mut Dynamic; N]) -> Native {
+        let function = self.direct.as_mut().and_then(|direct| direct.find(self.closure, N));
+        let taken = self.closure.curry().len();
+        let lends = |code: &Code| (0..N).all(|at| code.lends(taken + at));
+        let is_own = |value: &&mut Dynamic| !value.is_shared() && !value.is_read_only();
+        match function {
+            Some(function) if function.code().is_some_and(lends) && values.iter().all(is_own) => {
+                let mut values = values;
+                let given = values.each_mut().map(|value| value.take());
+                let (result, back) = self.run(function, None, given);
+                for (value, back) in values.into_iter().zip(back) {
+                    *value = back.boxed();
+                }
+                result
+            }
+            Some(function) => self.run(function, None, values.map(|value| value.clone())).0,
+            None => self.closure.call_raw(self.context, None, values.map(|value| value.clone())),
         }
     }
 
@@ -84,12 +106,13 @@ impl<'a> Callback<'a> {
         matches!(error, EvalAltResult::ErrorFunctionNotFound(signature, _) if signature.starts_with(name))
     }
 
+    /// The result, and the values as far as they were lent.
     fn run<const N: usize>(
         &mut self,
         function: Arc<Function>,
         this: Option<&mut Dynamic>,
         values: [Dynamic; N],
-    ) -> Native {
+    ) -> (Native, [Value; N]) {
         let Some(direct) = self.direct.as_mut() else { unreachable!("it has found the function") };
         let global = direct.global.get_or_insert_with(|| {
             let mut global = self.context.global_runtime_state().clone();
@@ -101,14 +124,16 @@ impl<'a> Callback<'a> {
         all.extend(values.into_iter().map(Value::unboxed));
         let hooks = &*direct.unit.hooks;
         let engine = self.context.engine();
-        let mut machine = Machine { engine, global, hooks, jump: None, looks: hooks.looks(), losing: None };
+        let mut machine = Machine::new(engine, global, hooks);
         let done = machine.run(direct.stack.slots(0), &function, &mut all, this, self.context.call_position());
-        match done {
+        let result = match done {
             Ok(value) => Ok(value.boxed()),
             Err(Some(error)) => Err(error),
             // A function lets no jump out.
             Err(None) => Ok(Dynamic::UNIT),
-        }
+        };
+        let taken = all.len() - N;
+        (result, std::array::from_fn(|at| all[taken + at].take()))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Runs calls: of native functions with their arguments, and of compiled functions with a frame.
 
 use super::native::placed;
-use super::run::{Frame, Jump, Machine, R, STACK};
+use super::run::{Frame, Jump, Machine, R, RECENT, STACK};
 use super::tree::{Call, Code, Either, First, Native};
 use super::unit::{Function, Unit};
 use super::value::Value;
@@ -10,6 +10,11 @@ use crate::script::bind::apply::Callee;
 use rhai::{Dynamic, EvalAltResult, FnPtr, NativeCallContext, Position};
 use smallvec::SmallVec;
 use std::sync::{Arc, Weak};
+
+/// Whether a value is worth lending, and nobody else has it.
+fn is_lent(value: &Value) -> bool {
+    matches!(value, Value::Other(value) if !value.is_shared() && !value.is_read_only() && (value.is_array() || value.is_map()))
+}
 
 impl Machine<'_> {
     pub fn native(&mut self, frame: &mut Frame, native: &Native) -> R {
@@ -77,25 +82,46 @@ impl Machine<'_> {
     }
 
     pub fn call(&mut self, frame: &mut Frame, call: &Call) -> R {
+        let function = call.function.upgrade().filter(|function| function.is_compiled());
+        let code = function.as_ref().and_then(|function| function.code());
+        let mut lent: SmallVec<[(usize, u16); 2]> = SmallVec::new();
+        if let Some(code) = code {
+            let wanted =
+                call.lendable.iter().filter(|(at, slot)| code.lends(*at) && is_lent(&frame.slots[*slot as usize]));
+            lent.extend(wanted.copied());
+        }
         let mut values: SmallVec<[Value; 4]> = SmallVec::new();
-        if call.first_is_variable {
-            values.push(Value::Unit);
-            for argument in &call.arguments[1..] {
-                values.push(self.eval(frame, argument)?);
-            }
+        let late = call.first_is_variable as usize;
+        values.resize(late, Value::Unit);
+        for (at, argument) in call.arguments.iter().enumerate().skip(late) {
+            let value = match lent.iter().any(|(lent, _)| *lent == at) {
+                true => Value::Unit,
+                false => self.eval(frame, argument)?,
+            };
+            values.push(value);
+        }
+        if late == 1 && lent.first().is_none_or(|(first, _)| *first != 0) {
             values[0] = self.eval(frame, &call.arguments[0])?;
-        } else {
-            for argument in &call.arguments {
-                values.push(self.eval(frame, argument)?);
+        }
+        let (Some(function), Some(_)) = (&function, code) else {
+            let mut values: SmallVec<[Dynamic; 6]> = values.into_iter().map(Value::boxed).collect();
+            return self.operate_on(&call.operands, &mut values).map(Value::of);
+        };
+        if self.looks {
+            for (_, slot) in &lent {
+                if let Value::Other(value) = &frame.slots[*slot as usize] {
+                    self.hooks.look(value)?;
+                }
             }
         }
-        match call.function.upgrade() {
-            Some(function) if function.is_compiled() => self.run(frame.rest, &function, &mut values, None, call.at),
-            _ => {
-                let mut values: SmallVec<[Dynamic; 6]> = values.into_iter().map(Value::boxed).collect();
-                self.operate_on(&call.operands, &mut values).map(Value::of)
-            }
+        for (at, slot) in &lent {
+            values[*at] = frame.slots[*slot as usize].take();
         }
+        let result = self.run(frame.rest, function, &mut values, None, call.at);
+        for (at, slot) in &lent {
+            frame.slots[*slot as usize] = values[*at].take();
+        }
+        result
     }
 
     /// `f(x)` where `f` is a variable: what it holds, or the function with its name.
@@ -182,12 +208,28 @@ impl Machine<'_> {
             return Ok(None);
         }
         let count = pointer.curry().len() + arguments.len();
-        let known = unit.upgrade().and_then(|unit| unit.find(pointer.fn_name(), count));
-        let Some(function) = known.filter(|function| function.is_compiled()) else { return Ok(None) };
+        let Some(function) = self.known(unit, pointer.fn_name(), count) else { return Ok(None) };
         let mut values: SmallVec<[Value; 4]> =
             pointer.curry().iter().map(|value| Value::unboxed(value.clone())).collect();
         values.extend(arguments.iter_mut().map(Value::take));
         self.run(stack, &function, &mut values, this, at).map(Some)
+    }
+
+    /// The compiled function of a closure.
+    #[inline]
+    fn known(&mut self, unit: &Weak<Unit>, name: &str, count: usize) -> Option<Arc<Function>> {
+        if let Some(known) = self.recent.iter().find(|function| function.is(unit, name, count)) {
+            return Some(known.clone());
+        }
+        let found = unit.upgrade()?.find(name, count)?;
+        if !found.is_compiled() {
+            return None;
+        }
+        if self.recent.len() == RECENT {
+            self.recent.remove(0);
+        }
+        self.recent.push(found.clone());
+        Some(found)
     }
 
     /// Runs a function of compiled code, as Rhai's `call_script_fn` does.
@@ -210,9 +252,9 @@ impl Machine<'_> {
             Err(error) => Err(error),
             Ok(()) if stack.len() < code.slots => {
                 let mut own = vec![Value::Unit; STACK.max(code.slots)];
-                self.body(&mut own, code, values, this)
+                self.timed(&mut own, function, code, values, this)
             }
-            Ok(()) => self.body(stack, code, values, this),
+            Ok(()) => self.timed(stack, function, code, values, this),
         };
         self.global.level -= 1;
         match result {
@@ -226,14 +268,38 @@ impl Machine<'_> {
         }
     }
 
+    /// Runs a function's body with these values in its parameters.
+    pub fn timed(
+        &mut self,
+        stack: &mut [Value],
+        function: &Function,
+        code: &Code,
+        values: &mut [Value],
+        this: Option<&mut Dynamic>,
+    ) -> R {
+        if !self.profiles {
+            return self.body(stack, code, values, this);
+        }
+        self.hooks.function_begins(&function.def.name, code.at);
+        let result = self.body(stack, code, values, this);
+        self.hooks.function_ends();
+        result
+    }
+
     #[inline]
-    pub fn body(&mut self, stack: &mut [Value], code: &Code, values: &mut [Value], this: Option<&mut Dynamic>) -> R {
+    fn body(&mut self, stack: &mut [Value], code: &Code, values: &mut [Value], this: Option<&mut Dynamic>) -> R {
         let (slots, rest) = stack.split_at_mut(code.slots);
-        for (slot, value) in slots.iter_mut().zip(values) {
+        for (slot, value) in slots.iter_mut().zip(values.iter_mut()) {
             *slot = value.take();
         }
         let mut frame = Frame { slots, rest, this, lent: None };
         let result = self.eval(&mut frame, &code.body);
+        // What was lent goes back.
+        for (at, (slot, value)) in frame.slots.iter_mut().zip(values).enumerate() {
+            if code.lends(at) {
+                *value = slot.take();
+            }
+        }
         for slot in frame.slots {
             if matches!(slot, Value::Other(_)) {
                 *slot = Value::Unit;

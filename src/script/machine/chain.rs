@@ -71,10 +71,15 @@ impl Machine<'_> {
         match &chain.root {
             Root::Local(slot) => {
                 let slot = *slot as usize;
-                if self.looks
-                    && let Value::Other(value) = &frame.slots[slot]
-                {
-                    self.hooks.look(value)?;
+                if let Value::Other(value) = &frame.slots[slot] {
+                    if self.looks {
+                        self.hooks.look(value)?;
+                    }
+                    if matches!(goal, Goal::Read)
+                        && let Some(found) = read(value, &chain.steps, &operands)
+                    {
+                        return Ok(found);
+                    }
                 }
                 // What closures share is seen by them.
                 self.losing = chain.lost.filter(|_| !frame.slots[slot].is_shared());
@@ -588,6 +593,29 @@ fn assigned(rest: &Expr, assign: &AssignChain) -> Expr {
     let pair = BinaryExpr { lhs: rest.clone(), rhs: value };
     let at = rest.position();
     Expr::Stmt(Box::new(StmtBlock::new([Stmt::Assignment(Box::new((assign.info.clone(), pair)))], at, at)))
+}
+
+/// What indices and names lead to in arrays and maps, read without moving anything; none where something else is met.
+fn read(value: &Dynamic, steps: &[Step], operands: &Values) -> Option<Value> {
+    let Some((step, rest)) = steps.split_first() else { return Some(Value::copied(value)) };
+    if value.is_shared() {
+        return None;
+    }
+    match &step.kind {
+        StepKind::Property { name, .. } => read(value.as_map_ref().ok()?.get(name.as_str())?, rest, operands),
+        StepKind::Index { operand, .. } => match &operands[*operand] {
+            Value::Int(index) => {
+                let array = value.as_array_ref().ok()?;
+                read(&array[place(*index, array.len())?], rest, operands)
+            }
+            Value::Other(key) => {
+                let key = key.as_immutable_string_ref().ok()?;
+                read(value.as_map_ref().ok()?.get(key.as_str())?, rest, operands)
+            }
+            _ => None,
+        },
+        StepKind::Method { .. } => None,
+    }
 }
 
 /// An index from the start or, negative, from the end.

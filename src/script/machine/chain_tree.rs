@@ -1,6 +1,7 @@
 //! `a.b[c].d(e)` of Rhai's tree, which nests to the right, as a root and a list of steps.
 
 use super::compile::{Compiler, operand};
+use super::lending::only_reads;
 use super::native::Site;
 use super::tree::{Chain, Node, Root, Step, StepKind};
 use rhai::{ASTFlags, Expr, Position};
@@ -38,6 +39,11 @@ pub fn chain(compiler: &mut Compiler, expr: &Expr) -> Option<Chain> {
         parent = &pair.rhs;
     }
     let root = root(compiler, &pair.lhs)?;
+    if let Root::Local(slot) = root
+        && steps.iter().any(may_change)
+    {
+        compiler.changed.note(slot);
+    }
     let name = pair.lhs.start_position();
     let lost = matches!(root, Root::Local(_)) && compiler.unit.upgrade()?.hooks.loses(name);
     let mut whole = expr.clone();
@@ -51,6 +57,14 @@ pub fn chain(compiler: &mut Compiler, expr: &Expr) -> Option<Chain> {
         unit: compiler.unit.clone(),
         lost: lost.then_some(name),
     })
+}
+
+/// Whether a step may change what stands before it, or keep it.
+fn may_change(step: &Step) -> bool {
+    match &step.kind {
+        StepKind::Method { name, function, .. } => function.strong_count() > 0 || !only_reads(name),
+        _ => false,
+    }
 }
 
 fn root(compiler: &mut Compiler, expr: &Expr) -> Option<Root> {

@@ -3,6 +3,8 @@
 
 use super::chain_tree;
 use super::fragment::operand_name;
+use super::lending;
+use super::lending::Changed;
 use super::native::Site;
 use super::tree::*;
 use super::unit::Unit;
@@ -14,6 +16,7 @@ use rhai::{
     ASTFlags, CustomExpr, Expr, FlowControl, FnCallExpr, Ident, ImmutableString, Position, ScriptFuncDef, Stmt,
     StmtBlock,
 };
+use smallvec::SmallVec;
 use std::cell::Cell;
 use std::num::NonZeroUsize;
 use std::sync::{OnceLock, Weak};
@@ -34,6 +37,11 @@ pub struct Compiler {
     most: usize,
     /// Nodes so far: what a round of a loop costs.
     nodes: u32,
+    /// Variables that may be changed.
+    pub changed: Changed,
+    /// How many blocks are around behind which a variable may be read after a `return`: those of `try` and
+    /// `with_device`.
+    tries: usize,
     /// The function that is compiled, and how many parameters it has.
     running: Option<(ImmutableString, usize)>,
 }
@@ -45,8 +53,11 @@ pub fn function(def: &ScriptFuncDef, statements: &[Stmt], unit: Weak<Unit>) -> O
     for parameter in &def.params {
         compiler.declare(parameter.clone(), false)?;
     }
-    let body = compiler.statements(statements)?;
-    Some(Code { body, slots: compiler.most })
+    let mut body = compiler.statements(statements)?;
+    lending::move_out(&mut body, &mut |slot| compiler.changed.note(slot));
+    let lends = compiler.changed.lends(def.params.len());
+    let at = statements.first().map_or(Position::NONE, Stmt::position);
+    Some(Code { body, slots: compiler.most, lends, at })
 }
 
 /// A variable of the session: its name, and whether it is a constant.
@@ -70,7 +81,7 @@ pub fn statement(statement: &Stmt, variables: &[Outer], are_all: bool, unit: Wea
     let body = compiler.statement(statement).ok_or(Left::ToRhai)?;
     match !are_all && compiler.needs_all.get() {
         true => Err(Left::NeedsAll),
-        false => Ok(Code { body, slots: compiler.most }),
+        false => Ok(Code { body, slots: compiler.most, lends: 0, at: statement.position() }),
     }
 }
 
@@ -96,6 +107,8 @@ impl Compiler {
             next: 0,
             most: 0,
             nodes: 0,
+            changed: Changed::default(),
+            tries: 0,
             running: None,
         }
     }
@@ -143,6 +156,7 @@ impl Compiler {
 
     fn fragment(&self, expr: Expr) -> Fragment {
         self.needs_all.set(true);
+        self.changed.note_all();
         Fragment { expr, variables: self.visible.clone().into() }
     }
 
@@ -183,6 +197,7 @@ impl Compiler {
                     Some(from_end) => {
                         let at = self.find(name, Some(from_end.get()))?;
                         self.visible[at].is_constant = is_constant;
+                        self.changed.note(self.visible[at].slot);
                         self.visible[at].slot
                     }
                     None => self.declare(name.clone(), is_constant)?,
@@ -211,11 +226,20 @@ impl Compiler {
                     None => None,
                 };
                 let variable = self.declare(name.clone(), false)?;
+                let begun = self.changed.begin(variable);
                 let body = self.statements(flow.body.statements());
+                let is_read = self.changed.end(variable, begun);
                 self.visible.truncate(visible);
                 self.next = first;
+                let lent = match (&values, &flow.expr) {
+                    (Node::Local(slot), Expr::Variable(over, ..)) if is_read => {
+                        (!lending::mentions(flow.body.statements(), &over.1)).then_some(*slot)
+                    }
+                    _ => None,
+                };
                 Node::For(Box::new(For {
                     variable,
+                    lent,
                     counter,
                     values,
                     values_at: flow.expr.start_position(),
@@ -233,18 +257,30 @@ impl Compiler {
                 if flags.contains(ASTFlags::BREAK) { Node::Break(value) } else { Node::Continue }
             }
             Stmt::Return(value, flags, at) => {
-                let value = match value {
+                let mut value = match value {
                     Some(value) => Some(self.expr(value)?),
                     None => None,
                 };
-                if flags.contains(ASTFlags::BREAK) {
+                let returns = !flags.contains(ASTFlags::BREAK);
+                if let Some(Node::Local(slot)) = value
+                    && returns
+                    && self.running.is_some()
+                    && self.tries == 0
+                {
+                    self.changed.note(slot);
+                    value = Some(Node::Take(slot));
+                }
+                if !returns {
                     Node::Throw(Box::new((value.unwrap_or(Node::Literal(Value::Unit)), *at)))
                 } else {
                     Node::Return(value.map(Box::new))
                 }
             }
             Stmt::TryCatch(flow, _) => {
-                let body = self.statements(flow.body.statements())?;
+                self.tries += 1;
+                let body = self.statements(flow.body.statements());
+                self.tries -= 1;
+                let body = body?;
                 let (visible, first) = (self.visible.len(), self.next);
                 let variable = match &flow.expr {
                     Expr::Variable(variable, ..) => Some(self.declare(variable.1.clone(), false)?),
@@ -260,6 +296,7 @@ impl Compiler {
                     .iter()
                     .map(|(name, from_end)| {
                         let at = self.find(&name.name, from_end.map(NonZeroUsize::get))?;
+                        self.changed.note(self.visible[at].slot);
                         Some((self.visible[at].slot, self.visible[at].is_constant))
                     })
                     .collect();
@@ -307,6 +344,9 @@ impl Compiler {
             let value_at = pair.rhs.start_position();
             let value = self.expr(&pair.rhs)?;
             let chain = chain_tree::chain(self, &pair.lhs)?;
+            if let Root::Local(slot) = chain.root {
+                self.changed.note(slot);
+            }
             let assign = AssignChain { chain, op, info: info.clone(), value, value_at, rests: OnceLock::new() };
             return Some(Node::AssignChain(Box::new(assign)));
         }
@@ -319,6 +359,9 @@ impl Compiler {
         let value = self.expr(&pair.rhs)?;
         let of_operands = rhai::BinaryExpr { lhs: operand(2, at), rhs: operand(1, pair.rhs.start_position()) };
         let expr = as_expr(Stmt::Assignment(Box::new((info.clone(), of_operands))));
+        if let Some(target) = &target {
+            self.changed.note(target.slot);
+        }
         let (slot, name, is_constant) = match target {
             Some(target) => (target.slot, target.name, target.is_constant),
             None => (0, "this".into(), false),
@@ -437,9 +480,30 @@ impl Compiler {
             let first_is_variable = matches!(call.args.first(), Some(Expr::Variable(..) | Expr::ThisPtr(..)));
             let operands = Operands { expr: of_operands(call, at) };
             let function = std::sync::Arc::downgrade(&function);
-            return Some(Node::Call(Box::new(Call { function, arguments, first_is_variable, operands, at })));
+            let lendable = self.lendable(call, &arguments);
+            let call = Call { function, arguments, first_is_variable, lendable, operands, at };
+            return Some(Node::Call(Box::new(call)));
+        }
+        if let First::Variable(slot) = first
+            && (is_qualified || !lending::only_reads(&call.name))
+        {
+            self.changed.note(slot);
         }
         Some(Node::Native(Box::new(self.native(call, arguments, first, at))))
+    }
+
+    /// Arguments that are variables which no other argument names.
+    fn lendable(&self, call: &FnCallExpr, arguments: &[Node]) -> SmallVec<[(usize, Slot); 2]> {
+        let alone = |at: usize, expr: &Expr| {
+            let Expr::Variable(variable, ..) = expr else { return false };
+            let others = call.args.iter().enumerate().filter(|(other, _)| *other != at);
+            others.into_iter().all(|(_, other)| !lending::mentions_in(other, &variable.1))
+        };
+        let slots = arguments.iter().zip(&call.args).enumerate().filter_map(|(at, (node, expr))| match node {
+            Node::Local(slot) if alone(at, expr) => Some((at, *slot)),
+            _ => None,
+        });
+        slots.collect()
     }
 
     /// `__either(f,f(x))`
@@ -450,6 +514,7 @@ impl Compiler {
         };
         let arguments: Option<Vec<Node>> = call.args.iter().map(|argument| self.expr(argument)).collect();
         let own = self.unit.upgrade()?.find(&call.name, call.args.len());
+        self.changed.note(slot);
         Some(Node::Either(Box::new(Either {
             slot,
             arguments: arguments?.into(),
@@ -532,7 +597,11 @@ impl Compiler {
                         Some(value) => Some(self.expr(value)?),
                         None => None,
                     };
-                    let body = self.expr(body)?;
+                    // A `return` in it may lead to what stands behind it.
+                    self.tries += 1;
+                    let body = self.expr(body);
+                    self.tries -= 1;
+                    let body = body?;
                     Node::Within(Box::new(Within { word, value, at, body, is_closure }))
                 }
                 None => Node::Fragment(Box::new(self.fragment(expr.clone()))),

@@ -73,6 +73,17 @@ impl Machine<'_> {
     }
 
     pub fn each(&mut self, frame: &mut Frame, each: &For) -> R {
+        if let Some(slot) = each.lent
+            && let Value::Other(value) = &frame.slots[slot as usize]
+            && value.is_array()
+            && !value.is_shared()
+            && !value.is_read_only()
+        {
+            if self.looks {
+                self.hooks.look(value)?;
+            }
+            return self.elements(frame, each, slot);
+        }
         let values = match &each.values {
             Node::Binary(range) if matches!(&*range.native.name, ".." | "..=") => {
                 let from = self.eval(frame, &range.left)?;
@@ -94,6 +105,48 @@ impl Machine<'_> {
             Some(items) => self.rounds(frame, each, items.map(|item| item.map(Value::of))),
             None => Err(Some(Box::new(EvalAltResult::ErrorFor(each.values_at)))),
         }
+    }
+
+    /// The rounds of a `for` over the elements of a variable that the body does not name: each is lent to the loop's
+    /// variable, which the body leaves alone.
+    fn elements(&mut self, frame: &mut Frame, each: &For, slot: super::tree::Slot) -> R {
+        let mut array = frame.slots[slot as usize].take().boxed();
+        let mut result = Ok(Value::Unit);
+        let count = array.as_array_ref().map_or(0, |array| array.len());
+        for number in 0..count {
+            if let Err(fault) = self.steps(each.weight, each.at) {
+                result = Err(fault);
+                break;
+            }
+            if each.is_empty {
+                continue;
+            }
+            let Ok(mut elements) = array.as_array_mut() else { unreachable!("it is one") };
+            let is_own = !elements[number].is_shared() && !elements[number].is_read_only();
+            let item = match is_own {
+                true => Value::unboxed(elements[number].take()),
+                false => Value::copied(&elements[number]),
+            };
+            drop(elements);
+            if let Some(counter) = each.counter {
+                put(&mut frame.slots[counter as usize], Value::Int(number as i64));
+            }
+            frame.slots[each.variable as usize] = item;
+            let done = self.eval(frame, &each.body);
+            let item = frame.slots[each.variable as usize].take();
+            if is_own && let Ok(mut elements) = array.as_array_mut() {
+                elements[number] = item.boxed();
+            }
+            if let Some(end) = self.round(done) {
+                result = end;
+                break;
+            }
+        }
+        frame.slots[slot as usize] = Value::unboxed(array);
+        if let Some(counter) = each.counter {
+            frame.slots[counter as usize] = Value::Unit;
+        }
+        result
     }
 
     /// The rounds of a `for`, at whose end its variables end, too.

@@ -3,7 +3,7 @@
 //!
 //! `unit` finds and holds functions and lets Rhai call them; `compile` and `chain_tree` make `tree`s; `run`, `control`, `calls`
 //! and `chain` run them, `numbers` computes, `slices` cuts, `native` calls Rust, `callback`
-//! runs the closures that natives call, and `fragment` asks Rhai. Knows of the session only `Hooks`.
+//! runs the closures that natives call, `lending` says what needs no copy, and `fragment` asks Rhai. Knows of the session only `Hooks`.
 //! Decision 0101 says why.
 
 pub mod callback;
@@ -13,6 +13,7 @@ mod chain_tree;
 mod compile;
 mod control;
 mod fragment;
+mod lending;
 mod native;
 mod numbers;
 mod run;

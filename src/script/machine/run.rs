@@ -3,10 +3,12 @@
 
 use super::numbers;
 use super::tree::{Binary, Native, Node, Text, Unary};
+use super::unit::Function;
 use super::value::Value;
 use crate::script::source::{Hooks, Marked};
 use rhai::{Dynamic, Engine, EvalAltResult, GlobalRuntimeState, Position};
 use smallvec::SmallVec;
+use std::sync::Arc;
 
 /// An error, or none: then `Machine::jump` says where to go on.
 pub type Fault = Option<Box<EvalAltResult>>;
@@ -30,7 +32,14 @@ pub struct Machine<'m> {
     pub looks: bool,
     /// The name at which the change begins that is under way, if nobody will see it in an array or map.
     pub losing: Option<Position>,
+    /// Whether the times of functions are recorded.
+    pub profiles: bool,
+    /// Closures that were called last.
+    pub recent: SmallVec<[Arc<Function>; RECENT]>,
 }
+
+/// Bound: closures that a machine remembers.
+pub const RECENT: usize = 4;
 
 /// A function at work.
 pub struct Frame<'f> {
@@ -46,6 +55,11 @@ pub struct Frame<'f> {
 pub const STACK: usize = 4096;
 
 impl<'m> Machine<'m> {
+    pub fn new(engine: &'m Engine, global: &'m mut GlobalRuntimeState, hooks: &'m dyn Hooks) -> Machine<'m> {
+        let (looks, profiles) = (hooks.looks(), hooks.profiles());
+        Machine { engine, global, hooks, jump: None, looks, losing: None, profiles, recent: SmallVec::new() }
+    }
+
     /// One step, which a limit or an interrupt may end.
     #[inline]
     pub fn step(&mut self, at: Position) -> R<()> {
@@ -65,6 +79,7 @@ impl<'m> Machine<'m> {
         match node {
             Node::Literal(value) => Ok(value.clone()),
             Node::Local(slot) => self.load(&frame.slots[*slot as usize]),
+            Node::Take(slot) => self.moved(&mut frame.slots[*slot as usize]),
             Node::Binary(binary) => self.binary(frame, binary),
             Node::Call(call) => self.call(frame, call),
             Node::Chain(chain) => self.chain(frame, chain),
@@ -242,6 +257,21 @@ impl<'m> Machine<'m> {
             Value::Bool(truth) => Ok(Value::Bool(*truth)),
             Value::Unit => Ok(Value::Unit),
             Value::Other(value) => self.copy(value),
+        }
+    }
+
+    /// The value of a variable that nobody reads afterwards.
+    #[inline]
+    fn moved(&mut self, slot: &mut Value) -> R {
+        match slot {
+            Value::Other(value) if value.is_shared() || value.is_read_only() => self.load(slot),
+            Value::Other(value) => {
+                if self.looks {
+                    self.hooks.look(value)?;
+                }
+                Ok(slot.take())
+            }
+            plain => Ok(plain.take()),
         }
     }
 

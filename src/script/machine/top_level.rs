@@ -25,14 +25,29 @@ pub fn evaluate(
     unit: &Arc<Unit>,
 ) -> Result<Dynamic, Box<EvalAltResult>> {
     let mut caches = Caches::new();
-    let mut last = Dynamic::UNIT;
+    let hooks = &*unit.hooks;
+    let profiles = hooks.profiles();
+    if profiles {
+        hooks.function_begins("", statements.first().map_or(Position::NONE, Stmt::position));
+    }
+    let mut last = Ok(Dynamic::UNIT);
     for statement in statements {
-        match one(engine, global, scope, &mut caches, statement, unit)? {
-            Ok(value) => last = value,
-            Err(value) => return Ok(value),
+        match one(engine, global, scope, &mut caches, statement, unit) {
+            Ok(Ok(value)) => last = Ok(value),
+            Ok(Err(value)) => {
+                last = Ok(value);
+                break;
+            }
+            Err(error) => {
+                last = Err(error);
+                break;
+            }
         }
     }
-    Ok(last)
+    if profiles {
+        hooks.function_ends();
+    }
+    last
 }
 
 fn one(
@@ -139,7 +154,7 @@ fn run(
 ) -> Ended {
     let hooks = &*unit.hooks;
     let _running = Running::enter(unit);
-    let mut machine = Machine { engine, global, hooks, jump: None, looks: hooks.looks(), losing: None };
+    let mut machine = Machine::new(engine, global, hooks);
     machine.global.scope_level += 1;
     // Limits are looked at once a statement, besides what loops and calls do.
     let result = machine.step(at).and_then(|()| run_statement(&mut machine, code, scope, variables));

@@ -5,6 +5,7 @@ use super::unit::{Function, Unit};
 use super::value::Value;
 use crate::base::span::Site as Place;
 use rhai::{Dynamic, Expr, ImmutableString, OpAssignment, Position};
+use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::sync::{OnceLock, Weak};
 
@@ -15,6 +16,8 @@ pub type Slot = u16;
 pub enum Node {
     Literal(Value),
     Local(Slot),
+    /// A variable that nobody reads afterwards: its value moves out.
+    Take(Slot),
     This(Position),
     /// `global::NAME`.
     Global(Box<Global>),
@@ -141,6 +144,8 @@ pub struct Call {
     pub arguments: Box<[Node]>,
     /// The first argument is a variable: it is read after the others are computed.
     pub first_is_variable: bool,
+    /// Arguments that are variables which no other argument names: they can be lent.
+    pub lendable: SmallVec<[(usize, Slot); 2]>,
     pub operands: Operands,
     pub at: Position,
 }
@@ -236,6 +241,8 @@ pub struct While {
 
 pub struct For {
     pub variable: Slot,
+    /// The variable whose elements are lent to the loop's, which the body leaves alone.
+    pub lent: Option<Slot>,
     pub counter: Option<Slot>,
     pub values: Node,
     pub values_at: Position,
@@ -320,4 +327,8 @@ pub struct Visible {
 pub struct Code {
     pub body: Node,
     pub slots: usize,
+    /// Parameters that the body leaves alone, as bits: their values are given back.
+    pub lends: u64,
+    /// Its first statement.
+    pub at: Position,
 }

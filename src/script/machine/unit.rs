@@ -80,6 +80,11 @@ impl Function {
         code.as_deref()
     }
 
+    /// Whether it is the function of a text that has this name and so many parameters.
+    pub fn is(&self, unit: &Weak<Unit>, name: &str, parameters: usize) -> bool {
+        self.def.params.len() == parameters && self.def.name == name && self.unit.ptr_eq(unit)
+    }
+
     pub fn is_compiled(&self) -> bool {
         self.code().is_some()
     }
@@ -223,12 +228,10 @@ impl Handle {
         let mut this = context.this_ptr_mut().map(Dynamic::take);
         let engine = context.engine();
         let hooks = &*self.unit.hooks;
-        let looks = hooks.looks();
         let _running = Running::enter(&self.unit);
-        let mut machine =
-            Machine { engine, global: context.global_runtime_state_mut(), hooks, jump: None, looks, losing: None };
+        let mut machine = Machine::new(engine, context.global_runtime_state_mut(), hooks);
         let mut stack = Stack::take();
-        let result = machine.body(stack.slots(code.slots), code, &mut values, this.as_mut());
+        let result = machine.timed(stack.slots(code.slots), &self.function, code, &mut values, this.as_mut());
         let jump = machine.jump.take();
         if let (Some(place), Some(value)) = (context.this_ptr_mut(), this) {
             *place = value;

@@ -8,8 +8,10 @@ use crate::script::cuda_api::devices;
 use crate::script::error;
 use crate::script::error::{Context, diagnose};
 use crate::script::host::Host;
+use crate::script::host::function_times::Moment;
 use crate::script::host::lost;
 use crate::script::source::Hooks;
+use crate::script::source::pass::written_name;
 use crate::script::values::panics::Items;
 use crate::script::values::raise::{ErrorValue, raise, site_of};
 use crate::script::values::types::{Cell, Tensor};
@@ -69,6 +71,20 @@ impl Hooks for SessionHooks {
         lost::warn(&self.0, site_of(at));
     }
 
+    fn profiles(&self) -> bool {
+        self.0.rt.profile_now().is_some()
+    }
+
+    fn function_begins(&self, name: &str, at: Position) {
+        let now = self.moment();
+        self.0.function_times.lock().enter(written_name(name), site_of(at), now);
+    }
+
+    fn function_ends(&self) {
+        let now = self.moment();
+        self.0.function_times.lock().leave(now);
+    }
+
     fn items(&self, value: Dynamic) -> Option<Items> {
         iterate::items(&self.0, value)
     }
@@ -115,6 +131,11 @@ impl Hooks for SessionHooks {
 }
 
 impl SessionHooks {
+    fn moment(&self) -> Moment {
+        let (now_ns, busy_ns) = self.0.rt.profile_now().unwrap_or_default();
+        Moment { now_ns, busy_ns }
+    }
+
     /// Rhai's own errors become ours, and ours get a position, so that `catch (e)` has `e.code` and `e.line` for all
     /// of them. Values that the script threw stay as they are.
     fn as_value(&self, error: Box<EvalAltResult>) -> Box<EvalAltResult> {

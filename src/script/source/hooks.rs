@@ -45,6 +45,14 @@ pub trait Hooks: Send + Sync + 'static {
     }
     /// Such a change is made.
     fn lost(&self, _at: Position) {}
+    /// Whether the times of functions are recorded.
+    fn profiles(&self) -> bool {
+        false
+    }
+    /// A function of this name, whose body is there, begins to run.
+    fn function_begins(&self, _name: &str, _at: Position) {}
+    /// It has ended.
+    fn function_ends(&self) {}
     /// What a `for` goes over; none where a value has nothing to go over.
     fn items(&self, _value: Dynamic) -> Option<panics::Items> {
         None

@@ -1,0 +1,133 @@
+//! Values that are lent instead of copied. A function that only reads a parameter gets the caller's array or map itself,
+//! and the caller has it back when the call has ended; a loop whose variable is only read goes over the elements
+//! themselves; a variable that nobody reads any more is moved out. So a call costs the same however large its values are.
+//!
+//! Here is what the compiler knows of this: which variables may be changed, and where names stand.
+
+use super::tree::{Code, Node, Slot};
+use rhai::{ASTNode, Expr, Stmt};
+use std::cell::Cell;
+
+/// Variables that something may change or keep: bits of their slots. Those beyond the bits count as changed.
+#[derive(Default)]
+pub struct Changed(Cell<u64>);
+
+/// Bound: slots that are told apart.
+const BITS: Slot = 64;
+
+impl Changed {
+    pub fn note(&self, slot: Slot) {
+        if slot < BITS {
+            self.0.set(self.0.get() | 1 << slot);
+        }
+    }
+
+    /// Something that is not looked into may change any of them.
+    pub fn note_all(&self) {
+        self.0.set(u64::MAX);
+    }
+
+    fn has(&self, slot: Slot) -> bool {
+        slot >= BITS || self.0.get() >> slot & 1 == 1
+    }
+
+    /// Begins a part in which a slot belongs to another variable; what is given ends it.
+    pub fn begin(&self, slot: Slot) -> u64 {
+        let before = self.0.get();
+        if slot < BITS {
+            self.0.set(before & !(1 << slot));
+        }
+        before
+    }
+
+    /// Whether the variable was left alone since `begin`.
+    pub fn end(&self, slot: Slot, before: u64) -> bool {
+        let alone = !self.has(slot);
+        self.0.set(self.0.get() | before);
+        alone
+    }
+
+    /// The parameters that a function leaves alone, as bits.
+    pub fn lends(&self, parameters: usize) -> u64 {
+        let all = if parameters >= BITS as usize { u64::MAX } else { (1 << parameters) - 1 };
+        all & !self.0.get()
+    }
+}
+
+impl Code {
+    /// Whether an argument comes back from a call as it was.
+    pub fn lends(&self, argument: usize) -> bool {
+        argument < BITS as usize && self.lends >> argument & 1 == 1
+    }
+}
+
+/// Methods and functions of Rust that read their first value and keep nothing of it.
+pub fn only_reads(name: &str) -> bool {
+    matches!(
+        name,
+        "len" | "is_empty" | "contains" | "keys" | "values" | "get" | "index_of" | "to_string" | "type_of" | "items"
+    ) || matches!(
+        name,
+        "sum" | "min" | "max" | "any" | "all" | "sorted" | "reversed" | "list" | "zip" | "enumerate" | "str"
+    ) || matches!(
+        name,
+        "split" | "join" | "strip" | "upper" | "lower" | "starts_with" | "ends_with" | "chars" | "bytes"
+    ) || matches!(
+        name,
+        "to_int" | "to_float" | "parse_int" | "parse_float" | "abs" | "sqrt" | "floor" | "count" | "set"
+    )
+}
+
+/// The last expression of a function's body: a variable of the body moves out. `moves` is asked for its slot.
+pub fn move_out(node: &mut Node, moves: &mut dyn FnMut(Slot)) {
+    match node {
+        Node::Local(slot) => {
+            let slot = *slot;
+            moves(slot);
+            *node = Node::Take(slot);
+        }
+        Node::Block(block) => {
+            if let Some(last) = block.statements.last_mut() {
+                move_out(last, moves);
+            }
+        }
+        Node::If(branch) => {
+            move_out(&mut branch.yes, moves);
+            move_out(&mut branch.no, moves);
+        }
+        _ => {}
+    }
+}
+
+/// Whether statements mention a variable of a name.
+pub fn mentions(statements: &[Stmt], name: &str) -> bool {
+    let found = Cell::new(false);
+    for statement in statements {
+        statement.walk(&mut Vec::new(), &mut |path: &[ASTNode]| {
+            note(path, name, &found);
+            !found.get()
+        });
+    }
+    found.get()
+}
+
+/// Whether an expression mentions a variable of a name.
+pub fn mentions_in(expr: &Expr, name: &str) -> bool {
+    let found = Cell::new(false);
+    expr.walk(&mut Vec::new(), &mut |path: &[ASTNode]| {
+        note(path, name, &found);
+        !found.get()
+    });
+    found.get()
+}
+
+fn note(path: &[ASTNode], name: &str, found: &Cell<bool>) {
+    let mentioned = match path.last() {
+        Some(ASTNode::Expr(Expr::Variable(variable, ..))) => variable.1 == name,
+        Some(ASTNode::Stmt(Stmt::Share(shared))) => shared.iter().any(|(shared, _)| shared.name == name),
+        _ => false,
+    };
+    if mentioned {
+        found.set(true);
+    }
+}
