@@ -239,7 +239,7 @@ pub(super) fn method(owner: &str, name: &str) -> Option<&'static str> {
         ("string", "to_float") => "write `float(text)`",
         ("string", "format_map") => "values are inserted in text between backticks: `loss ${x:.4f}`",
         ("()", _) => {
-            "the value before the dot is `()`: a function without a value, a gradient that is not there yet, or what `get` did not find"
+            "the value before the dot is `()`: a function without a value, a gradient that is not there yet, what `get` did not find, or a search that matched nothing"
         }
         ("Fn", "parameters" | "train" | "eval" | "state_dict") => {
             "a closure has none: modules are made by `nn::module(#{ .. })`"
@@ -269,7 +269,7 @@ pub(super) fn property(owner: &str, name: &str) -> Option<&'static str> {
             "script arguments by name are `arg(\"lr\", 0.1)` and `flag(\"verbose\")`; `args` is the array of all words"
         }
         ("()", _) => {
-            "the value before the dot is `()`: a function without a value, a gradient that is not there yet, or what `get` did not find"
+            "the value before the dot is `()`: a function without a value, a gradient that is not there yet, what `get` did not find, or a search that matched nothing"
         }
         _ => return None,
     })

@@ -374,6 +374,12 @@ fn in_module(space: &str, name: &str, types: &[&str], known: &Known) -> Words {
     if let Some(reason) = absent_cuda::reason(name).filter(|_| outer_is_cuda) {
         return absent(reason.to_string());
     }
+    if manual::MODULES.contains(&space) && !outer_is_cuda {
+        let own: Vec<&str> =
+            manual::natives().filter_map(|native| native.name.strip_prefix(space)?.strip_prefix("::")).collect();
+        let help = did_you_mean(name, own.iter().copied());
+        return absent(help.unwrap_or_else(|| format!("it has {}", own.join(", "))));
+    }
     // What is a function there is no module here.
     if space.split("::").any(|part| part == "functional")
         && let Some(help) = paths::spelled(&[name])
@@ -388,7 +394,7 @@ fn in_module(space: &str, name: &str, types: &[&str], known: &Known) -> Words {
         return absent(format!("it is `{outer}::{found}`{more}"));
     }
     let parts: Vec<&str> = space.split("::").chain([name]).collect();
-    let is_known = outer_is_cuda || known.modules.iter().any(|other| other == space);
+    let is_known = manual::MODULES.contains(&space) || known.modules.iter().any(|other| other == space);
     if let Some(help) = paths::spelled(&parts).filter(|_| !is_known) {
         return absent(help);
     }

@@ -95,6 +95,10 @@ pub(super) fn import(path: &[&str]) -> String {
             "operations need no import; `import \"nn\" as nn;` imports layers, \"optim\" and \"data\" the rest"
                 .to_string()
         }
+        None if path.first().is_some_and(|first| manual::MODULES.contains(first)) => {
+            let name = path[0];
+            format!("`{name}` needs no import: its functions are `{name}::..`")
+        }
         None => {
             let name = path.first().copied().unwrap_or("nn");
             format!(
@@ -121,7 +125,11 @@ const PACKAGES: [&str; 12] =
 /// The name here of a dotted name.
 pub(super) fn spelled(path: &[&str]) -> Option<String> {
     match path {
-        ["os" | "sys" | "time" | "json" | "copy" | "pickle" | "pathlib" | "re", ..] => None,
+        ["os" | "sys" | "time" | "json" | "copy" | "pickle" | "pathlib", ..] => None,
+        [module @ ("re" | "unicodedata"), name, ..] => {
+            let native = manual::native(&format!("{module}::{name}"))?;
+            Some(format!("what a module has is reached by `::`: `{}`", native.written()))
+        }
         ["f64" | "f32" | "i64" | "i32" | "u8" | "usize", "from" | "try_from" | "parse"] => {
             Some("a value is converted by a function: `int(x)`, `float(x)`".into())
         }

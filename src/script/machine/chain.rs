@@ -81,6 +81,12 @@ impl Machine<'_> {
                         return Ok(found);
                     }
                 }
+                if let (Goal::Write(assign, new), None, Value::Other(value)) =
+                    (&goal, chain.lost, &mut frame.slots[slot])
+                    && write(value, &chain.steps, &operands, assign, new).is_some()
+                {
+                    return Ok(Value::Unit);
+                }
                 // What closures share is seen by them.
                 self.losing = chain.lost.filter(|_| !frame.slots[slot].is_shared());
                 // Nobody else can name the variable until the chain has ended.
@@ -282,28 +288,10 @@ impl Machine<'_> {
     /// The end of a chain: reads or writes; `None` where Rhai must do it.
     #[inline]
     fn arrive(&mut self, element: &mut Dynamic, goal: &Goal) -> R<Option<Value>> {
-        let (assign, value) = match goal {
-            Goal::Read | Goal::Ask => return Ok(Some(Value::copied(element))),
-            Goal::Write(assign, value) => (assign, value),
-        };
-        if element.is_read_only() || (element.is_shared() && element.is_locked()) {
-            return Ok(None);
-        }
-        let new = match assign.op {
-            None if assign.info.is_op_assignment() => return Ok(None),
-            None => value.clone().boxed(),
-            Some(op) => match numbers::apply(op, &Value::copied(element), value) {
-                Some(new) => new.boxed(),
-                None => return Ok(None),
-            },
-        };
-        if element.is_shared() {
-            let Some(mut inside) = element.write_lock::<Dynamic>() else { return Ok(None) };
-            *inside = new;
-        } else {
-            *element = new;
-        }
-        Ok(Some(Value::Unit))
+        Ok(match goal {
+            Goal::Read | Goal::Ask => Some(Value::copied(element)),
+            Goal::Write(assign, value) => replace(element, assign, value).map(|()| Value::Unit),
+        })
     }
 
     /// Calls a method; `None` where Rhai must do it.
@@ -616,6 +604,55 @@ fn read(value: &Dynamic, steps: &[Step], operands: &Values) -> Option<Value> {
         },
         StepKind::Method { .. } => None,
     }
+}
+
+/// Writes what indices and names lead to in arrays and maps, in place; none where something else is met, before anything
+/// is changed.
+fn write(target: &mut Dynamic, steps: &[Step], operands: &Values, assign: &AssignChain, value: &Value) -> Option<()> {
+    let Some((step, rest)) = steps.split_first() else { return replace(target, assign, value) };
+    if target.is_shared() || target.is_read_only() {
+        return None;
+    }
+    let name = match &step.kind {
+        StepKind::Property { name, .. } => name.clone(),
+        StepKind::Index { operand, .. } => match &operands[*operand] {
+            Value::Int(index) => {
+                let mut array = target.as_array_mut().ok()?;
+                let at = place(*index, array.len())?;
+                return write(&mut array[at], rest, operands, assign, value);
+            }
+            key => text(key)?,
+        },
+        StepKind::Method { .. } => return None,
+    };
+    let mut map = target.as_map_mut().ok()?;
+    if let Some(element) = map.get_mut(name.as_str()) {
+        return write(element, rest, operands, assign, value);
+    }
+    if rest.is_empty() && assign.op.is_none() && !assign.info.is_op_assignment() {
+        map.insert(name.as_str().into(), value.clone().boxed());
+        return Some(());
+    }
+    None
+}
+
+/// Gives an element its new value; none where Rhai must do it.
+#[inline]
+fn replace(element: &mut Dynamic, assign: &AssignChain, value: &Value) -> Option<()> {
+    if element.is_read_only() || (element.is_shared() && element.is_locked()) {
+        return None;
+    }
+    let new = match assign.op {
+        None if assign.info.is_op_assignment() => return None,
+        None => value.clone().boxed(),
+        Some(op) => numbers::apply(op, &Value::copied(element), value)?.boxed(),
+    };
+    if element.is_shared() {
+        *element.write_lock::<Dynamic>()? = new;
+    } else {
+        *element = new;
+    }
+    Some(())
 }
 
 /// An index from the start or, negative, from the end.

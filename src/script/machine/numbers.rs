@@ -132,6 +132,26 @@ fn others(op: Op, a: &Dynamic, b: &Dynamic) -> Option<Value> {
     op.holds(Some(a.as_str().cmp(b.as_str()))).map(Value::Bool)
 }
 
+/// Bound: bytes of a text that is joined without a look at limits and memory.
+const SHORT: usize = 64 << 10;
+
+/// `a + b` of two short strings.
+#[inline]
+pub fn joined(a: &Value, b: &Value) -> Option<Value> {
+    let (Value::Other(a), Value::Other(b)) = (a, b) else { return None };
+    if !(a.is_string() && b.is_string()) {
+        return None;
+    }
+    let (a, b) = (a.read_lock::<ImmutableString>()?, b.read_lock::<ImmutableString>()?);
+    if a.len() + b.len() > SHORT {
+        return None;
+    }
+    let mut text = String::with_capacity(a.len() + b.len());
+    text.push_str(&a);
+    text.push_str(&b);
+    Some(Value::Other(text.into()))
+}
+
 /// `-a` and `!a`.
 #[inline]
 pub fn unary(is_not: bool, a: &Value) -> Option<Value> {

@@ -2,7 +2,7 @@
 //! conditions and literals; `control` has statements, `calls` calls, `chain` what begins with a value and a dot.
 
 use super::numbers;
-use super::tree::{Binary, Native, Node, Text, Unary};
+use super::tree::{Binary, Native, Node, Op, Text, Unary};
 use super::unit::Function;
 use super::value::Value;
 use crate::script::source::{Hooks, Marked};
@@ -307,6 +307,11 @@ impl<'m> Machine<'m> {
         let b = self.eval(frame, &binary.right)?;
         match numbers::apply(binary.op, &a, &b) {
             Some(value) => Ok(value),
+            // Where sizes are limited, the native looks at them.
+            None if binary.op == Op::Add && !self.looks => match numbers::joined(&a, &b) {
+                Some(text) => Ok(text),
+                None => self.operator(&binary.native, a, b),
+            },
             None => self.operator(&binary.native, a, b),
         }
     }

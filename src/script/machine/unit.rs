@@ -81,7 +81,7 @@ impl Function {
     }
 
     /// Whether it is the function of a text that has this name and so many parameters.
-    pub fn is(&self, unit: &Weak<Unit>, name: &str, parameters: usize) -> bool {
+    pub(super) fn is(&self, unit: &Weak<Unit>, name: &str, parameters: usize) -> bool {
         self.def.params.len() == parameters && self.def.name == name && self.unit.ptr_eq(unit)
     }
 

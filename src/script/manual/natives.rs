@@ -144,7 +144,9 @@ pub fn native(name: &str) -> Option<&'static Native> {
     if named.iter().all(|entry| matches!(entry.native.form, Of(_) | PropertyOf(_))) && super::find(name).is_some() {
         return None;
     }
-    let found = named.iter().find(|entry| entry.native.signature().is_some()).or(named.first());
+    let callable = || named.iter().filter(|entry| entry.native.signature().is_some());
+    let function = callable().find(|entry| entry.native.form == Function);
+    let found = function.or_else(|| callable().next()).or(named.first());
     found.map(|entry| entry.native)
 }
 

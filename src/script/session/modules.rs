@@ -12,6 +12,7 @@ use crate::script::host::Host;
 use crate::script::library::reach;
 use crate::script::library::reach::{File, Reached};
 use crate::script::library::texts::STD;
+use crate::script::manual;
 use crate::script::session::compiled::compiled;
 use crate::script::source::SourceKind;
 use crate::script::source::scope::{EXPORTED, written};
@@ -133,6 +134,9 @@ impl Resolver {
             Some(found) => diag.help(format!("did you mean \"{found}\"?")),
             None if path.ends_with(".rhai") => {
                 diag.help(format!("the ending is left out: `import \"{}\" as ..;`", path.trim_end_matches(".rhai")))
+            }
+            None if manual::MODULES.contains(&path) => {
+                diag.help(format!("`{path}` needs no import: its functions are `{path}::..`"))
             }
             None if error::is_python(path) => diag.help(error::import_help(path)),
             None if modules.roots.is_empty() => {

@@ -3,7 +3,7 @@
 use crate::base::arithmetic::whole;
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
-use crate::script::bind::native::{counts, named};
+use crate::script::bind::native::counts;
 use crate::script::bind::rows::Natives;
 use crate::script::bind::signed::Binder;
 use crate::script::host::Host;
@@ -23,6 +23,14 @@ pub fn string(value: &Dynamic) -> Option<ImmutableString> {
         Ok(c) => Some(c.to_string().into()),
         Err(_) => value.read_lock::<ImmutableString>().map(|text| text.clone()),
     }
+}
+
+/// An error of a function, with its name before it.
+pub fn of_function(name: &str, mut diag: Box<Diag>) -> Box<Diag> {
+    if !diag.message.starts_with(&format!("`{name}`")) {
+        diag.message = format!("`{name}`: {}", diag.message);
+    }
+    diag
 }
 
 /// The value of a parameter that is a string.
@@ -73,7 +81,7 @@ pub fn method<const N: usize>(
         let keywords = binder.keywords(&values[1..]);
         let done = string(values[0]).map(|text| body(&host, &text, binder.borrow(&values[1..], keywords.as_ref())?));
         let done = done.unwrap_or(Ok(Dynamic::UNIT));
-        done.map_err(|diag| host.raise(&context, named(name)(diag), ""))
+        done.map_err(|diag| host.raise(&context, of_function(name, diag), ""))
     });
     natives.note(name);
     for count in counts {

@@ -1,9 +1,9 @@
 //! Numbers and characters as text: `chr`, `ord`, `hex`, `bin`, `oct`, `int(text, base)`, `repr`.
 
-use super::call::{character, integer, text};
+use super::call::{character, integer, of_function, text};
 use crate::base::diag::Result;
 use crate::fail;
-use crate::script::bind::native::{named, native};
+use crate::script::bind::native::native;
 use crate::script::bind::rows::Natives;
 use crate::script::host::Host;
 use crate::script::language::show;
@@ -12,16 +12,18 @@ use std::sync::Arc;
 
 pub fn register(natives: &mut Natives, host: &Arc<Host>) {
     native(natives, host, "chr", |_, _, [code]| {
-        let code = integer("code", code).map_err(named("chr"))?;
+        let code = integer("code", code).map_err(|diag| of_function("chr", diag))?;
         match u32::try_from(code).ok().and_then(char::from_u32) {
             Some(c) => Ok(c.to_string().into()),
             None => fail!(VALUE, "`chr`: {code} is the number of no character"),
         }
     });
-    native(natives, host, "ord", |_, _, [c]| Ok(i64::from(character("c", c).map_err(named("ord"))? as u32).into()));
+    native(natives, host, "ord", |_, _, [c]| {
+        Ok(i64::from(character("c", c).map_err(|diag| of_function("ord", diag))? as u32).into())
+    });
     for (name, base) in [("bin", 2), ("oct", 8), ("hex", 16)] {
         native(natives, host, name, move |_, _, [x]| {
-            let x = integer("x", x).map_err(named(name))?;
+            let x = integer("x", x).map_err(|diag| of_function(name, diag))?;
             let (sign, size) = (if x < 0 { "-" } else { "" }, x.unsigned_abs());
             Ok(match base {
                 2 => format!("{sign}0b{size:b}"),

@@ -8,6 +8,7 @@ use crate::script::bind::rows::Natives;
 use crate::script::host::Host;
 use crate::script::values::type_names;
 use rhai::{Array, Dynamic, ImmutableString};
+use std::cell::RefCell;
 use std::sync::Arc;
 
 pub fn register(natives: &mut Natives, host: &Arc<Host>) {
@@ -59,10 +60,33 @@ pub fn count(text: &str) -> i64 {
     if text.is_ascii() { text.len() as i64 } else { text.chars().count() as i64 }
 }
 
+/// Bound: bytes of a text that is looked through each time.
+const SHORT: usize = 256;
+
+thread_local! {
+    /// The long text that was asked about last, and whether it is of ASCII: a loop that goes on in a text asks each time.
+    static ASKED: RefCell<Option<(ImmutableString, bool)>> = const { RefCell::new(None) };
+}
+
+/// Whether all characters of a text are of ASCII.
+pub fn is_ascii(text: &ImmutableString) -> bool {
+    if text.len() <= SHORT {
+        return text.is_ascii();
+    }
+    ASKED.with_borrow_mut(|asked| match asked {
+        Some((known, is_ascii)) if known.ptr_eq(text) => *is_ascii,
+        asked => {
+            let is_ascii = text.as_str().is_ascii();
+            *asked = Some((text.clone(), is_ascii));
+            is_ascii
+        }
+    })
+}
+
 /// The byte at which the character with a number starts; the end of the text if there is none.
-pub fn byte_at(text: &str, character: i64) -> usize {
+pub fn byte_at(text: &str, is_ascii: bool, character: i64) -> usize {
     match usize::try_from(character) {
-        Ok(at) if text.is_ascii() => at.min(text.len()),
+        Ok(at) if is_ascii => at.min(text.len()),
         Ok(at) => text.char_indices().nth(at).map_or(text.len(), |(byte, _)| byte),
         Err(_) => text.len(),
     }
@@ -87,8 +111,8 @@ impl<'a> Part<'a> {
             Ok(if at < 0 { at.saturating_add(length).max(0) } else { at })
         };
         let (start, end) = (place("start", start, 0)?, place("end", end, length)?.min(length));
-        let behind = start > end;
-        let bytes = if behind { (1, 0) } else { (byte_at(whole, start), byte_at(whole, end)) };
+        let (behind, ascii) = (start > end, whole.is_ascii());
+        let bytes = if behind { (1, 0) } else { (byte_at(whole, ascii, start), byte_at(whole, ascii, end)) };
         Ok(Part { whole, first: start, bytes })
     }
 

@@ -1,8 +1,8 @@
 //! Properties of characters as Python's `str` methods and `unicodedata` have them. Source: the Unicode Character
 //! Database.
 
-use super::call::{character, text, written};
-use crate::base::diag::{Diag, Result};
+use super::call::{character, of_function, text, written};
+use crate::base::diag::Result;
 use crate::fail;
 use crate::script::bind::native::native;
 use crate::script::bind::rows::Natives;
@@ -32,10 +32,7 @@ pub fn module(host: &Arc<Host>) -> Natives {
 }
 
 fn named<T>(name: &str, done: Result<T>) -> Result<T> {
-    done.map_err(|mut diag: Box<Diag>| {
-        diag.message = format!("`unicodedata::{name}`: {}", diag.message);
-        diag
-    })
+    done.map_err(|diag| of_function(&format!("unicodedata::{name}"), diag))
 }
 
 fn normalized(host: &Host, form: &Dynamic, whole: &Dynamic) -> Result<Dynamic> {

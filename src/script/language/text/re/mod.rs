@@ -9,11 +9,11 @@ mod translate;
 pub use matched::Match;
 pub use pattern::Pattern;
 
-use super::call::{integer, string, text};
-use super::search::{byte_at, count};
+use super::call::{integer, of_function, string, text};
+use super::search::{byte_at, count, is_ascii};
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
-use crate::script::bind::native::{counts, named};
+use crate::script::bind::native::counts;
 use crate::script::bind::rows::Natives;
 use crate::script::bind::signed::Binder;
 use crate::script::host::Host;
@@ -59,7 +59,7 @@ struct Site<'a> {
 
 impl Site<'_> {
     fn told<T>(&self, done: Result<T>) -> Outcome<T> {
-        done.map_err(|diag| self.host.raise(self.context, named(self.name)(diag), ""))
+        done.map_err(|diag| self.host.raise(self.context, of_function(self.name, diag), ""))
     }
 }
 
@@ -308,9 +308,9 @@ fn entry<const N: usize>(
 }
 
 /// The bytes of the part of a text that is searched.
-fn bounds(text: &str, pos: &Dynamic, end: &Dynamic) -> Result<(usize, usize)> {
+fn bounds(text: &ImmutableString, pos: &Dynamic, end: &Dynamic) -> Result<(usize, usize)> {
     let place = |name: &str, value: &Dynamic, default: usize| -> Result<usize> {
-        if value.is_unit() { Ok(default) } else { Ok(byte_at(text, integer(name, value)?.max(0))) }
+        if value.is_unit() { Ok(default) } else { Ok(byte_at(text, is_ascii(text), integer(name, value)?.max(0))) }
     };
     Ok((place("pos", pos, 0)?, place("endpos", end, text.len())?))
 }
@@ -321,9 +321,11 @@ fn found(pattern: &Arc<Pattern>, how: How, whole: &Dynamic, pos: &Dynamic, end: 
     if from > end {
         return Ok(Dynamic::UNIT);
     }
-    let groups = pattern.find(&whole[..end], from, how)?;
+    let groups = pattern.find(&whole[..end], is_ascii(&whole), from, how)?;
     Ok(groups.map_or(Dynamic::UNIT, |groups| {
-        let before = groups[0].clone().map_or(0, |first| count(&whole[..first.start]));
+        let before = groups[0]
+            .clone()
+            .map_or(0, |first| if is_ascii(&whole) { first.start as i64 } else { count(&whole[..first.start]) });
         Dynamic::from(Match::new(pattern, &whole, groups, before))
     }))
 }
@@ -343,7 +345,7 @@ fn all(
     if from > end {
         return Ok(out.into());
     }
-    let mut matches = Matches { host, pattern, text: &whole[..end], from, was_empty: false };
+    let mut matches = Matches::new(host, pattern, &whole[..end], is_ascii(&whole), from);
     let (mut counted, mut before) = (0, 0);
     while let Some(groups) = matches.next()? {
         let first = groups[0].clone().unwrap_or(0..0);
@@ -376,7 +378,7 @@ fn texts(whole: &str, groups: &Groups) -> Dynamic {
 fn split(host: &Host, pattern: &Arc<Pattern>, whole: &Dynamic, most: &Dynamic) -> Result<Dynamic> {
     let (whole, most) = (text("string", whole)?, integer("maxsplit", most)?);
     let most = if most == 0 { usize::MAX } else { usize::try_from(most).unwrap_or(0) };
-    let mut matches = Matches { host, pattern, text: &whole, from: 0, was_empty: false };
+    let mut matches = Matches::new(host, pattern, &whole, is_ascii(&whole), 0);
     let (mut found, mut last, mut splits): (Vec<Dynamic>, usize, usize) = (Vec::new(), 0, 0);
     while splits < most
         && let Some(groups) = matches.next()?
@@ -416,7 +418,7 @@ fn replaced(
     };
     let mut closure = closure.as_ref().map(|closure| Callback::new(site.context, closure));
     let mut out = Growing::new(host);
-    let mut matches = Matches { host, pattern, text: &whole, from: 0, was_empty: false };
+    let mut matches = Matches::new(host, pattern, &whole, is_ascii(&whole), 0);
     let (mut last, mut done, mut before) = (0, 0, 0);
     while done < most
         && let Some(groups) = site.told(matches.next())?
@@ -430,7 +432,11 @@ fn replaced(
             let found = Match::new(pattern, &whole, groups, before);
             before += count(&whole[range.clone()]);
             let answer = closure.call([Dynamic::from(found)])?;
-            let answer = site.told(text("what the closure gives", &answer))?;
+            let answer = string(&answer).ok_or_else(|| {
+                let kind = type_names::of_value(&answer);
+                Diag::error(code::ARGUMENT_TYPE, format!("the closure gives a string for a match, not {kind}"))
+            });
+            let answer = site.told(answer)?;
             site.told(out.push(&answer))?;
         }
         last = range.end;

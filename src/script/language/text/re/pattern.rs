@@ -5,10 +5,10 @@ use super::translate::{self, Translated};
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
 use crate::script::host::Host;
-use fancy_regex::{Captures, Error, Regex, RegexBuilder, RegexInput, RuntimeError};
+use fancy_regex::{Captures, CompileError, Error, Regex, RegexBuilder, RegexInput, RuntimeError};
 use rhai::ImmutableString;
 use std::ops::Range;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 /// Bound: bytes of a compiled automaton; larger ones come from counts of counts, such as `(a{1000}){1000}`.
 const PROGRAM_BYTES: usize = 10 << 20;
@@ -89,14 +89,12 @@ impl Pattern {
     }
 
     /// The first match from a place on.
-    pub fn find(&self, text: &str, from: usize, how: How) -> Result<Option<Groups>> {
+    pub fn find(&self, text: &str, is_ascii: bool, from: usize, how: How) -> Result<Option<Groups>> {
         let kind = if how == How::Whole { Kind::Whole } else { Kind::Search };
-        self.run(kind, text, from, how != How::Search)
+        self.run(kind, text, is_plain(text, is_ascii), from, how != How::Search)
     }
 
-    fn run(&self, kind: Kind, text: &str, from: usize, anchored: bool) -> Result<Option<Groups>> {
-        // The crate takes an empty rest for none.
-        let plain = text.is_ascii() && !text.ends_with('\n');
+    fn run(&self, kind: Kind, text: &str, plain: bool, from: usize, anchored: bool) -> Result<Option<Groups>> {
         let input = RegexInput::new(text).from_pos(from).anchored(anchored);
         match self.regex(kind, plain) {
             Ok(regex) => Ok(regex.captures_input(input).map_err(|error| self.refused(&error))?.map(groups)),
@@ -114,9 +112,18 @@ impl Pattern {
                     format!("the pattern {:?} takes more than {STEPS_BACK} steps back on this text", self.source);
                 Diag::error(code::VALUE, text).help("nested repetitions such as `(a+)+` beside a lookaround or a back reference make many; patterns without these two take none")
             }
+            Error::CompileError(inner) if matches!(**inner, CompileError::InnerError(_)) => {
+                let why = format!("its automaton takes more than {} MB", PROGRAM_BYTES >> 20);
+                no_pattern(&self.source, &why).help("counts of counts such as `(a{1000}){1000}` multiply")
+            }
             error => no_pattern(&self.source, &error.to_string()),
         }
     }
+}
+
+/// Whether the plain translation means the same for a text.
+fn is_plain(text: &str, is_ascii: bool) -> bool {
+    is_ascii && !text.ends_with('\n')
 }
 
 #[cold]
@@ -130,12 +137,19 @@ fn groups(captures: Captures<'_, str>) -> Groups {
 
 /// All matches of a text, from a place on.
 pub struct Matches<'a> {
-    pub host: &'a Host,
-    pub pattern: &'a Arc<Pattern>,
-    pub text: &'a str,
-    pub from: usize,
+    host: &'a Host,
+    pattern: &'a Pattern,
+    text: &'a str,
+    plain: bool,
+    from: usize,
     /// The last match was empty: the next one at its place is not.
-    pub was_empty: bool,
+    was_empty: bool,
+}
+
+impl<'a> Matches<'a> {
+    pub fn new(host: &'a Host, pattern: &'a Pattern, text: &'a str, is_ascii: bool, from: usize) -> Matches<'a> {
+        Matches { host, pattern, text, plain: is_plain(text, is_ascii), from, was_empty: false }
+    }
 }
 
 impl Matches<'_> {
@@ -146,7 +160,7 @@ impl Matches<'_> {
         }
         let mut found = None;
         if self.was_empty {
-            found = self.pattern.run(Kind::Something, self.text, self.from, true)?;
+            found = self.pattern.run(Kind::Something, self.text, self.plain, self.from, true)?;
             if found.is_none() {
                 match self.text[self.from..].chars().next() {
                     Some(c) => self.from += c.len_utf8(),
@@ -155,7 +169,7 @@ impl Matches<'_> {
             }
         }
         if found.is_none() {
-            found = self.pattern.find(self.text, self.from, How::Search)?;
+            found = self.pattern.run(Kind::Search, self.text, self.plain, self.from, false)?;
         }
         let Some(groups) = found else {
             self.from = self.text.len() + 1;
