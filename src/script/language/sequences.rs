@@ -1,5 +1,5 @@
-//! Arrays, ranges and maps as in Python: `sum(xs)`, `max(xs)`, `sorted(xs)`, `xs * 3`, `range(n)`, `m.items()`; and
-//! conversions of plain values. The functions of tensors with these names are in the op table.
+//! Arrays, ranges and maps as in Python: `xs * 3`, `x in xs`, `xs.count(1)`, `range(n)`, `m.items()`; and conversions of
+//! plain values. What works on everything that can be walked is in `walk.rs`, the functions of tensors in the op table.
 
 use crate::base::arithmetic::whole;
 use crate::base::code;

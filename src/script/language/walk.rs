@@ -149,6 +149,14 @@ fn is_module(map: &Map) -> bool {
 
 /// Python's order of two values: numbers, strings, bools, and arrays by their elements. None where they have no order.
 fn order(host: &Host, context: &NativeCallContext, a: &Dynamic, b: &Dynamic) -> Outcome<Option<Ordering>> {
+    if let (Ok(a), Ok(b)) = (a.as_int(), b.as_int()) {
+        return Ok(Some(a.cmp(&b)));
+    }
+    if let (Ok(a), Ok(b)) = (a.as_float(), b.as_float())
+        && let Some(order) = a.partial_cmp(&b)
+    {
+        return Ok(Some(order));
+    }
     if let (Some(a), Some(b)) = (a.read_lock::<Array>(), b.read_lock::<Array>()) {
         for (a, b) in a.iter().zip(b.iter()) {
             match order(host, context, a, b)? {
@@ -332,6 +340,11 @@ impl<'a> Keywords<'a> {
 
 /// `sum`, `min`, `max`, `any`, `all` of what can be walked.
 fn reduce(host: &Arc<Host>, context: &NativeCallContext, name: &'static str, values: &[&mut Dynamic]) -> Native {
+    if let ([range], "sum" | "min" | "max") = (values, name)
+        && let Some(found) = of_range(range, name)
+    {
+        return Ok(found.into());
+    }
     let all = elements(host, context, values[0])?;
     match name {
         "sum" => {
@@ -364,20 +377,38 @@ fn reduce(host: &Arc<Host>, context: &NativeCallContext, name: &'static str, val
     }
 }
 
+/// The sum or an end of the integers of a range, none of which is made for it; none where there is no such integer.
+fn of_range(value: &Dynamic, name: &str) -> Option<i64> {
+    let range = match value.read_lock::<RangeInclusive<i64>>() {
+        Some(range) if range.is_empty() => 0..0,
+        Some(range) => i128::from(*range.start())..i128::from(*range.end()) + 1,
+        None => value.read_lock::<Range<i64>>().map(|range| i128::from(range.start)..i128::from(range.end))?,
+    };
+    match name {
+        "sum" if range.is_empty() => Some(0),
+        // Bound: a product of two numbers of 65 bits overflows.
+        "sum" => i64::try_from((range.start + range.end - 1).checked_mul(range.end - range.start)? / 2).ok(),
+        _ if range.is_empty() => None,
+        "min" => i64::try_from(range.start).ok(),
+        _ => i64::try_from(range.end - 1).ok(),
+    }
+}
+
 /// The first of the largest or smallest values, by themselves or by what a closure gives for each.
 fn best(host: &Host, context: &NativeCallContext, name: &str, mut all: Array, by: Option<&FnPtr>) -> Native {
     let keys = match by {
         Some(by) => {
             let mut by = Callback::new(context, by);
-            all.iter_mut().map(|value| by.lend([value])).collect::<Outcome<Array>>()?
+            Some(all.iter_mut().map(|value| by.lend([value])).collect::<Outcome<Array>>()?)
         }
-        None => all.clone(),
+        None => None,
     };
+    let keys = keys.as_ref().unwrap_or(&all);
     let wanted = if name == "max" { Ordering::Greater } else { Ordering::Less };
     let mut best = 0;
     for (at, key) in keys.iter().enumerate() {
         // As for tensors: a value that is not a number has no order with others.
-        if plain(host, context, key)?.as_float().is_ok_and(f64::is_nan) {
+        if !key.is_int() && plain(host, context, key)?.as_float().is_ok_and(f64::is_nan) {
             best = at;
             break;
         }
