@@ -126,9 +126,20 @@ fn is_plain(text: &str, is_ascii: bool) -> bool {
     is_ascii && !text.ends_with('\n')
 }
 
+/// Bound: characters of a pattern that a message shows.
+const SHOWN: usize = 80;
+
+/// A pattern in quotes, cut where it is long.
+fn shown(source: &str) -> String {
+    match source.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{:?}..", &source[..end]),
+        None => format!("{source:?}"),
+    }
+}
+
 #[cold]
 fn no_pattern(source: &str, why: &str) -> Box<Diag> {
-    Diag::error(code::VALUE, format!("{source:?} is no pattern: {why}"))
+    Diag::error(code::VALUE, format!("{} is no pattern: {why}", shown(source)))
 }
 
 fn groups(captures: Captures<'_, str>) -> Groups {
