@@ -24,6 +24,8 @@ use std::sync::Arc;
 
 /// Bound: elements that are taken between two checks whether the script must end.
 const CHECK_ELEMENTS: usize = 1 << 12;
+/// Bound: nesting of arrays that are compared, and so the depth of the recursion.
+const DEPTH: usize = 100;
 /// Bound: parallel sequences of one `zip`.
 const MAX_ZIPPED: usize = 9;
 
@@ -149,6 +151,16 @@ fn is_module(map: &Map) -> bool {
 
 /// Python's order of two values: numbers, strings, bools, and arrays by their elements. None where they have no order.
 fn order(host: &Host, context: &NativeCallContext, a: &Dynamic, b: &Dynamic) -> Outcome<Option<Ordering>> {
+    order_within(host, context, a, b, 0)
+}
+
+fn order_within(
+    host: &Host,
+    context: &NativeCallContext,
+    a: &Dynamic,
+    b: &Dynamic,
+    depth: usize,
+) -> Outcome<Option<Ordering>> {
     if let (Ok(a), Ok(b)) = (a.as_int(), b.as_int()) {
         return Ok(Some(a.cmp(&b)));
     }
@@ -158,8 +170,12 @@ fn order(host: &Host, context: &NativeCallContext, a: &Dynamic, b: &Dynamic) -> 
         return Ok(Some(order));
     }
     if let (Some(a), Some(b)) = (a.read_lock::<Array>(), b.read_lock::<Array>()) {
+        if depth == DEPTH {
+            let text = format!("arrays that are nested more than {DEPTH} deep have no order");
+            return Err(wrong(host, context, code::VALUE, text));
+        }
         for (a, b) in a.iter().zip(b.iter()) {
-            match order(host, context, a, b)? {
+            match order_within(host, context, a, b, depth + 1)? {
                 Some(Ordering::Equal) => {}
                 other => return Ok(other),
             }

@@ -21,6 +21,9 @@ struct Entries {
     places: HashMap<Key, usize>,
 }
 
+/// Bound: nesting of arrays in a set, and so the depth of the recursion.
+const DEPTH: usize = 100;
+
 /// What two equal elements have in common.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Key {
@@ -36,8 +39,12 @@ pub enum Key {
 
 impl Key {
     pub fn of(value: &Dynamic) -> Result<Key> {
+        Key::within(value, 0)
+    }
+
+    fn within(value: &Dynamic, depth: usize) -> Result<Key> {
         if value.is_shared() {
-            return Key::of(&value.flatten_clone());
+            return Key::within(&value.flatten_clone(), depth);
         }
         Ok(match (value.as_int(), value.as_float(), value.as_bool(), value.as_char()) {
             (Ok(number), ..) => Key::Int(number),
@@ -45,16 +52,19 @@ impl Key {
             (.., Ok(on), _) => Key::Bool(on),
             (.., Ok(c)) => Key::Text(c.to_string().into()),
             _ if value.is_unit() => Key::Unit,
-            _ => return Key::of_other(value),
+            _ => return Key::of_other(value, depth),
         })
     }
 
-    fn of_other(value: &Dynamic) -> Result<Key> {
+    fn of_other(value: &Dynamic, depth: usize) -> Result<Key> {
         if let Some(text) = value.read_lock::<ImmutableString>() {
             return Ok(Key::Text(text.clone()));
         }
         if let Some(all) = value.read_lock::<Array>() {
-            return all.iter().map(Key::of).collect::<Result<_>>().map(Key::List);
+            if depth == DEPTH {
+                crate::fail!(VALUE, "an array that is nested more than {DEPTH} deep cannot be in a set");
+            }
+            return all.iter().map(|value| Key::within(value, depth + 1)).collect::<Result<_>>().map(Key::List);
         }
         if let Some(dtype) = value.read_lock::<DTypeValue>() {
             return Ok(Key::Other("dtype", dtype.0.to_string()));
