@@ -76,7 +76,16 @@ pub fn method<const N: usize>(
 
 /// The signature of a function that is described, with as many parameters as its code names.
 fn binder(name: &str, params: usize) -> Binder {
-    let described = manual::native(name).expect("a native function has a line in the manual");
+    bound_by(manual::native(name), name, params)
+}
+
+/// The same of what the manual describes with a form: a method of a type other than tensors.
+pub(in crate::script) fn binder_of(form: manual::Form, name: &str, params: usize) -> Binder {
+    bound_by(manual::natives().find(|native| native.name == name && native.form == form), name, params)
+}
+
+fn bound_by(described: Option<&'static manual::Native>, name: &str, params: usize) -> Binder {
+    let described = described.expect("a native function has a line in the manual");
     let signature = described.signature().expect("a function has a signature");
     assert_eq!(signature.params.len(), params, "`{name}` has other parameters in the manual");
     Binder::new(Cow::Borrowed(signature))

@@ -87,12 +87,28 @@ fn arities(module: &mut Natives, host: &Arc<Host>, op: &'static Op, name: Cow<'s
 impl Natives {
     /// One function for several numbers of values.
     pub(in crate::script) fn place(&mut self, name: &str, arities: RangeInclusive<usize>, call: &GuardedCall) {
-        self.place_as(name, arities, call, FuncRegistration::in_global_namespace);
+        self.place_as(name, arities, call, None, FuncRegistration::in_global_namespace);
+    }
+
+    /// The same of a method of one type; the numbers of values include that before the dot.
+    pub(in crate::script) fn place_on(
+        &mut self,
+        receiver: TypeId,
+        name: &str,
+        arities: RangeInclusive<usize>,
+        call: &GuardedCall,
+    ) {
+        self.place_as(name, arities, call, Some(receiver), FuncRegistration::in_global_namespace);
     }
 
     /// The same of a function that is called with the name of its module alone: `cuda::synchronize()`.
-    pub(super) fn place_qualified(&mut self, name: &str, arities: RangeInclusive<usize>, call: &GuardedCall) {
-        self.place_as(name, arities, call, FuncRegistration::in_internal_namespace);
+    pub(in crate::script) fn place_qualified(
+        &mut self,
+        name: &str,
+        arities: RangeInclusive<usize>,
+        call: &GuardedCall,
+    ) {
+        self.place_as(name, arities, call, None, FuncRegistration::in_internal_namespace);
     }
 
     fn place_as(
@@ -100,13 +116,15 @@ impl Natives {
         name: &str,
         arities: RangeInclusive<usize>,
         call: &GuardedCall,
+        receiver: Option<TypeId>,
         space: fn(FuncRegistration) -> FuncRegistration,
     ) {
-        const TYPES: [TypeId; WIDE_ARITY] = [TypeId::of::<Dynamic>(); WIDE_ARITY];
+        let mut types = [TypeId::of::<Dynamic>(); WIDE_ARITY];
+        types[0] = receiver.unwrap_or(types[0]);
         let name = Identifier::from(name);
         for arity in arities {
             let of = space(FuncRegistration::new(name.clone()));
-            of.place_shared_in(&mut self.module, &TYPES[..arity], call);
+            of.place_shared_in(&mut self.module, &types[..arity], call);
         }
     }
 

@@ -48,6 +48,8 @@ pub struct FunctionTimes {
     pub slices: Vec<CallSlice>,
     numbers: HashMap<FunctionName, usize>,
     open: Vec<Open>,
+    /// How many calls of each function are open.
+    depths: Vec<usize>,
 }
 
 #[derive(Clone, Debug)]
@@ -65,7 +67,9 @@ impl FunctionTimes {
         let function = *self.numbers.entry(key.clone()).or_insert(next);
         if function == next {
             self.functions.push((key, FunctionTime::default()));
+            self.depths.push(0);
         }
+        self.depths[function] += 1;
         self.open.push(Open { function, begun: now, inside: Moment::default() });
     }
 
@@ -75,7 +79,8 @@ impl FunctionTimes {
             now_ns: now.now_ns.saturating_sub(begun.now_ns),
             busy_ns: now.busy_ns.saturating_sub(begun.busy_ns),
         };
-        let is_outermost = self.open.iter().all(|open| open.function != function);
+        self.depths[function] -= 1;
+        let is_outermost = self.depths[function] == 0;
         let time = &mut self.functions[function].1;
         time.calls += 1;
         time.total_ns += if is_outermost { took.now_ns } else { 0 };

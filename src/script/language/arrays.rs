@@ -285,7 +285,8 @@ pub fn order(
     })
 }
 
-/// The values in order, taken out of their array once it is known. A stable merge sort; not the standard library's, which panics if the order contradicts itself.
+/// The values in order, taken out of their array once it is known. A stable merge sort; not the standard library's, which
+/// panics if the order contradicts itself.
 pub fn sorted(
     values: &mut Array,
     order: &mut dyn FnMut(&mut Dynamic, &mut Dynamic) -> Outcome<Ordering>,

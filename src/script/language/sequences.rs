@@ -366,20 +366,18 @@ fn maps(module: &mut Natives) {
 
 /// `int("5")`, `float("2.5")`, `str(x)`, `bool(x)`, `list(x)`, `round(x, 2)`.
 fn conversions(module: &mut Natives, host: &Arc<Host>) {
-    for count in 1..=2 {
-        let shared = host.clone();
-        let parse = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
-            let context = context.expect("registered with a context");
-            let ten = Dynamic::from_int(10);
-            let base = values.get(1).map_or(&ten, |base| &**base);
-            numerals::parsed(values[0], base).map(Dynamic::from_int).map_err(|mut diag| {
-                diag.message = format!("`int`: {}", diag.message);
-                shared.raise(&context, diag, "")
-            })
-        };
-        let types = [TypeId::of::<ImmutableString>(), TypeId::of::<Dynamic>()];
-        of(module, "int").place_shared_in(&mut module.module, &types[..count], &GuardedCall::new(parse));
-    }
+    module.note("int");
+    let shared = host.clone();
+    let parse = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
+        let context = context.expect("registered with a context");
+        let ten = Dynamic::from_int(10);
+        let base = values.get(1).map_or(&ten, |base| &**base);
+        numerals::parsed(values[0], base).map(Dynamic::from_int).map_err(|mut diag| {
+            diag.message = format!("`int`: {}", diag.message);
+            shared.raise(&context, diag, "")
+        })
+    };
+    module.place_on(TypeId::of::<ImmutableString>(), "int", 1..=2, &GuardedCall::new(parse));
     of(module, "float").place_in(&mut module.module, |context: NativeCallContext, text: &str| -> Outcome<f64> {
         numerals::float(text).ok_or_else(|| wrong(&context, code::VALUE, format!("`float`: {text:?} is no number")))
     });

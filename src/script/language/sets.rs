@@ -60,10 +60,7 @@ fn changing<const N: usize>(
         let Some(mut set) = this.write_lock::<Set>() else { return Ok(Dynamic::UNIT) };
         change(&host, &context, &mut set, given)
     });
-    let mut types = vec![TypeId::of::<Dynamic>(); N + 1];
-    types[0] = TypeId::of::<Set>();
-    let own = FuncRegistration::new(name).in_global_namespace();
-    own.place_shared_in(&mut natives.module, types, &call.changing());
+    natives.place_on(TypeId::of::<Set>(), name, N + 1..=N + 1, &call.changing());
 }
 
 fn changes(natives: &mut Natives, host: &Arc<Host>) {
@@ -93,10 +90,8 @@ fn changes(natives: &mut Natives, host: &Arc<Host>) {
         }
     });
     changing(natives, host, "pop", |host, context, set, []| {
-        let first = set.entries().first().map(|(key, _)| (*key).clone());
-        first
-            .and_then(|key| set.take(&key))
-            .ok_or_else(|| host.raise(context, Diag::error(code::INDEX, "`pop`: the set has no elements"), ""))
+        let none = || host.raise(context, Diag::error(code::INDEX, "`pop`: the set has no elements"), "");
+        set.take_first().ok_or_else(none)
     });
     changing(natives, host, "clear", |_, _, set, []| {
         *set = Set::default();

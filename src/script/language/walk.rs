@@ -33,24 +33,18 @@ pub fn register(natives: &mut Natives, host: &Arc<Host>) {
     ordered(natives, host);
     together(natives, host);
     for name in REDUCTIONS {
+        let shared = host.clone();
+        let call = GuardedCall::new(move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| {
+            reduce(&shared, &context.expect("registered with a context"), name, values)
+        });
         for kind in walked_types() {
-            for count in 1..=2 {
-                // Those of arrays that need no copy are in `sequences.rs` and `arrays.rs`.
-                let is_own = match (name, count) {
-                    ("sum", 1) | ("any" | "all", _) => kind == TypeId::of::<Array>(),
-                    _ => false,
-                };
-                if is_own {
-                    continue;
-                }
-                let shared = host.clone();
-                let call = GuardedCall::new(move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| {
-                    reduce(&shared, &context.expect("registered with a context"), name, values)
-                });
-                let types = [kind, TypeId::of::<Dynamic>()];
-                let of = FuncRegistration::new(name).in_global_namespace();
-                of.place_shared_in(&mut natives.module, &types[..count], &call);
-            }
+            // Those of arrays that need no copy are in `sequences.rs` and `arrays.rs`.
+            let counts = match name {
+                "any" | "all" if kind == TypeId::of::<Array>() => continue,
+                "sum" if kind == TypeId::of::<Array>() => 2..=2,
+                _ => 1..=2,
+            };
+            natives.place_on(kind, name, counts, &call);
         }
     }
 }
@@ -245,12 +239,11 @@ fn sorted(host: &Arc<Host>, context: &NativeCallContext, values: &[&mut Dynamic]
         })?,
     };
     let by = keywords.closure("key")?;
-    let mut done = match by {
+    let done = match by {
         None if reverse => reversed_in_order(host, context, all)?,
         None => in_order(host, context, &mut all)?,
         Some(by) => by_closure(host, context, all, &by, reverse)?,
     };
-    done.shrink_to_fit();
     Ok(done.into())
 }
 

@@ -76,7 +76,7 @@ impl Machine<'_> {
                         self.hooks.look(value)?;
                     }
                     if matches!(goal, Goal::Read)
-                        && let Some(found) = read(value, &chain.steps, &operands)
+                        && let Some(found) = read(value, &chain.steps, &operands, false)
                     {
                         return Ok(found);
                     }
@@ -247,7 +247,7 @@ impl Machine<'_> {
         if !CALLS_BACK.contains(&&**name) || !operands[*first..*first + *count].iter().any(is_closure) {
             return None;
         }
-        found(target, &chain.steps[at..at + ahead], operands).map(|value| (at + ahead, value))
+        read(target, &chain.steps[at..at + ahead], operands, true).map(|value| (at + ahead, value.boxed()))
     }
 
     /// An entry of a map.
@@ -545,25 +545,6 @@ const CALLS_BACK: [&str; 16] = [
     "count",
 ];
 
-/// A copy of what steps lead to.
-fn found(value: &Dynamic, steps: &[Step], operands: &Values) -> Option<Dynamic> {
-    let Some((step, rest)) = steps.split_first() else { return Some(value.flatten_clone()) };
-    if value.is_shared() {
-        return found(&*value.read_lock::<Dynamic>()?, steps, operands);
-    }
-    match &step.kind {
-        StepKind::Property { name, .. } => found(value.as_map_ref().ok()?.get(name.as_str())?, rest, operands),
-        StepKind::Index { operand, .. } => match &operands[*operand] {
-            Value::Int(index) => {
-                let array = value.as_array_ref().ok()?;
-                found(&array[place(*index, array.len())?], rest, operands)
-            }
-            key => found(value.as_map_ref().ok()?.get(text(key)?.as_str())?, rest, operands),
-        },
-        StepKind::Method { .. } => None,
-    }
-}
-
 /// The chain without its first step: that of `$.b.c` is `$.c`.
 fn shorter(expr: &Expr) -> Option<Expr> {
     let (Expr::Dot(pair, ..) | Expr::Index(pair, ..)) = expr else { return None };
@@ -583,23 +564,22 @@ fn assigned(rest: &Expr, assign: &AssignChain) -> Expr {
     Expr::Stmt(Box::new(StmtBlock::new([Stmt::Assignment(Box::new((assign.info.clone(), pair)))], at, at)))
 }
 
-/// What indices and names lead to in arrays and maps, read without moving anything; none where something else is met.
-fn read(value: &Dynamic, steps: &[Step], operands: &Values) -> Option<Value> {
+/// A copy of what indices and names lead to in arrays and maps, read without moving anything; none where something else
+/// is met, as what closures share is, unless `shared` says to go through it.
+fn read(value: &Dynamic, steps: &[Step], operands: &Values, shared: bool) -> Option<Value> {
     let Some((step, rest)) = steps.split_first() else { return Some(Value::copied(value)) };
     if value.is_shared() {
-        return None;
+        return if shared { read(&*value.read_lock::<Dynamic>()?, steps, operands, shared) } else { None };
     }
+    let entry = |name: &str| read(value.as_map_ref().ok()?.get(name)?, rest, operands, shared);
     match &step.kind {
-        StepKind::Property { name, .. } => read(value.as_map_ref().ok()?.get(name.as_str())?, rest, operands),
+        StepKind::Property { name, .. } => entry(name),
         StepKind::Index { operand, .. } => match &operands[*operand] {
             Value::Int(index) => {
                 let array = value.as_array_ref().ok()?;
-                read(&array[place(*index, array.len())?], rest, operands)
+                read(&array[place(*index, array.len())?], rest, operands, shared)
             }
-            Value::Other(key) => {
-                let key = key.as_immutable_string_ref().ok()?;
-                read(value.as_map_ref().ok()?.get(key.as_str())?, rest, operands)
-            }
+            Value::Other(key) => entry(&key.as_immutable_string_ref().ok()?),
             _ => None,
         },
         StepKind::Method { .. } => None,

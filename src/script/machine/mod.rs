@@ -1,9 +1,9 @@
 //! Scripts run compiled: Rhai's tree becomes one whose variables are slots and whose calls are bound, and this is run
 //! beside Rhai's evaluator, which goes on doing what has no node of its own.
 //!
-//! `unit` finds and holds functions and lets Rhai call them; `compile` and `chain_tree` make `tree`s; `run`, `control`, `calls`
-//! and `chain` run them, `numbers` computes, `slices` cuts, `native` calls Rust, `callback`
-//! runs the closures that natives call, `lending` says what needs no copy, and `fragment` asks Rhai. Knows of the session only `Hooks`.
+//! `unit` finds and holds functions and lets Rhai call them; `compile` and `chain_tree` make `tree`s; `run`, `control`,
+//! `calls` and `chain` run them, `numbers` computes, `slices` cuts, `native` calls Rust, `callback` runs the closures that
+//! natives call, `lending` says what needs no copy, and `fragment` asks Rhai. Knows of the session only `Hooks`.
 //! Decision 0101 says why.
 
 pub mod callback;

@@ -1,6 +1,5 @@
 //! Functions of the session itself: gradient mode, defaults, seeds, waiting, cells.
 
-use crate::base::arithmetic;
 use crate::base::code;
 use crate::base::diag::Diag;
 use crate::sched::options::MatmulPrecision;
@@ -113,8 +112,7 @@ fn defaults(module: &mut Natives, host: &Arc<Host>) {
     let shared = host.clone();
     raw(module, "manual_seed", 1, move |context, values| -> Native {
         let context = context.expect("registered with a context");
-        let whole = || values[0].as_float().ok().and_then(arithmetic::whole);
-        match values[0].as_int().ok().or_else(whole) {
+        match convert::integer(values[0]) {
             Some(seed) => shared.rt.seed(seed as u64),
             None => {
                 let text = format!("a seed is an integer, not {}", type_names::of_value(values[0]));

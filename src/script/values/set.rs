@@ -18,6 +18,8 @@ pub struct Set(Arc<Entries>);
 struct Entries {
     /// In the order in which they came; those that were taken out leave a gap.
     values: Vec<Option<Dynamic>>,
+    /// Before it there are gaps alone.
+    first: usize,
     places: HashMap<Key, usize>,
 }
 
@@ -129,6 +131,15 @@ impl Set {
             *self = self.entries().into_iter().map(|(key, value)| (key.clone(), value.clone())).collect();
         }
         taken
+    }
+
+    /// Takes out the element that came first.
+    pub fn take_first(&mut self) -> Option<Dynamic> {
+        let Entries { values, first, .. } = &*self.0;
+        let at = *first + values[*first..].iter().position(Option::is_some)?;
+        let key = Key::of(values[at].as_ref()?).ok()?;
+        Arc::make_mut(&mut self.0).first = at;
+        self.take(&key)
     }
 
     /// The elements for which a question about their keys is answered by yes.

@@ -1,20 +1,18 @@
 //! Methods of strings by their entries of the manual: a string or a character before the dot, keywords, defaults.
 
-use crate::base::arithmetic::whole;
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
-use crate::script::bind::native::counts;
+use crate::script::bind::convert;
+use crate::script::bind::native::{binder_of, counts};
 use crate::script::bind::rows::Natives;
-use crate::script::bind::signed::Binder;
 use crate::script::host::Host;
 use crate::script::language::growing::Growing;
 use crate::script::manual;
-use crate::script::values::panics::{GuardedCall, Place};
+use crate::script::values::panics::GuardedCall;
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
-use rhai::{Array, Dynamic, FuncRegistration, ImmutableString, NativeCallContext};
+use rhai::{Array, Dynamic, ImmutableString, NativeCallContext};
 use std::any::TypeId;
-use std::borrow::Cow;
 use std::sync::Arc;
 
 /// A string of a script; a character is a string of one.
@@ -40,8 +38,7 @@ pub fn text(name: &str, value: &Dynamic) -> Result<ImmutableString> {
 
 /// The value of a parameter that is an integer, or a float that stands for one.
 pub fn integer(name: &str, value: &Dynamic) -> Result<i64> {
-    let float = || value.as_float().ok().and_then(whole);
-    value.as_int().ok().or_else(float).ok_or_else(|| of_type(name, "an integer", value))
+    convert::integer(value).ok_or_else(|| of_type(name, "an integer", value))
 }
 
 /// The character that a string consists of.
@@ -70,10 +67,7 @@ pub fn method<const N: usize>(
     name: &'static str,
     body: impl Fn(&Host, &str, [&Dynamic; N]) -> Result<Dynamic> + Send + Sync + 'static,
 ) {
-    let described = manual::natives().find(|native| native.name == name && native.form == manual::Form::Of("text"));
-    let signature = described.and_then(manual::Native::signature).expect("a method of strings is in the manual");
-    assert_eq!(signature.params.len(), N, "`{name}` has other parameters in the manual");
-    let binder = Binder::new(Cow::Borrowed(signature));
+    let binder = binder_of(manual::Form::Of("text"), name, N);
     let counts = counts(&binder, 1);
     let host = host.clone();
     let call = GuardedCall::new(move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
@@ -84,12 +78,8 @@ pub fn method<const N: usize>(
         done.map_err(|diag| host.raise(&context, of_function(name, diag), ""))
     });
     natives.note(name);
-    for count in counts {
-        for receiver in [TypeId::of::<ImmutableString>(), TypeId::of::<char>()] {
-            let mut types = vec![TypeId::of::<Dynamic>(); count];
-            types[0] = receiver;
-            FuncRegistration::new(name).in_global_namespace().place_shared_in(&mut natives.module, types, &call);
-        }
+    for receiver in [TypeId::of::<ImmutableString>(), TypeId::of::<char>()] {
+        natives.place_on(receiver, name, counts.clone(), &call);
     }
 }
 

@@ -1,48 +1,39 @@
 //! Strings as bytes and back: `text.encode()`, `blob.decode()`.
 
-use super::call::{method, text};
+use super::call::{method, of_function, text};
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
 use crate::fail;
 use crate::script::bind::rows::Natives;
 use crate::script::host::Host;
-use crate::script::values::panics::{GuardedCall, Place};
+use crate::script::values::panics::GuardedCall;
 use crate::script::values::raise::Native;
-use rhai::{Blob, Dynamic, FuncRegistration, NativeCallContext};
+use rhai::{Blob, Dynamic, NativeCallContext};
 use std::any::TypeId;
 use std::sync::Arc;
 
 pub fn register(natives: &mut Natives, host: &Arc<Host>) {
     method(natives, host, "encode", |host, whole, [encoding]| {
         let encoding = text("encoding", encoding)?;
-        if !matches!(&encoding.to_lowercase().replace(['-', '_'], "")[..], "utf8" | "ascii" | "latin1") {
-            fail!(VALUE, "`encoding` is \"utf-8\", \"ascii\" or \"latin-1\", not \"{encoding}\"");
-        }
         host.watch.room(whole.len())?;
         encoded(whole, &encoding)
     });
     natives.note("decode");
-    for count in 1..=2 {
-        let shared = host.clone();
-        let call = GuardedCall::new(move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
-            let context = context.expect("registered with a context");
-            let bytes = values[0].read_lock::<Blob>().map(|bytes| bytes.clone()).unwrap_or_default();
-            let errors = values.get(1).map_or(Ok("strict".into()), |errors| text("errors", errors));
-            errors.and_then(|errors| decoded(bytes, &errors)).map_err(|mut diag| {
-                diag.message = format!("`decode`: {}", diag.message);
-                shared.raise(&context, diag, "")
-            })
-        });
-        let types = [TypeId::of::<Blob>(), TypeId::of::<Dynamic>()];
-        let own = FuncRegistration::new("decode").in_global_namespace();
-        own.place_shared_in(&mut natives.module, &types[..count], &call);
-    }
+    let shared = host.clone();
+    let call = GuardedCall::new(move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
+        let context = context.expect("registered with a context");
+        let bytes = values[0].read_lock::<Blob>().map(|bytes| bytes.clone()).unwrap_or_default();
+        let errors = values.get(1).map_or(Ok("strict".into()), |errors| text("errors", errors));
+        let done = errors.and_then(|errors| decoded(bytes, &errors));
+        done.map_err(|diag| shared.raise(&context, of_function("decode", diag), ""))
+    });
+    natives.place_on(TypeId::of::<Blob>(), "decode", 1..=2, &call);
 }
 
 fn encoded(whole: &str, encoding: &str) -> Result<Dynamic> {
-    let last = match &encoding.to_lowercase()[..] {
+    let last = match encoding {
         "ascii" => '\x7f',
-        name if name.starts_with("latin") => '\u{ff}',
+        "latin-1" => '\u{ff}',
         _ => return Ok(Dynamic::from_blob(whole.as_bytes().to_vec())),
     };
     match whole.chars().position(|c| c > last) {

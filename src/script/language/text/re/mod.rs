@@ -13,9 +13,8 @@ use super::call::{integer, of_function, string, text};
 use super::search::{byte_at, count, is_ascii};
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
-use crate::script::bind::native::counts;
+use crate::script::bind::native::{binder_of, counts};
 use crate::script::bind::rows::Natives;
-use crate::script::bind::signed::Binder;
 use crate::script::host::Host;
 use crate::script::language::growing::Growing;
 use crate::script::machine::callback::Callback;
@@ -271,11 +270,8 @@ fn entry<const N: usize>(
     body: impl Fn(&Site, &Dynamic, [&Dynamic; N]) -> Native + Send + Sync + 'static,
 ) {
     let form = owner.map_or(manual::Form::Function, |(owner, _)| manual::Form::Of(owner));
-    let described = manual::natives().find(|native| native.name == path && native.form == form);
-    let signature = described.and_then(manual::Native::signature).expect("what is registered is in the manual");
-    assert_eq!(signature.params.len(), N, "`{path}` has other parameters in the manual");
     let receivers = owner.is_some() as usize;
-    let binder = Binder::new(Cow::Borrowed(signature));
+    let binder = binder_of(form, path, N);
     let counts = counts(&binder, receivers);
     let host = host.clone();
     let call = GuardedCall::new(move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
@@ -296,14 +292,9 @@ fn entry<const N: usize>(
         (None, "sub" | "subn") => format!("{name}{EXPORTED}").into(),
         _ => name.into(),
     };
-    for count in counts {
-        let mut types = vec![TypeId::of::<Dynamic>(); count];
-        if let (Some((_, of)), Some(first)) = (owner, types.first_mut()) {
-            *first = of;
-        }
-        let own = FuncRegistration::new(&*name);
-        let own = if owner.is_some() { own.in_global_namespace() } else { own.in_internal_namespace() };
-        own.place_shared_in(&mut natives.module, types, &call);
+    match owner {
+        Some((_, receiver)) => natives.place_on(receiver, &name, counts, &call),
+        None => natives.place_qualified(&name, counts, &call),
     }
 }
 

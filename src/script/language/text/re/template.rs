@@ -37,24 +37,14 @@ impl Template {
                     }
                     number.parse().map_err(|_| number)
                 }
-                Some('0') => {
-                    plain.push('\0');
-                    continue;
-                }
-                Some('n') => {
-                    plain.push('\n');
-                    continue;
-                }
-                Some('t') => {
-                    plain.push('\t');
-                    continue;
-                }
-                Some('r') => {
-                    plain.push('\r');
-                    continue;
-                }
-                Some('\\') => {
-                    plain.push('\\');
+                Some(c @ ('0' | 'n' | 't' | 'r' | '\\')) => {
+                    plain.push(match c {
+                        '0' => '\0',
+                        'n' => '\n',
+                        't' => '\t',
+                        'r' => '\r',
+                        other => other,
+                    });
                     continue;
                 }
                 Some(c) if c.is_ascii_alphabetic() => fail!(VALUE, "`\\{c}` in {text:?} is no escape"),
