@@ -6,9 +6,10 @@ use crate::base::diag::Diag;
 use crate::script::bind::rows::{Natives, raw};
 use crate::script::bind::signed::MAX_ARITY;
 use crate::script::host::Host;
+use crate::script::values::module::fields;
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
-use rhai::{Dynamic, Engine, EvalContext, Expr, Expression, FnPtr, Map, NativeCallContext};
+use rhai::{Dynamic, Engine, EvalContext, Expr, Expression, FnPtr, NativeCallContext};
 use std::sync::Arc;
 
 /// What runs when a value is called.
@@ -23,10 +24,7 @@ pub fn callee(value: &Dynamic) -> Option<Callee> {
     if value.is_fnptr() {
         return value.read_lock::<FnPtr>().map(|pointer| Callee::Closure(pointer.clone()));
     }
-    if !value.is_map() {
-        return None;
-    }
-    let map = value.read_lock::<Map>()?;
+    let map = fields(value)?;
     let forward = map.get("forward")?.read_lock::<FnPtr>()?.clone();
     Some(Callee::Forward(forward))
 }
@@ -62,30 +60,39 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     }
 }
 
-/// `__either(f, f(x))`, which the source pass writes for `f(x)` where `f` is a variable.
+/// `__either(f, f(x))`, which the source pass writes for `f(x)` where `f` is a variable, or a constant that a function
+/// names: `__either(global::F, F(x))`.
 pub fn install(engine: &mut Engine) {
     let either = |context: &mut EvalContext, inputs: &[Expression]| -> Native {
-        if let (Expr::Variable(variable, ..), Expr::FnCall(call, at)) = (&*inputs[0], &*inputs[1])
-            && context.scope().get(&variable.1).is_some_and(|value| callee(value).is_some())
-        {
-            let arguments: Result<Vec<Dynamic>, _> =
-                call.args.iter().map(|argument| context.eval_expression_tree(&argument.into())).collect();
-            let (name, arguments) = (&variable.1, arguments?);
-            // A module is called where it stands; what cannot be changed is called as a copy.
-            let place = context.scope_mut().get_mut(name).map(Dynamic::take);
-            let is_constant = place.is_none();
-            let mut value = place.or_else(|| context.scope().get(name).cloned()).unwrap_or(Dynamic::UNIT);
-            let global = context.global_runtime_state();
-            let calls = NativeCallContext::new_with_all_fields(context.engine(), name, global.source(), global, *at);
-            let result = apply(&calls, &mut value, arguments);
-            if let Some(place) = context.scope_mut().get_mut(name).filter(|_| !is_constant) {
-                *place = value;
-            }
-            if let Some(result) = result {
-                return result;
-            }
+        let (Expr::Variable(variable, ..), Expr::FnCall(call, at)) = (&*inputs[0], &*inputs[1]) else {
+            return context.eval_expression_tree(&inputs[1]);
+        };
+        let name = &variable.1;
+        let is_outer = !variable.2.path.is_empty();
+        let held = if is_outer {
+            Some(context.eval_expression_tree(&inputs[0])?)
+        } else {
+            context.scope().get(name).filter(|value| callee(value).is_some()).map(|_| Dynamic::UNIT)
+        };
+        let Some(mut value) = held.filter(|value| !is_outer || callee(value).is_some()) else {
+            return context.eval_expression_tree(&inputs[1]);
+        };
+        let arguments: Result<Vec<Dynamic>, _> =
+            call.args.iter().map(|argument| context.eval_expression_tree(&argument.into())).collect();
+        let arguments = arguments?;
+        // A map with a `forward` is called where it stands; what cannot be changed is called as a copy.
+        let place = if is_outer { None } else { context.scope_mut().get_mut(name).map(Dynamic::take) };
+        let is_taken = place.is_some();
+        if !is_outer {
+            value = place.or_else(|| context.scope().get(name).cloned()).unwrap_or(Dynamic::UNIT);
         }
-        context.eval_expression_tree(&inputs[1])
+        let global = context.global_runtime_state();
+        let calls = NativeCallContext::new_with_all_fields(context.engine(), name, global.source(), global, *at);
+        let result = apply(&calls, &mut value, arguments);
+        if let Some(place) = context.scope_mut().get_mut(name).filter(|_| is_taken) {
+            *place = value;
+        }
+        result.unwrap_or_else(|| context.eval_expression_tree(&inputs[1]))
     };
     let symbols = ["__either", "(", "$expr$", ",", "$expr$", ")"];
     // The words are constant and well formed: this cannot fail.

@@ -10,6 +10,7 @@ use crate::op::args::{Arg, Args};
 use crate::op::table;
 use crate::script::bind::convert;
 use crate::script::host::Host;
+use crate::script::values::module::module;
 use crate::script::values::raise::Outcome;
 use crate::script::values::set::Set;
 use crate::script::values::types::{Cell, DTypeValue, DeviceValue, Tensor};
@@ -169,6 +170,9 @@ fn plain(a: &Dynamic, b: &Dynamic) -> bool {
     }
     if let (Some(a), Some(b)) = (a.read_lock::<RangeInclusive<i64>>(), b.read_lock::<RangeInclusive<i64>>()) {
         return *a == *b;
+    }
+    if let (Some(a), Some(b)) = (module(a), module(b)) {
+        return a.same(&b);
     }
     if let (Some(a), Some(b)) = (a.read_lock::<Set>(), b.read_lock::<Set>()) {
         return *a == *b;

@@ -232,7 +232,7 @@ impl<'a> Names<'a> {
 
     pub fn calls(&mut self) {
         let known = self.functions_of_the_language();
-        let applied: HashSet<u32> = self.tree.applied.iter().map(|run| run.first).collect();
+        let applied: HashSet<u32> = self.tree.applied.iter().map(|(run, _)| run.first).collect();
         // What a variable holds is judged with its value.
         for call in self.tree.calls.iter().filter(|call| !applied.contains(&call.name)) {
             let at = call.name as usize;

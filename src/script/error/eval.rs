@@ -5,6 +5,7 @@ use crate::base::code::{self, Code};
 use crate::base::diag::{Diag, Focus, Frame, Label};
 use crate::base::span::{Origin, Site};
 use crate::script::source::pass::written_name;
+use crate::script::values::module::MissingField;
 use crate::script::values::raise::{ErrorValue, site_of as site};
 use crate::script::values::type_names;
 use rhai::{Dynamic, EvalAltResult};
@@ -76,6 +77,12 @@ impl Words {
         self
     }
 
+    /// Help, unless there is some already.
+    pub(super) fn or_help(mut self, help: impl FnOnce() -> String) -> Words {
+        self.help = Some(self.help.unwrap_or_else(help));
+        self
+    }
+
     pub(super) fn maybe(mut self, help: Option<String>) -> Words {
         self.help = help;
         self
@@ -105,6 +112,7 @@ fn one(error: EvalAltResult, context: &Context, stack: &[Frame]) -> Box<Diag> {
     let known: &Known = context.known;
     let found = match error {
         ErrorRuntime(value, _) | ErrorTerminated(value, _) if value.is::<ErrorValue>() => return ours(&value, at),
+        ErrorRuntime(value, _) if value.is::<MissingField>() => names::field(&value),
         ErrorRuntime(value, _) if paths::is_throw(at, context) => thrown(&value),
         ErrorRuntime(value, _) => refused(paths::name_at(at, context), &value),
         ErrorTerminated(..) => words(code::INTERRUPTED, "the script was interrupted", "it had come to here"),

@@ -184,29 +184,38 @@ pub(super) fn method(owner: &str, name: &str) -> Option<&'static str> {
         ("array", "mean" | "std" | "shape" | "view" | "reshape" | "to" | "cuda") => {
             "numbers in an array become a tensor by `tensor(xs)`"
         }
+        ("module", "clone" | "deepcopy" | "deep_copy") => "write `model.copy()`",
         ("array" | "map", "copy" | "deepcopy") => "arrays and maps are copied by `let`: `let b = a;`",
         ("map", "setdefault") => "write `if !(key in m) { m[key] = value; }`",
-        ("map", "has_key" | "has" | "contains_key" | "containsKey" | "hasOwnProperty") => "write `\"a\" in m`",
-        ("map", "__call__" | "__init__") => "a module is called by `model.forward(x)`",
-        ("map", "inference") => "write `model.eval()`",
-        ("map", "evaluate" | "score") => "evaluation is a loop: `model.eval(); no_grad { for batch in loader { .. } }`",
-        ("map", "predict" | "predict_proba" | "transform") => "a module is called by `model.forward(x)`",
-        ("map", "get_weights" | "set_weights") => "write `model.state_dict()` and `model.load_state_dict(d)`",
-        ("map", "minimize" | "apply_gradients") => {
+        ("map" | "module", "has_key" | "has" | "contains_key" | "containsKey" | "hasOwnProperty") => {
+            "write `\"a\" in m`"
+        }
+        ("map" | "module", "__call__" | "__init__") => "a module is called by `model.forward(x)`",
+        ("map" | "module", "inference") => "write `model.eval()`",
+        ("map" | "module", "evaluate" | "score") => {
+            "evaluation is a loop: `model.eval(); no_grad { for batch in loader { .. } }`"
+        }
+        ("map" | "module", "predict" | "predict_proba" | "transform") => "a module is called by `model.forward(x)`",
+        ("map" | "module", "get_weights" | "set_weights") => {
+            "write `model.state_dict()` and `model.load_state_dict(d)`"
+        }
+        ("map" | "module", "minimize" | "apply_gradients") => {
             "training is a loop: `opt.zero_grad(); loss.backward(); opt.step();`"
         }
-        ("map", "register_buffer") => {
+        ("map" | "module", "register_buffer") => {
             "a tensor in a module that requires no gradient is one: `model.mean = zeros([3]);`"
         }
         ("map", "groupby" | "head" | "describe" | "merge" | "iterrows") => {
             "there are no data frames: columns are tensors in a map, rows are chosen by masks, `x[mask]`"
         }
         ("map", "get_lr") => "write `scheduler.get_last_lr()`, or `opt.lr()`",
-        ("map", "freeze") => "write `model.requires_grad_(false)`",
-        ("map", "summary" | "info") => "`print(model)` shows its layers; `model.named_parameters()` lists the shapes",
-        ("map", "named_params") => "write `model.named_parameters()`",
-        ("map", "get_parameters" | "params") => "write `model.parameters()`",
-        ("map", "fit" | "compile") => "training is a loop: `opt.zero_grad(); loss.backward(); opt.step();`",
+        ("map" | "module", "freeze") => "write `model.requires_grad_(false)`",
+        ("map" | "module", "summary" | "info") => {
+            "`print(model)` shows its layers; `model.named_parameters()` lists the shapes"
+        }
+        ("map" | "module", "named_params") => "write `model.named_parameters()`",
+        ("map" | "module", "get_parameters" | "params") => "write `model.parameters()`",
+        ("map" | "module", "fit" | "compile") => "training is a loop: `opt.zero_grad(); loss.backward(); opt.step();`",
         ("tensor", "map" | "apply") => {
             "write it with operations on the whole tensor, as `x * 2 + 1`, `where(x > 0, x, y)`"
         }

@@ -14,7 +14,9 @@ use crate::script::library::texts;
 use crate::script::manual::members;
 use crate::script::manual::{self, Form, Native};
 use crate::script::source::pass::written_name;
+use crate::script::values::module::MissingField;
 use crate::script::values::native_forms;
+use rhai::Dynamic;
 
 pub(super) fn variable(name: &str, at: Site, context: &Context, stack: &[Frame]) -> Words {
     let known: &Known = context.known;
@@ -105,8 +107,8 @@ pub(super) fn function(signature: &str, at: Site, context: &Context) -> Words {
     if let Some(help) = receiver.and_then(|owner| habits::method(owner, name)) {
         return words(code::UNKNOWN_FUNCTION, not_found(name, receiver), "not found").help(help);
     }
-    if (name, receiver) == ("forward", Some("map")) {
-        let found = words(code::UNKNOWN_FUNCTION, "this map has no `forward`", "not found");
+    if let ("forward", Some(kind @ ("map" | "module"))) = (name, receiver) {
+        let found = words(code::UNKNOWN_FUNCTION, format!("this {kind} has no `forward`"), "not found");
         return found.help("a module computes in a closure of that name: `nn::module(#{forward: |x| ..})`");
     }
     if let Some(found) = unsupported_arity(name, &types, receiver, known) {
@@ -151,7 +153,8 @@ fn closure(path: &str, types: &[&str], at: Site, context: &Context) -> Words {
     let found = |code, message: String| {
         words(code, message, "called here").help("a closure takes exactly the arguments between its bars")
     };
-    let is_method = paths::is_method(at, context) && types.first().is_some_and(|of| native_forms::plain(of) == "map");
+    let is_method = paths::is_method(at, context)
+        && types.first().is_some_and(|of| matches!(native_forms::plain(of), "map" | "module"));
     let types = if is_method { &types[1..] } else { types };
     let name = match paths::name_at(at, context) {
         name if is_method && !name.is_empty() => format!("`{name}`"),
@@ -253,7 +256,12 @@ fn members_of(owner: &str) -> Vec<String> {
         "?" => ["tensor", "array", "map", "string"].iter().flat_map(|owner| members_of(owner)).collect(),
         "stream" => members::of_stream(),
         "event" => members::of_event(),
-        // Modules, optimizers and loaders are maps.
+        "module" => {
+            let mut names = called(&["keys", "values", "items", "get", "contains", "len", "remove", "pop"]);
+            names.extend(members::of_module());
+            names
+        }
+        // Optimizers and schedules are maps.
         "map" => {
             let mut names = called(members::MAP);
             names.extend(members::of_module());
@@ -477,12 +485,28 @@ pub(super) fn is_property(name: &str, of: &str, known: &Known) -> bool {
     is_own || (of == "tensor" && known.properties.iter().any(|other| other == name))
 }
 
+/// A name that is no field of a module.
+pub(super) fn field(missing: &Dynamic) -> Words {
+    let missing = missing.clone().try_cast::<MissingField>();
+    let (name, fields) = missing.map(|missing| (missing.name, missing.fields)).unwrap_or_default();
+    let fields: Vec<&str> = fields.iter().map(String::as_str).filter(|field| !field.starts_with('_')).collect();
+    entry_of("module", &name, &fields)
+        .or_help(|| format!("it has: {}; `m.get(\"{name}\")` gives `()` for what it has not", fields.join(", ")))
+}
+
 /// A missing key of a map. It is not known which map it is.
 pub(super) fn entry(name: &str) -> Words {
+    entry_of("map", name, &FIELDS)
+        .or_help(|| format!("`keys()` lists what it has; `m.get(\"{name}\")` gives `()` for what it has not"))
+}
+
+/// The same of a map or module that has these fields, or has them likely.
+fn entry_of(kind: &str, name: &str, fields: &[&str]) -> Words {
     // `eval` is the one method that the interpreter knows by another name.
     let name = if name == "__evaluate" { "eval" } else { name };
-    let found = words(code::UNKNOWN_PROPERTY, format!("this map has no entry `{name}`"), "not found");
-    let members = members_of("map");
+    let part = if kind == "map" { "entry" } else { "field" };
+    let found = words(code::UNKNOWN_PROPERTY, format!("this {kind} has no {part} `{name}`"), "not found");
+    let members = members_of(kind);
     if members.iter().any(|member| member.strip_suffix('(') == Some(name)) {
         return found.help(format!("`{name}` is a method: call it, `.{name}()`"));
     }
@@ -492,20 +516,20 @@ pub(super) fn entry(name: &str) -> Words {
     if let Some(help) = habits::property("map", name) {
         return found.help(help);
     }
-    // Fields of such maps take precedence over reasons why no operation has the name.
-    if let Some(near) = nearest(name, FIELDS).filter(|near| *near != name) {
+    // Fields take precedence over reasons why no operation has the name.
+    if let Some(near) = nearest(name, fields.iter().copied()).filter(|near| *near != name) {
         return found.help(format!("did you mean `{near}`?"));
     }
     if let Some(help) = absent::reason(name) {
         return found.help(help);
     }
-    let near = nearest(name, FIELDS.into_iter().chain(members.iter().map(String::as_str)));
+    let near = nearest(name, fields.iter().copied().chain(members.iter().map(String::as_str)));
     match near.filter(|near| near.trim_end_matches('(') != name) {
         Some(near) => match near.strip_suffix('(') {
             Some(method) => found.help(format!("did you mean the method `.{method}()`?")),
             None => found.help(format!("did you mean `{near}`?")),
         },
-        None => found.help(format!("`keys()` lists what it has; `m.get(\"{name}\")` gives `()` for what it has not")),
+        None => found,
     }
 }
 

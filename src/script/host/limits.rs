@@ -10,9 +10,10 @@ use crate::device::stop::Stop;
 use crate::device::{heap, metered, system_memory};
 use crate::script::host::stack;
 use crate::script::host::stack::Stack;
+use crate::script::values::module::fields;
 use crate::script::values::raise::ErrorValue;
 use crate::script::values::types::Cell;
-use rhai::{Array, Blob, Dynamic, FnPtr, ImmutableString, Map, Scope};
+use rhai::{Array, Blob, Dynamic, FnPtr, ImmutableString, Scope};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicIsize, AtomicU64, Ordering};
@@ -331,7 +332,7 @@ impl Size {
             if let Some(inner) = inner {
                 Size::descend(inner, left - 1, size, times, random);
             }
-        } else if let Some(map) = value.read_lock::<Map>() {
+        } else if let Some(map) = fields(value) {
             grow(&mut size.entries, map.len(), *times);
             *times = times.saturating_mul(map.len());
             // Cost: access to a map entry by index is linear, so one of the first is taken.
@@ -361,7 +362,7 @@ impl Size {
         } else if let Some(array) = value.read_lock::<Array>() {
             self.elements += array.len();
             array.iter().for_each(|item| self.add(item, left - 1));
-        } else if let Some(map) = value.read_lock::<Map>() {
+        } else if let Some(map) = fields(value) {
             self.entries += map.len();
             map.values().for_each(|item| self.add(item, left - 1));
         }
@@ -394,7 +395,7 @@ impl Look {
         if let Some(array) = value.read_lock::<Array>() {
             return array.iter().rev().any(|item| self.is_deep(item, left - 1));
         }
-        if let Some(map) = value.read_lock::<Map>() {
+        if let Some(map) = fields(value) {
             return map.values().any(|item| self.is_deep(item, left - 1));
         }
         if let Some(function) = value.read_lock::<FnPtr>() {
@@ -479,6 +480,7 @@ fn too_deep() -> Box<Diag> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rhai::Map;
 
     fn watch(limits: Limits) -> Watch {
         Watch::new(limits, Arc::default(), Stack::new(2 << 20))

@@ -4,6 +4,7 @@ pub mod caller;
 pub mod function_times;
 pub mod limits;
 pub mod lost;
+pub mod methods;
 pub mod stack;
 pub mod uncalled;
 use self::function_times::FunctionTimes;
@@ -79,6 +80,8 @@ pub struct Host {
     pub native_module: OnceLock<Weak<rhai::Module>>,
     /// Whether functions and loops are compiled.
     pub compiles: AtomicBool,
+    /// For methods that Rhai's evaluator calls.
+    pub methods: methods::Methods,
 }
 
 impl Host {
@@ -113,6 +116,7 @@ impl Host {
             interpreter: Default::default(),
             native_module: OnceLock::new(),
             compiles: AtomicBool::new(false),
+            methods: Default::default(),
         }
     }
 

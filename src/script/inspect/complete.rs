@@ -12,8 +12,9 @@ use crate::script::source::LAST;
 use crate::script::source::lex::{Kind, LexError, Token, lex_partial};
 use crate::script::source::pass::written_name;
 use crate::script::source::scope::EXPORTED;
+use crate::script::values::module::{ModuleValue, fields};
 use crate::script::values::types::Tensor;
-use rhai::{Array, Dynamic, Map};
+use rhai::{Array, Dynamic};
 
 /// The completions at a position.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
@@ -326,8 +327,8 @@ impl Session {
             OperandKind::Float => calls(members::FLOAT),
             OperandKind::Keys(keys) => of_map(keys, false),
             OperandKind::Module => members::of_module(),
-            OperandKind::Value(value) => match value.read_lock::<Map>() {
-                Some(map) => of_map(map.keys().map(|key| key.to_string()).collect(), map.contains_key("forward")),
+            OperandKind::Value(value) => match fields(&value) {
+                Some(map) => of_map(map.keys().map(|key| key.to_string()).collect(), value.is::<ModuleValue>()),
                 None if value.is_fnptr() => calls(members::CLOSURE),
                 None if self.kind(&value) == "cell" => manual::members_of("c"),
                 None if self.kind(&value) == "stream" => members::of_stream(),
@@ -436,14 +437,14 @@ fn method_of(operand_kind: &OperandKind, name: &str) -> OperandKind {
         (OperandKind::Text, "sub_string" | "to_lower" | "to_upper") => OperandKind::Text,
         (OperandKind::Module, "forward") => OperandKind::Tensor,
         (OperandKind::Module, "to" | "cuda" | "cpu" | "half") => OperandKind::Module,
-        (OperandKind::Value(value), "forward") if value.is_map() => OperandKind::Tensor,
+        (OperandKind::Value(value), "forward") if fields(value).is_some() => OperandKind::Tensor,
         _ => OperandKind::Unknown,
     }
 }
 
 fn property_of(operand_kind: &OperandKind, name: &str) -> OperandKind {
     match operand_kind {
-        OperandKind::Value(value) => match value.read_lock::<Map>() {
+        OperandKind::Value(value) => match fields(value) {
             Some(map) => map.get(name).map_or(OperandKind::Unknown, of_value),
             None => OperandKind::Unknown,
         },

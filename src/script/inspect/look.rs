@@ -10,9 +10,10 @@ use crate::script::manual::Page;
 use crate::script::session::handle::Session;
 use crate::script::source::LAST;
 use crate::script::source::pass::written_name;
+use crate::script::values::module::fields;
 use crate::script::values::type_names;
 use crate::script::values::types::{Cell, Tensor};
-use rhai::{Array, Dynamic, Map};
+use rhai::{Array, Dynamic};
 
 /// Where new tensors are created.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -122,7 +123,7 @@ impl Session {
 
     /// A value in short form: tensors by their shapes, modules as they print. Does not wait.
     pub fn brief(&self, value: &Dynamic) -> String {
-        let module = value.read_lock::<Map>().and_then(|map| crate::script::nn::outline::module(&map));
+        let module = crate::script::nn::outline::module(value);
         module.unwrap_or_else(|| brief(value, DEPTH))
     }
 
@@ -198,7 +199,7 @@ impl Session {
                     self.collect(item, &format!("{path}[{index}]"), depth - 1, budget, found);
                 }
             }
-        } else if let Some(map) = value.read_lock::<Map>() {
+        } else if let Some(map) = fields(value) {
             let dot = if path.is_empty() { "" } else { "." };
             for (name, item) in map.iter() {
                 self.collect(item, &format!("{path}{dot}{name}"), depth - 1, budget, found);
@@ -249,7 +250,7 @@ fn brief(value: &Dynamic, depth: usize) -> String {
         let items = array.iter().take(ENTRIES).map(|item| brief(item, depth - 1)).collect();
         return format!("[{}]", list(items, array.len()));
     }
-    if let Some(map) = value.read_lock::<Map>() {
+    if let Some(map) = fields(value) {
         let items = map.iter().take(ENTRIES).map(|(name, item)| format!("{name}: {}", brief(item, depth - 1)));
         return format!("#{{{}}}", list(items.collect(), map.len()));
     }

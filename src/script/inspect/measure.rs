@@ -4,10 +4,16 @@
 use crate::sched::profile::trace;
 use crate::script::error::Error;
 use crate::script::host::Host;
+use crate::script::machine::Unit;
+use crate::script::session::compiled::compiled;
 use crate::script::session::handle::{Session, guarded};
 use crate::script::source::SourceKind;
 use rhai::{AST, Dynamic};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+/// A text that is measured, and its unit where it is compiled.
+type Text = (AST, Option<Arc<Unit>>);
 
 /// Bound: runs of one measurement; more give no more information.
 const RUNS: usize = 10_000;
@@ -46,11 +52,11 @@ pub struct Profile {
 impl Session {
     /// The time of each run, without the first one, which plans and warms up, if there are others.
     pub fn time(&mut self, number: u32, text: &str, budget: Duration) -> Result<Vec<Duration>, Error> {
-        let ast = self.prepare(number, text)?;
+        let text = self.prepare(number, text)?;
         let began = Instant::now();
         let mut times = Vec::new();
         loop {
-            times.push(self.once(&ast)?);
+            times.push(self.once(&text)?);
             let over = began.elapsed() > budget && (times.len() > AT_LEAST || times.last() > Some(&budget));
             if over || times.len() > RUNS {
                 break;
@@ -64,9 +70,9 @@ impl Session {
 
     /// The passes of a text. Runs it once.
     pub fn plan(&mut self, number: u32, text: &str) -> Result<Vec<Pass>, Error> {
-        let ast = self.prepare(number, text)?;
+        let text = self.prepare(number, text)?;
         self.host.rt.trace.start();
-        let done = self.once(&ast);
+        let done = self.once(&text);
         let passes = self.host.rt.trace.stop();
         done?;
         Ok(passes.into_iter().map(|pass| self.pass(pass)).collect())
@@ -74,12 +80,12 @@ impl Session {
 
     /// The passes of several runs with their times, after one run that plans and warms up.
     pub fn profile(&mut self, number: u32, text: &str, budget: Duration) -> Result<Profile, Error> {
-        let ast = self.prepare(number, text)?;
-        self.once(&ast)?;
+        let text = self.prepare(number, text)?;
+        self.once(&text)?;
         self.host.rt.trace.start();
         let (mut runs, mut total) = (0, Duration::ZERO);
         let done = loop {
-            match self.once(&ast) {
+            match self.once(&text) {
                 Ok(time) => total += time,
                 Err(error) => break Err(error),
             }
@@ -93,20 +99,22 @@ impl Session {
         Ok(Profile { runs, total, passes: passes.into_iter().map(|pass| self.pass(pass)).collect() })
     }
 
-    fn prepare(&mut self, number: u32, text: &str) -> Result<AST, Error> {
+    fn prepare(&mut self, number: u32, text: &str) -> Result<Text, Error> {
         let _entered = Host::enter(&self.host);
         let source = self.add(SourceKind::Repl(number), &format!("repl:{number}"), text)?;
         let ast = self.compile(&source)?;
         self.synchronize()?;
-        Ok(self.functions.merge(&ast))
+        compiled(&self.engine, &self.host, &self.functions.merge(&ast)).map_err(|failure| self.failure(failure))
     }
 
     /// One run in a copy of the scope; waits for it.
-    fn once(&mut self, ast: &AST) -> Result<Duration, Error> {
+    fn once(&mut self, (ast, unit): &Text) -> Result<Duration, Error> {
         let mut scope = self.scope.clone();
         let start = Instant::now();
         let (engine, persistent) = (&self.engine, &mut self.persistent);
-        let result = guarded(|| persistent.evaluate(engine, &mut scope, ast, None)).map_err(|diag| self.error(diag))?;
+        let methods = self.host.methods.module();
+        let result = guarded(|| persistent.evaluate(engine, &mut scope, ast, unit.as_ref(), methods));
+        let result = result.map_err(|diag| self.error(diag))?;
         // The value is kept until its work is done: unused results are not computed.
         let _value: Dynamic = result.map_err(|failure| self.failure(failure))?;
         self.synchronize()?;

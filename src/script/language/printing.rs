@@ -8,6 +8,7 @@ use crate::script::bind::rows::Natives;
 use crate::script::host::Host;
 use crate::script::language::growth::SizeCheck;
 use crate::script::language::show;
+use crate::script::values::module::ModuleValue;
 use crate::script::values::panics::Place;
 use crate::script::values::raise::Native;
 use crate::script::values::types::Tensor;
@@ -63,7 +64,7 @@ fn text(host: &Host, context: &NativeCallContext, value: &mut Dynamic) -> Result
     if value.is_int() || value.is_float() || value.is_bool() || value.is_char() {
         return Ok(value.to_string().into());
     }
-    if value.is_array() || value.is_map() || value.is::<Tensor>() {
+    if value.is_array() || value.is_map() || value.is::<ModuleValue>() || value.is::<Tensor>() {
         return shown(host, context, value).map(Into::into);
     }
     // Types of the host program and Rhai's own have their own `to_string`.

@@ -96,10 +96,10 @@ fn nested(host: &Host, item: &Dynamic, to: &mut Growing) -> Result<()> {
         }
         return to.push("])");
     }
+    if let Some(text) = crate::script::nn::outline::module(item) {
+        return to.push(&text);
+    }
     if let Some(map) = item.read_lock::<Map>() {
-        if let Some(text) = crate::script::nn::outline::module(&map) {
-            return to.push(&text);
-        }
         to.push("#{")?;
         for (at, (name, item)) in map.iter().enumerate() {
             to.push(if at > 0 { ", " } else { "" })?;

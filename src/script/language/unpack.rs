@@ -7,10 +7,11 @@ use crate::fail;
 use crate::script::bind::iterate;
 use crate::script::bind::rows::{Natives, raw};
 use crate::script::host::Host;
+use crate::script::values::module::fields;
 use crate::script::values::panics::Items;
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
-use rhai::{Array, Dynamic, EvalAltResult, ImmutableString, Map};
+use rhai::{Array, Dynamic, EvalAltResult, ImmutableString};
 use std::sync::Arc;
 
 /// What a value must look like.
@@ -61,7 +62,7 @@ fn take(host: &Host, pattern: &Pattern, value: Dynamic, parts: &mut Array) -> st
         Pattern::Name => parts.push(value),
         Pattern::List(patterns, rest) => list(host, patterns, *rest, value, parts)?,
         Pattern::Map(patterns, rest) => {
-            let Some(mut map) = value.clone().try_cast::<Map>() else {
+            let Some(mut map) = fields(&value).map(|map| map.clone()) else {
                 let kind = type_names::of_value(&value);
                 let diag = Diag::error(code::TYPE, format!("`#{{..}}` takes a map apart, and this is {kind}"));
                 return Err(diag.help("the parts of an array are `let [a, b] = ..`").into());

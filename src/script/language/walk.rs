@@ -113,14 +113,13 @@ pub fn elements(host: &Arc<Host>, context: &NativeCallContext, value: &Dynamic) 
         elements_fit(host, context, 0, text.chars().count())?;
         return Ok(text.chars().map(|c| ImmutableString::from(c.to_string()).into()).collect());
     }
-    if let Some(map) = value.read_lock::<Map>().filter(|map| !is_module(map)) {
+    if let Some(map) = value.read_lock::<Map>() {
         return Ok(map.keys().map(|key| key.as_str().into()).collect());
     }
     if let Some(tensor) = value.read_lock::<Tensor>().map(|tensor| tensor.clone()) {
         return iterate::rows(host, tensor).collect();
     }
-    let items = if value.is_map() { None } else { iterate::items(host, value.flatten_clone()) };
-    let Some(items) = items else {
+    let Some(items) = iterate::items(host, value.flatten_clone()) else {
         let text = format!(
             "arrays, tensors, ranges, strings, maps and whatever else a loop takes have elements, {} has none",
             type_names::of_value(value)
@@ -136,11 +135,6 @@ pub fn elements(host: &Arc<Host>, context: &NativeCallContext, value: &Dynamic) 
         all.push(item?);
     }
     Ok(all)
-}
-
-/// A module of the library is no map of values.
-fn is_module(map: &Map) -> bool {
-    map.contains_key("training") && map.contains_key("forward")
 }
 
 /// Python's order of two values: numbers, strings, bools, and arrays by their elements. None where they have no order.

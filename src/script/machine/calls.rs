@@ -2,7 +2,7 @@
 
 use super::native::placed;
 use super::run::{Frame, Jump, Machine, R, RECENT, STACK};
-use super::tree::{Call, Code, Either, First, Native};
+use super::tree::{Call, Code, Either, First, Native, Node};
 use super::unit::{Function, Unit};
 use super::value::Value;
 use crate::script::bind::apply;
@@ -130,7 +130,15 @@ impl Machine<'_> {
         for argument in &either.arguments {
             values.push(self.eval(frame, argument)?);
         }
-        if let Value::Other(value) = &mut frame.slots[either.slot as usize]
+        let mut constant;
+        let held = match &either.holder {
+            Node::Local(slot) => &mut frame.slots[*slot as usize],
+            other => {
+                constant = self.eval(frame, other)?;
+                &mut constant
+            }
+        };
+        if let Value::Other(value) = held
             && let Some(result) = self.applied(frame.rest, &either.unit, value, &mut values, either.at)?
         {
             return Ok(result);
@@ -168,7 +176,7 @@ impl Machine<'_> {
     }
 
     /// Calls a closure, wherever it comes from.
-    fn pointer(
+    pub(super) fn pointer(
         &mut self,
         stack: &mut [Value],
         unit: &Weak<Unit>,

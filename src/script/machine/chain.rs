@@ -9,14 +9,15 @@ use super::tree::{Assign, AssignChain, Chain, Node, Root, Step, StepKind};
 use super::value::Value;
 use crate::base::arithmetic;
 use crate::script::bind::apply::{Callee, callee};
+use crate::script::values::module::{ModuleValue, is_own, may_hold_modules, module};
 use crate::script::values::set::Set;
 use rhai::{BinaryExpr, Caches, Dynamic, EvalAltResult, Expr, ImmutableString, Stmt, StmtBlock};
 use smallvec::SmallVec;
 
-type Values = SmallVec<[Value; 4]>;
+pub(super) type Values = SmallVec<[Value; 4]>;
 
 /// What the end of a chain is for.
-enum Goal<'a> {
+pub(super) enum Goal<'a> {
     Read,
     /// The same; `()` where a map has no such entry at the end.
     Ask,
@@ -56,8 +57,10 @@ impl Machine<'_> {
                 if value.is_shared() || self.looks {
                     return Ok(None);
                 }
-                let Ok(map) = value.as_map_ref() else { return Ok(None) };
-                Ok(map.get(name.as_str()).map(Value::copied))
+                match value.as_map_ref() {
+                    Ok(map) => Ok(map.get(name.as_str()).map(Value::copied)),
+                    Err(_) => Ok(module(value).and_then(|module| module.read().get(name.as_str()).map(Value::copied))),
+                }
             }
             _ => Ok(None),
         }
@@ -96,7 +99,10 @@ impl Machine<'_> {
                 result
             }
             Root::Constant(slot) => {
-                let value = frame.slots[*slot as usize].clone().boxed();
+                let mut value = frame.slots[*slot as usize].clone().boxed();
+                if value.is::<ModuleValue>() && !matches!(goal, Goal::Write(..)) {
+                    return self.walk(frame.rest, chain, 0, &mut value, &mut operands, goal);
+                }
                 let mut root = if value.is_read_only() { value } else { value.into_read_only() };
                 self.hand_over(chain, 0, &mut root, &mut operands, goal)
             }
@@ -114,7 +120,7 @@ impl Machine<'_> {
     }
 
     /// Goes on from the value before a step.
-    fn walk(
+    pub(super) fn walk(
         &mut self,
         stack: &mut [Value],
         chain: &Chain,
@@ -137,6 +143,11 @@ impl Machine<'_> {
         }
         if step.or_unit && target.is_unit() {
             return Ok(Value::Unit);
+        }
+        if !(target.is_array() || target.is_map() || matches!(step.kind, StepKind::Method { .. }))
+            && let Some(module) = module(target)
+        {
+            return self.through_module(stack, chain, at, &module, target, operands, goal);
         }
         let is_last = at + 1 == chain.steps.len();
         if is_last
@@ -173,12 +184,6 @@ impl Machine<'_> {
                     && let Some(key) = text(&operands[*operand])
                 {
                     return self.entry(stack, chain, at, target, &key, operands, goal);
-                }
-                if let (Value::Int(_), Some(layers)) = (&operands[*operand], layers(target)) {
-                    // `model[0]`: the layers of a container.
-                    let Ok(mut map) = target.as_map_mut() else { unreachable!("it has layers") };
-                    let Some(layers) = map.get_mut(layers) else { unreachable!("it has layers") };
-                    return self.walk(stack, chain, at, layers, operands, goal);
                 }
                 if matches!(goal, Goal::Read | Goal::Ask)
                     && let Value::Other(range) = &operands[*operand]
@@ -338,6 +343,12 @@ impl Machine<'_> {
                 }
                 None => {}
             }
+        } else if !target.is_array()
+            && let Some(module) = module(target)
+            && let Some(result) =
+                self.call_field(stack, chain, at, &module, target, &mut operands[arguments.clone()])?
+        {
+            return Ok(Some(result));
         }
         if let Some(function) = function.upgrade() {
             if !function.is_compiled() {
@@ -368,7 +379,14 @@ impl Machine<'_> {
     }
 
     /// Gives the chain from a step on to Rhai.
-    fn hand_over(&mut self, chain: &Chain, at: usize, target: &mut Dynamic, operands: &mut Values, goal: Goal) -> R {
+    pub(super) fn hand_over(
+        &mut self,
+        chain: &Chain,
+        at: usize,
+        target: &mut Dynamic,
+        operands: &mut Values,
+        goal: Goal,
+    ) -> R {
         self.losing = None;
         match goal {
             Goal::Read | Goal::Ask => self.hand_over_noting(chain, at, target, operands, None),
@@ -497,12 +515,12 @@ impl Machine<'_> {
 
 impl Step {
     /// A call of the value before it.
-    fn is_applied(&self) -> bool {
+    pub(super) fn is_applied(&self) -> bool {
         matches!(&self.kind, StepKind::Method { name, .. } if &**name == "__apply")
     }
 
     /// Whether the step may change the value before it, so that a property gets it back.
-    fn may_change(&self) -> bool {
+    pub(super) fn may_change(&self) -> bool {
         matches!(self.kind, StepKind::Method { .. })
     }
 }
@@ -566,12 +584,15 @@ fn assigned(rest: &Expr, assign: &AssignChain) -> Expr {
 
 /// A copy of what indices and names lead to in arrays and maps, read without moving anything; none where something else
 /// is met, as what closures share is, unless `shared` says to go through it.
-fn read(value: &Dynamic, steps: &[Step], operands: &Values, shared: bool) -> Option<Value> {
+pub(super) fn read(value: &Dynamic, steps: &[Step], operands: &Values, shared: bool) -> Option<Value> {
     let Some((step, rest)) = steps.split_first() else { return Some(Value::copied(value)) };
     if value.is_shared() {
         return if shared { read(&*value.read_lock::<Dynamic>()?, steps, operands, shared) } else { None };
     }
-    let entry = |name: &str| read(value.as_map_ref().ok()?.get(name)?, rest, operands, shared);
+    let entry = |name: &str| match value.as_map_ref() {
+        Ok(map) => read(map.get(name)?, rest, operands, shared),
+        Err(_) => read(module(value)?.read().get(name)?, rest, operands, shared),
+    };
     match &step.kind {
         StepKind::Property { name, .. } => entry(name),
         StepKind::Index { operand, .. } => match &operands[*operand] {
@@ -605,6 +626,9 @@ fn write(target: &mut Dynamic, steps: &[Step], operands: &Values, assign: &Assig
         },
         StepKind::Method { .. } => return None,
     };
+    if !target.is_map() {
+        return write_field(&module(target)?, &name, rest, operands, assign, value);
+    }
     let mut map = target.as_map_mut().ok()?;
     if let Some(element) = map.get_mut(name.as_str()) {
         return write(element, rest, operands, assign, value);
@@ -614,6 +638,30 @@ fn write(target: &mut Dynamic, steps: &[Step], operands: &Values, assign: &Assig
         return Some(());
     }
     None
+}
+
+/// The same of a field of a module. None for what could make the module a part of itself, or is the library's own.
+pub(super) fn write_field(
+    module: &ModuleValue,
+    name: &str,
+    rest: &[Step],
+    operands: &Values,
+    assign: &AssignChain,
+    value: &Value,
+) -> Option<()> {
+    let may_close_a_ring = matches!(value, Value::Other(value) if may_hold_modules(value));
+    if may_close_a_ring || is_own(name) {
+        return None;
+    }
+    let written = module.change(|fields| match fields.get_mut(name) {
+        Some(element) => write(element, rest, operands, assign, value),
+        None if rest.is_empty() && assign.op.is_none() && !assign.info.is_op_assignment() => {
+            fields.insert(name.into(), value.clone().boxed());
+            Some(())
+        }
+        None => None,
+    });
+    written.flatten()
 }
 
 /// Gives an element its new value; none where Rhai must do it.
@@ -643,16 +691,6 @@ fn place(index: i64, len: usize) -> Option<usize> {
     } else {
         len.checked_sub(usize::try_from(index.unsigned_abs()).ok()?)
     }
-}
-
-/// Where a module that is a list of layers has them.
-fn layers(target: &Dynamic) -> Option<&'static str> {
-    if !target.is_map() {
-        return None;
-    }
-    let map = target.as_map_ref().ok()?;
-    let is_list = map.contains_key("training") && map.get("layers").is_some_and(Dynamic::is_array);
-    is_list.then_some("layers")
 }
 
 fn text(value: &Value) -> Option<ImmutableString> {

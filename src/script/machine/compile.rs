@@ -2,7 +2,7 @@
 //! which Rhai evaluates; a body that may add variables to its scope by such a fragment is not compiled.
 
 use super::chain_tree;
-use super::fragment::operand_name;
+use super::fragment::{note_methods, operand_name};
 use super::lending;
 use super::lending::Changed;
 use super::native::Site;
@@ -157,6 +157,9 @@ impl Compiler {
     fn fragment(&self, expr: Expr) -> Fragment {
         self.needs_all.set(true);
         self.changed.note_all();
+        if let Some(unit) = self.unit.upgrade() {
+            note_methods(&*unit.hooks, &Stmt::Expr(Box::new(expr.clone())));
+        }
         Fragment { expr, variables: self.visible.clone().into() }
     }
 
@@ -509,14 +512,18 @@ impl Compiler {
     /// `__either(f,f(x))`
     fn either(&mut self, custom: &CustomExpr) -> Option<Node> {
         let Expr::FnCall(call, at) = &custom.inputs[1] else { return self.expr(&custom.inputs[1]) };
-        let Some(slot) = self.variable(&custom.inputs[0])?.map(|visible| visible.slot) else {
-            return self.expr(&custom.inputs[1]);
+        let holder = match self.variable(&custom.inputs[0])?.map(|visible| visible.slot) {
+            Some(slot) => {
+                self.changed.note(slot);
+                Node::Local(slot)
+            }
+            // A constant of the text, in a function.
+            None => self.expr(&custom.inputs[0]).filter(|node| matches!(node, Node::Global(_)))?,
         };
         let arguments: Option<Vec<Node>> = call.args.iter().map(|argument| self.expr(argument)).collect();
         let own = self.unit.upgrade()?.find(&call.name, call.args.len());
-        self.changed.note(slot);
         Some(Node::Either(Box::new(Either {
-            slot,
+            holder,
             arguments: arguments?.into(),
             unit: self.unit.clone(),
             function: own.as_ref().map_or(Weak::new(), std::sync::Arc::downgrade),

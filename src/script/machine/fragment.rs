@@ -5,9 +5,27 @@ use super::native::{again_with_integers, keeping};
 use super::run::{Fault, Frame, Jump, Machine, R};
 use super::tree::{Fragment, Operands};
 use super::value::Value;
-use rhai::{Caches, Dynamic, EvalAltResult, EvalContext, Expr, Expression, ImmutableString, Scope};
+use crate::script::source::Hooks;
+use rhai::{AST, ASTNode, Caches, Dynamic, EvalAltResult, EvalContext, Expr, Expression, ImmutableString, Scope, Stmt};
 use smallvec::SmallVec;
 use std::sync::LazyLock;
+
+/// Notes the methods that a part of a text calls, which is left to Rhai.
+pub fn note_methods(hooks: &dyn Hooks, part: &Stmt) {
+    part.walk(&mut Vec::new(), &mut |path: &[ASTNode]| note_method(hooks, path));
+}
+
+/// The same of a text that Rhai evaluates whole.
+pub fn note_all_methods(hooks: &dyn Hooks, text: &AST) {
+    text.walk(&mut |path: &[ASTNode]| note_method(hooks, path));
+}
+
+fn note_method(hooks: &dyn Hooks, path: &[ASTNode]) -> bool {
+    if let Some(ASTNode::Expr(Expr::MethodCall(call, _))) = path.last() {
+        hooks.method_noted(&call.name, call.args.len());
+    }
+    true
+}
 
 /// The name of the operand that is so many from the end.
 pub fn operand_name(from_end: usize) -> ImmutableString {
@@ -24,10 +42,14 @@ impl Machine<'_> {
         this: Option<&mut Dynamic>,
         caches: &mut Caches,
     ) -> Result<Dynamic, Box<EvalAltResult>> {
+        let libraries = self.global.lib.len();
+        self.global.lib.extend(self.hooks.methods());
         let mut context = EvalContext::new(self.engine, self.global, caches, scope, this);
         // Deprecated means "may change" here; the version is pinned.
         #[allow(deprecated)]
-        context.eval_expression_tree_raw(&Expression::from(expr), true)
+        let result = context.eval_expression_tree_raw(&Expression::from(expr), true);
+        self.global.lib.truncate(libraries);
+        result
     }
 
     /// Evaluates an expression whose operands are these values, in order. They come back as Rhai left them.

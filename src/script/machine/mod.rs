@@ -12,6 +12,7 @@ mod chain;
 mod chain_tree;
 mod compile;
 mod control;
+mod fields;
 mod fragment;
 mod lending;
 mod native;
@@ -23,5 +24,6 @@ mod tree;
 mod unit;
 mod value;
 
+pub use fragment::note_all_methods;
 pub use top_level::evaluate;
 pub use unit::{Unit, adopt, install};

@@ -6,6 +6,7 @@ use super::tree::{Binary, Native, Node, Op, Text, Unary};
 use super::unit::Function;
 use super::value::Value;
 use crate::script::source::{Hooks, Marked};
+use crate::script::values::module::ModuleValue;
 use rhai::{Dynamic, Engine, EvalAltResult, GlobalRuntimeState, Position};
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -179,6 +180,8 @@ impl<'m> Machine<'m> {
                 Ok(Value::Other(pointer.into()))
             }
             Node::Lend(at) => match frame.this.as_deref_mut() {
+                // A handle is seen by all its holders, however long the closure lives.
+                Some(this) if this.is::<ModuleValue>() => Ok(Value::Other(this.clone())),
                 Some(this) => {
                     let shared = this.take().into_shared();
                     frame.lent = Some(shared.clone());

@@ -4,6 +4,7 @@
 use super::callback::Running;
 use super::compile;
 use super::compile::{Left, Outer};
+use super::fragment::note_methods;
 use super::run::{Jump, Machine};
 use super::tree::Code;
 use super::unit::{Unit, run_statement};
@@ -61,13 +62,13 @@ fn one(
     let Stmt::Var(declared, flags, at) = statement else {
         return match compiled(statement, scope, unit) {
             Some((code, variables)) => run(engine, global, scope, &variables, &code, unit, statement.position()),
-            None => by_rhai(engine, global, scope, caches, statement.clone()),
+            None => by_rhai(engine, global, scope, caches, unit, statement.clone()),
         };
     };
     let (name, expr, reused) = &**declared;
     let of_value = Stmt::Expr(Box::new(expr.clone()));
     let Some((code, variables)) = compiled(&of_value, scope, unit) else {
-        return by_rhai(engine, global, scope, caches, statement.clone());
+        return by_rhai(engine, global, scope, caches, unit, statement.clone());
     };
     let value = match run(engine, global, scope, &variables, &code, unit, expr.position())? {
         Ok(value) => value,
@@ -79,7 +80,7 @@ fn one(
     }
     let mut declared = declared.clone();
     declared.1 = Expr::DynamicConstant(Box::new(value), expr.position());
-    by_rhai(engine, global, scope, caches, Stmt::Var(declared, *flags, *at))
+    by_rhai(engine, global, scope, caches, unit, Stmt::Var(declared, *flags, *at))
 }
 
 /// A statement's code and the variables that it is run among; none where Rhai must run it.
@@ -127,13 +128,19 @@ fn by_rhai(
     global: &mut GlobalRuntimeState,
     scope: &mut Scope,
     caches: &mut Caches,
+    unit: &Unit,
     statement: Stmt,
 ) -> Ended {
+    note_methods(&*unit.hooks, &statement);
+    let libraries = global.lib.len();
+    global.lib.extend(unit.hooks.methods());
     let expr = Expr::Stmt(Box::new(StmtBlock::new([statement], Position::NONE, Position::NONE)));
     let mut context = EvalContext::new(engine, global, caches, scope, None);
     // Deprecated means "may change" here; the version is pinned. The statement's variables stay.
     #[allow(deprecated)]
-    match context.eval_expression_tree_raw(&Expression::from(&expr), false) {
+    let result = context.eval_expression_tree_raw(&Expression::from(&expr), false);
+    global.lib.truncate(libraries);
+    match result {
         Ok(value) => Ok(Ok(value)),
         Err(jump) => match *jump {
             EvalAltResult::Return(value, _) | EvalAltResult::Exit(value, _) => Ok(Err(value)),

@@ -152,7 +152,8 @@ pub struct Call {
 
 /// A call of what a variable holds or else of the function with its name.
 pub struct Either {
-    pub slot: Slot,
+    /// The variable or constant.
+    pub holder: Node,
     pub arguments: Box<[Node]>,
     pub unit: Weak<Unit>,
     pub function: Weak<Function>,

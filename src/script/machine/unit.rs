@@ -3,6 +3,7 @@
 
 use super::callback::Running;
 use super::compile;
+use super::fragment::note_methods;
 use super::run::{Frame, Jump, Machine, STACK};
 use super::tree::Code;
 use super::value::Value;
@@ -94,10 +95,11 @@ impl Function {
         self.stub.get()?.upgrade().map(rhai::FnPtr::from)
     }
 
-    fn body(&self) -> &Expr {
+    fn body(&self, hooks: &dyn Hooks) -> &Expr {
         self.body.get_or_init(|| {
-            let at = Position::NONE;
-            Expr::Stmt(Box::new(StmtBlock::new(statements(&self.def), at, at)))
+            let (at, statements) = (Position::NONE, statements(&self.def));
+            statements.iter().for_each(|statement| note_methods(hooks, statement));
+            Expr::Stmt(Box::new(StmtBlock::new(statements, at, at)))
         })
     }
 }
@@ -215,9 +217,15 @@ impl Handle {
     /// Rhai calls the function: its arguments are variables of a scope.
     fn enter(&self, context: &mut EvalContext) -> Result<Dynamic, Box<EvalAltResult>> {
         let Some(code) = self.function.code() else {
+            let hooks = &*self.unit.hooks;
+            let body = Expression::from(self.function.body(hooks));
+            let libraries = context.global_runtime_state().lib.len();
+            context.global_runtime_state_mut().lib.extend(hooks.methods());
             // Deprecated means "may change" here; the version is pinned.
             #[allow(deprecated)]
-            return context.eval_expression_tree_raw(&Expression::from(self.function.body()), true);
+            let result = context.eval_expression_tree_raw(&body, true);
+            context.global_runtime_state_mut().lib.truncate(libraries);
+            return result;
         };
         let mut values: SmallVec<[Value; 6]> = SmallVec::new();
         for name in &self.function.def.params {

@@ -12,6 +12,7 @@ use crate::script::bind::rows::{Natives, raw};
 use crate::script::host::Host;
 use crate::script::nn::module_methods::MAX_DEPTH;
 use crate::script::nn::row_modules;
+use crate::script::values::module::{ModuleValue, fields, module};
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
 use crate::script::values::types::{Cell, Tensor};
@@ -59,7 +60,7 @@ fn assemble(kind: &Dynamic, fields: &Dynamic, order: &Dynamic, serial: i64) -> R
     map.insert("_name".into(), kind.clone());
     row_modules::note(&mut map);
     map.insert("training".into(), Dynamic::from(Cell::new(Dynamic::TRUE)));
-    Ok(map.into())
+    Ok(Dynamic::from(ModuleValue::new(map)))
 }
 
 fn name(value: &Dynamic) -> Result<ImmutableString> {
@@ -80,7 +81,7 @@ fn creation_order(value: &Dynamic, depth: usize) -> Result<Option<i64>> {
     }
     let mut earliest: Option<i64> = None;
     let mut note = |found: Option<i64>| earliest = earliest.into_iter().chain(found).min();
-    if let Some(map) = value.read_lock::<Map>() {
+    if let Some(map) = fields(value) {
         if let Some(serial) = map.get("_serial").and_then(|serial| serial.as_int().ok()) {
             return Ok(Some(serial));
         }
@@ -102,8 +103,8 @@ fn is_buffer(value: &Dynamic) -> bool {
             *any = true;
             return !tensor.requires_grad();
         }
-        if let Some(map) = value.read_lock::<Map>() {
-            return !map.contains_key("training")
+        if let Some(map) = fields(value) {
+            return !value.is::<ModuleValue>()
                 && depth < MAX_DEPTH
                 && map.iter().all(|(_, item)| look(item, depth + 1, any));
         }
@@ -116,17 +117,24 @@ fn is_buffer(value: &Dynamic) -> bool {
     look(value, 0, &mut any) && any
 }
 
-/// An independent module: tensors and mode are copied. A tensor that occurs twice stays one.
-pub fn copy(engine: &mut Engine, module: &Dynamic) -> Result<Dynamic> {
-    duplicate(engine, module, 0, &mut Vec::new())
+/// What was copied, with its copies.
+#[derive(Default)]
+struct Copies {
+    tensors: Vec<(Tensor, Tensor)>,
+    modules: Vec<(ModuleValue, ModuleValue)>,
 }
 
-fn duplicate(engine: &mut Engine, value: &Dynamic, depth: usize, done: &mut Vec<(Tensor, Tensor)>) -> Result<Dynamic> {
+/// An independent module: tensors and mode are copied. A tensor or module that occurs twice stays one.
+pub fn copy(engine: &mut Engine, module: &Dynamic) -> Result<Dynamic> {
+    duplicate(engine, module, 0, &mut Copies::default())
+}
+
+fn duplicate(engine: &mut Engine, value: &Dynamic, depth: usize, done: &mut Copies) -> Result<Dynamic> {
     if depth > MAX_DEPTH {
         fail!(VALUE, "modules are nested more than {MAX_DEPTH} deep");
     }
     if let Some(tensor) = value.read_lock::<Tensor>().map(|tensor| tensor.clone()) {
-        if let Some((_, new)) = done.iter().find(|(old, _)| old.same(&tensor)) {
+        if let Some((_, new)) = done.tensors.iter().find(|(old, _)| old.same(&tensor)) {
             return Ok(Dynamic::from(new.clone()));
         }
         let plain = engine.tensor(tensor.view());
@@ -135,15 +143,21 @@ fn duplicate(engine: &mut Engine, value: &Dynamic, depth: usize, done: &mut Vec<
         if tensor.requires_grad() {
             set_requires_grad(&new, true)?;
         }
-        done.push((tensor, new.clone()));
+        done.tensors.push((tensor, new.clone()));
         return Ok(Dynamic::from(new));
     }
-    if let Some(map) = value.read_lock::<Map>().map(|map| map.clone()) {
+    if let Some(known) = module(value).and_then(|module| done.modules.iter().find(|(old, _)| old.same(&module))) {
+        return Ok(Dynamic::from(known.1.clone()));
+    }
+    if let Some(map) = fields(value).map(|map| map.clone()) {
         let mut new = Map::new();
         for (name, item) in map {
             new.insert(name, duplicate(engine, &item, depth + 1, done)?);
         }
-        return Ok(new.into());
+        let Some(old) = module(value) else { return Ok(new.into()) };
+        let new = ModuleValue::new(new);
+        done.modules.push((old, new.clone()));
+        return Ok(Dynamic::from(new));
     }
     if let Some(array) = value.read_lock::<Array>().map(|array| array.clone()) {
         let items: Result<Array> = array.iter().map(|item| duplicate(engine, item, depth + 1, done)).collect();

@@ -6,6 +6,7 @@ use crate::fail;
 use crate::script::bind::rows::Natives;
 use crate::script::host::Host;
 use crate::script::nn::module_methods::{MAX_DEPTH, is_flat, method, names};
+use crate::script::values::module::{ModuleValue, fields, holds_itself, is_own, module as module_of};
 use crate::script::values::panics::Place;
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
@@ -34,7 +35,7 @@ fn pairs(found: Vec<(String, Dynamic)>) -> Dynamic {
 /// The direct children of a module, with their names, in order.
 fn children(this: &Dynamic) -> Result<Vec<(String, Dynamic)>> {
     let mut found = Vec::new();
-    if let Some(map) = this.read_lock::<Map>() {
+    if let Some(map) = fields(this) {
         for name in names(&map) {
             let flat = is_flat(&map, &name);
             gather(&map[name.as_str()], if flat { "" } else { &name }, 0, &mut found)?;
@@ -49,8 +50,8 @@ fn gather(value: &Dynamic, name: &str, depth: usize, found: &mut Vec<(String, Dy
         fail!(VALUE, "modules are nested more than {MAX_DEPTH} deep");
     }
     let path = |part: &str| if name.is_empty() { part.to_string() } else { format!("{name}.{part}") };
-    if let Some(map) = value.read_lock::<Map>() {
-        if map.contains_key("training") {
+    if let Some(map) = fields(value) {
+        if value.is::<ModuleValue>() {
             found.push((name.to_string(), value.flatten_clone()));
             return Ok(());
         }
@@ -90,11 +91,11 @@ fn applied(module: &mut Natives, host: &Arc<Host>) {
         }
         Ok(this)
     };
-    add(module, "apply", &[TypeId::of::<Map>(), TypeId::of::<Dynamic>()], call);
+    add(module, "apply", 2, call);
 }
 
 fn visited(this: &Dynamic, closure: &Dynamic) -> Result<(FnPtr, Vec<Dynamic>)> {
-    if !this.read_lock::<Map>().is_some_and(|map| map.contains_key("training")) {
+    if !this.is::<ModuleValue>() {
         fail!(ARGUMENT_TYPE, "`apply` belongs to modules; this map is none");
     }
     let Some(closure) = closure.clone().try_cast::<FnPtr>() else {
@@ -127,51 +128,73 @@ fn items(map: &Map) -> Option<Array> {
 }
 
 fn lists(module: &mut Natives, host: &Arc<Host>) {
-    // Over the items of a list; over the keys of any other map, as in Python.
+    // Over the layers of a list; over the names of the fields of any other module.
+    crate::script::values::panics::place_iterator(&mut module.module, TypeId::of::<ModuleValue>(), |value| {
+        let found = module_of(&value).map_or_else(Array::new, |module| elements(&module.read()));
+        Box::new(found.into_iter().map(Ok))
+    });
     crate::script::values::panics::place_iterator(&mut module.module, TypeId::of::<Map>(), |value| {
         let map = value.try_cast::<Map>().unwrap_or_default();
-        let items = items(&map).unwrap_or_else(|| map.keys().map(|key| key.as_str().into()).collect());
-        Box::new(items.into_iter().map(Ok))
+        Box::new(map.into_keys().map(|key| Ok(key.as_str().into())))
     });
-    add(module, "len", &[TypeId::of::<Map>()], |_, values| {
-        let map = values[0].read_lock::<Map>();
-        let count = map.map_or(0, |map| items(&map).map_or(map.len(), |items| items.len()));
+    add(module, "len", 1, |_, values| {
+        let count = match module_of(values[0]) {
+            Some(module) => elements(&module.read()).len(),
+            None => values[0].read_lock::<Map>().map_or(0, |map| map.len()),
+        };
         Ok(Dynamic::from_int(count as i64))
     });
     let host = host.clone();
-    add(module, "append", &[TypeId::of::<Map>(), TypeId::of::<Dynamic>()], move |context, values| {
+    add(module, "append", 2, move |context, values| {
         let context = context.expect("registered with a context");
-        let (first, rest) = values.split_at_mut(1);
-        let pushed = push(first[0], rest[0]);
-        pushed.map_err(|diag| host.raise(&context, diag, ""))
+        push(values[0], values[1]).map_err(|diag| host.raise(&context, diag, ""))
     });
 }
 
-fn push(this: &mut Dynamic, item: &Dynamic) -> Result<Dynamic> {
-    let Some(name) = this.read_lock::<Map>().and_then(|map| list(&map)) else {
-        fail!(ARGUMENT_TYPE, "`append` belongs to arrays and to modules that are lists; this map is none");
-    };
-    let fits = item.read_lock::<Map>().is_some_and(|map| map.contains_key("training"));
-    if !fits {
-        fail!(ARGUMENT_TYPE, "`append`: a module is expected, not {}", type_names::of_value(item));
-    }
-    if let Some(mut map) = this.write_lock::<Map>()
-        && let Some(mut items) = map.get_mut(name.as_str()).and_then(|items| items.write_lock::<Array>())
-    {
-        items.push(item.flatten_clone());
-    }
-    Ok(Dynamic::UNIT)
+/// What a loop over a module goes over.
+fn elements(map: &Map) -> Array {
+    let names = || map.keys().filter(|name| !is_own(name)).map(|name| name.as_str().into()).collect();
+    items(map).unwrap_or_else(names)
 }
 
-/// Rhai has its own functions for maps, which would take precedence over one for any type.
+fn push(this: &Dynamic, item: &Dynamic) -> Result<Dynamic> {
+    let list = module_of(this).and_then(|module| Some((list(&module.read())?, module)));
+    let Some((name, module)) = list else {
+        let kind = type_names::of_value(this);
+        fail!(ARGUMENT_TYPE, "`append` belongs to arrays and to modules that are lists; this is {kind} that is none");
+    };
+    if !item.is::<ModuleValue>() {
+        fail!(ARGUMENT_TYPE, "`append`: a module is expected, not {}", type_names::of_value(item));
+    }
+    if module.is_within(item) {
+        return Err(holds_itself());
+    }
+    let added = module.change(|fields| {
+        let mut items = fields.get_mut(name.as_str())?.write_lock::<Array>()?;
+        items.push(item.flatten_clone());
+        Some(())
+    });
+    match added.flatten() {
+        Some(()) => Ok(Dynamic::UNIT),
+        None => fail!(VALUE, "`append`: the module is being read"),
+    }
+}
+
+/// Of modules; and of maps, where Rhai has its own functions, which would take precedence over one for any type, or for
+/// the message.
 fn add(
     module: &mut Natives,
     name: &str,
-    types: &[TypeId],
+    count: usize,
     call: impl Fn(Option<NativeCallContext>, &mut [&mut Dynamic]) -> Native + Send + Sync + 'static,
 ) {
     module.note(name);
     let is_pure = name == "len";
     let func = RhaiFunc::Method { func: Arc::new(call), has_context: true, is_pure, is_volatile: true };
-    FuncRegistration::new(name).in_global_namespace().place_raw_in(&mut module.module, types, func);
+    let mut types = vec![TypeId::of::<Dynamic>(); count];
+    for kind in [TypeId::of::<ModuleValue>(), TypeId::of::<Map>()] {
+        types[0] = kind;
+        let own = FuncRegistration::new(name).in_global_namespace();
+        own.place_raw_in(&mut module.module, &types, func.clone());
+    }
 }

@@ -3,6 +3,7 @@
 pub mod assemble;
 pub mod checks;
 pub mod containers;
+pub mod fields;
 pub mod module_methods;
 pub mod optimizer_state;
 pub mod outline;

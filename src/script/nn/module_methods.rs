@@ -1,9 +1,9 @@
-//! The methods of every module of `nn`: a module is a map of tensors, modules, arrays of them and closures; the
-//! methods here walk it. Does not treat any layer specially.
+//! The methods of every module of `nn`: its fields are tensors, modules, arrays of them and closures; the methods here
+//! walk them. Does not treat any layer specially.
 //!
-//! A tensor of a module is a parameter unless its name is in the map's `_buffers`. Names that begin with `_` are
+//! A tensor of a module is a parameter unless its name is in `_buffers`. Names that begin with `_` are
 //! skipped: `_order` lists names, `_flat` is one that adds nothing to the names below it. `training` holds a `cell`,
-//! which all copies of the map share.
+//! which a module shares with its replicas on other devices.
 
 use crate::base::code;
 use crate::base::device_id::DeviceId;
@@ -16,6 +16,7 @@ use crate::script::bind::properties;
 use crate::script::bind::rows::Natives;
 use crate::script::host::Host;
 use crate::script::nn::assemble;
+use crate::script::values::module::{ModuleValue, fields};
 use crate::script::values::panics::Place;
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
@@ -79,7 +80,7 @@ fn collect(value: &Dynamic, name: &str, buffer: bool, depth: usize, found: &mut 
     let path = |part: &str| if name.is_empty() { part.to_string() } else { format!("{name}.{part}") };
     if let Some(tensor) = value.read_lock::<Tensor>() {
         found.push(Member { name: name.to_string(), tensor: tensor.clone(), buffer });
-    } else if let Some(map) = value.read_lock::<Map>() {
+    } else if let Some(map) = fields(value) {
         // As in PyTorch: own parameters, own buffers, then child modules.
         let mut below = Vec::new();
         let mut own_buffers = Vec::new();
@@ -112,8 +113,8 @@ fn inside(value: &Dynamic, depth: usize, found: &mut Array) -> Result<()> {
     if depth > MAX_DEPTH {
         fail!(VALUE, "modules are nested more than {MAX_DEPTH} deep");
     }
-    if let Some(map) = value.read_lock::<Map>() {
-        if map.contains_key("training") {
+    if let Some(map) = fields(value) {
+        if value.is::<ModuleValue>() {
             found.push(value.flatten_clone());
         }
         for name in names(&map) {
@@ -143,7 +144,7 @@ fn set_training(value: &Dynamic, on: bool, depth: usize) -> Result<()> {
     if depth > MAX_DEPTH {
         fail!(VALUE, "modules are nested more than {MAX_DEPTH} deep");
     }
-    if let Some(map) = value.read_lock::<Map>() {
+    if let Some(map) = fields(value) {
         if let Some(cell) = map.get("training").and_then(|cell| cell.read_lock::<Cell>().map(|cell| cell.clone())) {
             cell.set(Dynamic::from_bool(on));
         }
@@ -158,7 +159,6 @@ fn set_training(value: &Dynamic, on: bool, depth: usize) -> Result<()> {
     Ok(())
 }
 
-/// Registers a method of maps.
 /// Registers a method of modules.
 pub fn method(
     module: &mut Natives,
@@ -172,7 +172,7 @@ pub fn method(
     let call = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
         let context = context.expect("registered with a context");
         let Some((first, rest)) = values.split_first_mut() else { return Ok(Dynamic::UNIT) };
-        let result = if first.read_lock::<Map>().is_some_and(|map| map.contains_key("training")) {
+        let result = if first.is::<ModuleValue>() {
             run(&host, &context, first, rest)
         } else {
             Err(Diag::error(code::ARGUMENT_TYPE, format!("`{name}` belongs to modules; this map is none"))
@@ -181,9 +181,13 @@ pub fn method(
         result.map_err(|diag| host.raise(&context, diag, ""))
     };
     let mut types = vec![TypeId::of::<Dynamic>(); arity];
-    types[0] = TypeId::of::<Map>();
     let func = RhaiFunc::Method { func: Arc::new(call), has_context: true, is_pure: true, is_volatile: true };
-    FuncRegistration::new(name).in_global_namespace().place_raw_in(&mut module.module, types, func);
+    // Of maps for the message.
+    for kind in [TypeId::of::<ModuleValue>(), TypeId::of::<Map>()] {
+        types[0] = kind;
+        let own = FuncRegistration::new(name).in_global_namespace();
+        own.place_raw_in(&mut module.module, &types, func.clone());
+    }
 }
 
 pub fn register(module: &mut Natives, host: &Arc<Host>) {

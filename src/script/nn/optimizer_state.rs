@@ -16,6 +16,7 @@ use crate::op::rows::shape::view::CLONE;
 use crate::op::table;
 use crate::script::bind::rows::{Natives, raw};
 use crate::script::host::Host;
+use crate::script::values::module::ModuleValue;
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
 use crate::script::values::types::{Cell, Tensor};
@@ -154,7 +155,7 @@ fn tensors(value: &Dynamic) -> Result<Vec<Tensor>> {
     let Some(array) = value.read_lock::<Array>() else {
         let text = format!("an array of tensors is expected, not {}", type_names::of_value(value));
         let diag = Diag::error(code::ARGUMENT_TYPE, text);
-        return Err(match value.is_map() {
+        return Err(match value.is_map() || value.is::<ModuleValue>() {
             true => diag.help("of a module it is `model.parameters()`"),
             false => diag,
         });
@@ -171,7 +172,7 @@ fn tensors(value: &Dynamic) -> Result<Vec<Tensor>> {
 
 /// `_check_params(name, params)`: leaves that require gradients, without duplicates.
 fn check_params(name: &str, value: &Dynamic) -> Result<Dynamic> {
-    if value.read_lock::<Map>().is_some_and(|map| map.contains_key("training")) {
+    if value.is::<ModuleValue>() {
         let text = format!("`{name}`: the parameters are an array, and this is a module");
         return Err(Diag::error(code::ARGUMENT_TYPE, text).help("write `model.parameters()`"));
     }

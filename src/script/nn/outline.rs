@@ -1,20 +1,24 @@
 //! How `print` shows a module: its kind, its plain settings, the shapes of its tensors, and its children.
 
 use crate::script::nn::module_methods;
-use crate::script::values::types::{Cell, Tensor};
+use crate::script::values::module as values;
+use crate::script::values::types::Tensor;
 use rhai::{Array, Dynamic, FnPtr, ImmutableString, Map};
 use std::fmt::Write;
 
 /// Bound: nesting of modules that is shown.
 const MAX_DEPTH: usize = 16;
 
-/// The text of a module; none for any other map.
-pub fn module(map: &Map) -> Option<String> {
-    let kind = map.get("_name")?.read_lock::<ImmutableString>()?.to_string();
-    if !map.get("training").is_some_and(|cell| cell.is::<Cell>()) {
-        return None;
-    }
-    Some(show(&kind, map, 0))
+/// The text of a module; none for any other value.
+pub fn module(value: &Dynamic) -> Option<String> {
+    let map = values::module(value)?.read();
+    Some(show(&kind(&map), &map, 0))
+}
+
+/// What a module is called in its text.
+fn kind(map: &Map) -> String {
+    let kind = map.get("_name").and_then(|kind| kind.read_lock::<ImmutableString>().map(|kind| kind.to_string()));
+    kind.unwrap_or_else(|| "module".to_string())
 }
 
 fn show(kind: &str, map: &Map, depth: usize) -> String {
@@ -55,11 +59,9 @@ fn children(name: &str, value: &Dynamic, depth: usize, found: &mut Vec<(String, 
     if depth >= MAX_DEPTH {
         return;
     }
-    if let Some(map) = value.read_lock::<Map>() {
-        if let Some(kind) = map.get("_name").and_then(|kind| kind.read_lock::<ImmutableString>().map(|k| k.to_string()))
-        {
-            found.push((name.to_string(), show(&kind, &map, depth + 1)));
-        }
+    if let Some(module) = values::module(value) {
+        let map = module.read();
+        found.push((name.to_string(), show(&kind(&map), &map, depth + 1)));
     } else if let Some(array) = value.read_lock::<Array>() {
         for (at, item) in array.iter().enumerate().filter(|(_, item)| item.read_lock::<FnPtr>().is_none()) {
             let name = if flat { at.to_string() } else { format!("{name}.{at}") };

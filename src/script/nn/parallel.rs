@@ -18,6 +18,7 @@ use crate::script::bind::convert::integer;
 use crate::script::bind::rows::{Natives, raw};
 use crate::script::host::Host;
 use crate::script::nn::module_methods::MAX_DEPTH;
+use crate::script::values::module::{ModuleValue, fields};
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
 use crate::script::values::types::Tensor;
@@ -192,7 +193,7 @@ fn check_home(value: &Dynamic, home: DeviceId, depth: usize) -> Result<()> {
             let text = format!("a tensor of the module is on {}, the first device is {home}", tensor.device());
             return Err(Diag::error(code::DEVICE_MISMATCH, text).help(format!("move the module: `.to(\"{home}\")`")));
         }
-    } else if let Some(map) = value.read_lock::<Map>() {
+    } else if let Some(map) = fields(value) {
         map.values().try_for_each(|item| check_home(item, home, depth + 1))?;
     } else if let Some(list) = value.read_lock::<Array>() {
         list.iter().try_for_each(|item| check_home(item, home, depth + 1))?;
@@ -217,9 +218,13 @@ impl Spread<'_> {
         if let Some(tensor) = value.read_lock::<Tensor>().map(|tensor| tensor.clone()) {
             return Ok(Dynamic::from(self.tensor(e, &tensor, at)?));
         }
-        if let Some(map) = value.read_lock::<Map>().map(|map| map.clone()) {
+        if let Some(map) = fields(value).map(|map| map.clone()) {
             let item = |(name, item)| Ok((name, self.replica(e, &item, at, depth + 1)?));
-            return Ok(map.into_iter().map(item).collect::<Result<Map>>()?.into());
+            let new = map.into_iter().map(item).collect::<Result<Map>>()?;
+            return Ok(match value.is::<ModuleValue>() {
+                true => Dynamic::from(ModuleValue::new(new)),
+                false => new.into(),
+            });
         }
         if let Some(list) = value.read_lock::<Array>().map(|list| list.clone()) {
             let new: Result<Array> = list.iter().map(|item| self.replica(e, item, at, depth + 1)).collect();

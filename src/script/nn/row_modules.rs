@@ -12,6 +12,7 @@ use crate::op::row::Op;
 use crate::op::table;
 use crate::script::bind::rows::Natives;
 use crate::script::host::Host;
+use crate::script::values::module::fields;
 use crate::script::values::panics::Place;
 use crate::script::values::raise::Native;
 use crate::script::values::types::Tensor;
@@ -67,7 +68,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
         };
         let mut rows: SmallVec<[_; 8]> = SmallVec::new();
         for layer in layers.iter() {
-            let Some(module) = layer.read_lock::<Map>() else { return Ok(Dynamic::UNIT) };
+            let Some(module) = fields(layer) else { return Ok(Dynamic::UNIT) };
             let Some(row) = row_of(&module) else { return Ok(Dynamic::UNIT) };
             rows.push((module, row));
         }

@@ -28,11 +28,12 @@ impl Evaluator {
     }
 }
 
-/// The text with its functions compiled, and what its top level needs to know of them; none where Rhai evaluates it.
-pub fn compiled(engine: &Engine, host: &Arc<Host>, ast: &AST) -> Result<Option<(AST, Arc<Unit>)>, Box<EvalAltResult>> {
-    if !host.compiles.load(Ordering::Relaxed) {
-        return Ok(None);
-    }
+/// The text with its functions compiled, and what its top level needs to know of them; no such where Rhai evaluates it.
+pub fn compiled(engine: &Engine, host: &Arc<Host>, ast: &AST) -> Result<(AST, Option<Arc<Unit>>), Box<EvalAltResult>> {
     let hooks: Arc<dyn Hooks> = Arc::new(SessionHooks(host.clone()));
-    machine::adopt(engine, ast, &hooks).map(Some)
+    if !host.compiles.load(Ordering::Relaxed) {
+        machine::note_all_methods(&*hooks, ast);
+        return Ok((ast.clone(), None));
+    }
+    machine::adopt(engine, ast, &hooks).map(|(ast, unit)| (ast, Some(unit)))
 }

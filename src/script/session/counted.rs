@@ -56,8 +56,7 @@ fn kind_of_iterable(value: &Dynamic) -> Option<Counted> {
         return array.first().is_some_and(is_pair).then_some(Counted::Pairs);
     }
     if let Some(map) = value.read_lock::<Map>() {
-        // A module that is a list iterates over its layers.
-        return (!map.is_empty() && !map.contains_key("training")).then_some(Counted::Map);
+        return (!map.is_empty()).then_some(Counted::Map);
     }
     value.is::<Loader>().then_some(Counted::Batches)
 }

@@ -4,6 +4,7 @@
 //! memory.
 
 use crate::script::host::Host;
+use crate::script::values::module::module;
 use crate::script::values::types::Cell;
 use rhai::{Array, Dynamic, FnPtr, Map, Scope};
 use std::sync::Arc;
@@ -36,6 +37,8 @@ fn parts_of(mut value: Dynamic, parts: &mut Vec<Dynamic>) {
         }
     } else if let Some(cell) = value.read_lock::<Cell>().map(|cell| cell.clone()) {
         parts.push(cell.with(std::mem::take));
+    } else if let Some(module) = module(&value) {
+        parts.extend(module.change(std::mem::take).into_iter().flat_map(Map::into_values));
     } else if value.is::<FnPtr>() {
         parts.extend(value.cast::<FnPtr>().iter_curry().cloned());
     } else if value.is_array() {

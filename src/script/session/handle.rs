@@ -263,7 +263,8 @@ impl Session {
         let name = renamed.as_deref().unwrap_or(name);
         let functions = self.callable.as_ref().unwrap_or(&self.functions);
         let (engine, persistent, calls) = (&*self.engine, &self.persistent, &mut self.calls);
-        let result = guarded(|| calls.call(engine, persistent, functions, name, &mut values));
+        let methods = &self.host.methods;
+        let result = guarded(|| calls.call(engine, persistent, functions, methods, name, &mut values));
         let value = exit_as_value(result.map_err(|diag| self.error(diag))?).map_err(|failure| self.failure(failure))?;
         self.cast(value)
     }
@@ -331,10 +332,11 @@ impl Session {
         let own = own.map(|function| (written(function.name).to_string(), function.params.len()));
         *self.host.own_functions.write() = own.collect();
         let compiled = compiled(&self.engine, &self.host, &merged).map_err(|failure| self.failure(failure))?;
-        let (merged, unit) = compiled.map_or((merged, None), |(ast, unit)| (ast, Some(unit)));
+        let (merged, unit) = compiled;
         self.callable = unit.is_some().then(|| merged.clone_functions_only());
         let (engine, scope, persistent) = (&self.engine, &mut self.scope, &mut self.persistent);
-        let result = guarded(|| persistent.evaluate(engine, scope, &merged, unit.as_ref()));
+        let methods = self.host.methods.module();
+        let result = guarded(|| persistent.evaluate(engine, scope, &merged, unit.as_ref(), methods));
         match exit_as_value(result.map_err(|diag| self.error(diag))?) {
             Ok(value) => Ok(value),
             Err(failure) => {

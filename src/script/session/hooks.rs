@@ -10,14 +10,16 @@ use crate::script::error::{Context, diagnose};
 use crate::script::host::Host;
 use crate::script::host::function_times::Moment;
 use crate::script::host::lost;
+use crate::script::nn::fields::called;
 use crate::script::source::Hooks;
 use crate::script::source::pass::written_name;
+use crate::script::values::module::ModuleValue;
 use crate::script::values::panics::Items;
 use crate::script::values::raise::{ErrorValue, raise, site_of};
 use crate::script::values::types::{Cell, Tensor};
 use crate::tensor::observe;
-use rhai::{Dynamic, EvalAltResult, Position};
-use std::any::Any;
+use rhai::{Dynamic, EvalAltResult, ImmutableString, Module, Position, Shared};
+use std::any::{Any, TypeId};
 use std::cell::LazyCell;
 use std::sync::Arc;
 
@@ -53,6 +55,14 @@ impl Hooks for SessionHooks {
 
     fn step(&self, count: u32) -> Option<Dynamic> {
         self.0.watch.step_by(count)
+    }
+
+    fn method_noted(&self, name: &ImmutableString, count: usize) {
+        self.0.methods.note(name, count, TypeId::of::<ModuleValue>(), called);
+    }
+
+    fn methods(&self) -> Option<Shared<Module>> {
+        self.0.methods.module()
     }
 
     fn looks(&self) -> bool {

@@ -90,6 +90,7 @@ pub fn engine(
     named::<crate::script::values::types::EventValue>(&mut engine, "event");
     named::<crate::script::data::dataset::Dataset>(&mut engine, "dataset");
     named::<crate::script::values::set::Set>(&mut engine, "set");
+    named::<crate::script::values::module::ModuleValue>(&mut engine, "module");
     named::<crate::script::language::text::re::PatternValue>(&mut engine, "pattern");
     named::<crate::script::language::text::re::Match>(&mut engine, "match");
     named::<crate::script::data::progress::Progress>(&mut engine, "progress");
@@ -131,6 +132,7 @@ pub fn engine(
     crate::script::language::unpack::register(&mut module, host);
     crate::script::language::scalars::register(&mut module);
     crate::script::nn::containers::register(&mut module, host);
+    crate::script::nn::fields::register(&mut module, host);
     crate::script::tensor_api::questions::register(&mut module, host);
     crate::script::tensor_api::settings::register(&mut module, host);
     crate::script::nn::optimizer_state::register(&mut module, host);

@@ -201,8 +201,12 @@ impl Resolver {
             _ => BTreeMap::new(),
         };
         let ast = with_exports(&ast, &signatures);
-        let ast = compiled(engine, &self.host, &ast)?.map_or(ast, |(compiled, _)| compiled);
-        let mut module = Module::eval_ast_as_new(Scope::new(), &ast, engine)?;
+        let (ast, _) = compiled(engine, &self.host, &ast)?;
+        let mut global = engine.new_global_runtime_state();
+        global.lib.extend(self.host.methods.module());
+        // Deprecated means "may change" here; the version is pinned.
+        #[allow(deprecated)]
+        let mut module = Module::eval_ast_as_new_raw(engine, &mut Scope::new(), &mut global, &ast)?;
         // Rhai does not find a closure that a module returned, unless it is in the global namespace.
         let anonymous: Vec<u64> = module
             .iter_script_fn_info()

@@ -6,10 +6,11 @@ use super::tree::{Recursive, Run, Tree};
 
 /// Calls of what variables, elements and results hold.
 pub fn applications<'a>(edits: &mut Vec<Edit<'a>>, src: &'a str, tokens: &[Token], tree: &Tree) {
-    for &Run { first, last } in &tree.applied {
+    for &(Run { first, last }, is_outer) in &tree.applied {
         let (name, end) = (tokens[first as usize].range(), tokens[last as usize].end as usize);
         let of_name = |edit: Edit<'a>| edit.around(end - name.start).standing_for(name.start..name.start);
-        edits.extend(["__either(", &src[name.clone()], ","].map(|text| of_name(Edit::before(name.start, text))));
+        let open = if is_outer { "__either(global::" } else { "__either(" };
+        edits.extend([open, &src[name.clone()], ","].map(|text| of_name(Edit::before(name.start, text))));
         edits.push(of_name(Edit::behind(end, ")")));
     }
     for &open in &tree.applied_values {

@@ -3,10 +3,14 @@
 //! The session implements those functions; this file connects them to Rhai.
 
 use crate::base::span::Site;
+use crate::script::values::module::MissingField;
 use crate::script::values::panics;
 use crate::script::values::panics::Guarded;
 use crate::script::values::raise::site_of;
-use rhai::{Dynamic, Engine, EvalAltResult, EvalContext, Expression, NativeCallContext, Position, Token};
+use rhai::{
+    Dynamic, Engine, EvalAltResult, EvalContext, Expression, ImmutableString, Module, NativeCallContext, Position,
+    Shared, Token,
+};
 use std::sync::Arc;
 
 type RhaiResult = Result<Dynamic, Box<EvalAltResult>>;
@@ -45,6 +49,12 @@ pub trait Hooks: Send + Sync + 'static {
     }
     /// Such a change is made.
     fn lost(&self, _at: Position) {}
+    /// Rhai's evaluator may call this method, with so many arguments.
+    fn method_noted(&self, _name: &ImmutableString, _count: usize) {}
+    /// The functions by which it calls methods of modules.
+    fn methods(&self) -> Option<Shared<Module>> {
+        None
+    }
     /// Whether the times of functions are recorded.
     fn profiles(&self) -> bool {
         false
@@ -143,9 +153,13 @@ pub fn install(engine: &mut Engine, hooks: Arc<dyn Hooks>) {
     debug_assert!(at.is_ok() && plain.is_ok() && asked.is_ok() && wait.is_ok());
 }
 
-/// Whether the entry at a position, by name or by bracket, is missing in the map.
+/// Whether the entry at a position, by name or by bracket, is missing in the map or module.
 pub fn is_missing(error: &EvalAltResult, site: Site) -> bool {
-    let EvalAltResult::ErrorPropertyNotFound(_, at) = error else { return false };
+    let at = match error {
+        EvalAltResult::ErrorPropertyNotFound(_, at) => at,
+        EvalAltResult::ErrorRuntime(value, at) if value.is::<MissingField>() => at,
+        _ => return false,
+    };
     let (line, column) = (at.line().unwrap_or(0), at.position().unwrap_or(0));
     let (expected, from) = (site.line() as usize, site.column() as usize);
     line == expected && (column == from || column == from + 1)

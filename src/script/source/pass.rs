@@ -26,6 +26,7 @@
 //! | `fn new(x)`, `new(x)`, `nn::module(x)` | `fn __new(x)`, ... | Rhai lets no script function have a reserved name |
 //! | `f(x)` where a module defines `f` | `f__in3(x)` | Rhai mixes up functions of several modules (`scope.rs`) |
 //! | `f(x)` where `f` is a variable | `__either(f,f(x))` | a closure or module in it wins over a function of its name |
+//! | `K(x)` in a function, where the text has `const K` | `__either(global::K,K(x))` | the same of a constant |
 //! | `fs[0](x)`, `make(1)(x)` | `fs[0].__apply(x)` | Rhai calls names only |
 //! | `let [a, b] = f();` | `let a = __unpack(f(),"[a,b]");let b=a[1];a=a[0];` | Rhai's `let` takes one name |
 //! | `for #{x, y} in xs {` | `for x in xs {let x=__unpack(x,"..");let y=x[1];x=x[0];` | the same |

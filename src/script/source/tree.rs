@@ -190,8 +190,9 @@ pub struct Tree {
     pub ignored: Vec<u32>,
     /// Loops over pairs.
     pub pairs: Vec<Pairs>,
-    /// `f(x)` where `f` is a variable: the name and the parenthesis at the end.
-    pub applied: Vec<Run>,
+    /// `f(x)` where `f` is a variable: the name and the parenthesis at the end; and whether it is a constant that a
+    /// function names.
+    pub applied: Vec<(Run, bool)>,
     /// `(` of a call of what an element or another call gives: `fs[0](x)`.
     pub applied_values: Vec<u32>,
     /// Constants of the text, or of earlier ones, that a function names.

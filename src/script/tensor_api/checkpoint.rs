@@ -10,6 +10,7 @@ use crate::fail;
 use crate::files::{Array, Named};
 use crate::script::host::Host;
 use crate::script::tensor_api::storage::array;
+use crate::script::values::module::ModuleValue;
 use crate::script::values::type_names;
 use crate::script::values::types::Tensor;
 use rhai::{Dynamic, ImmutableString, Map};
@@ -72,6 +73,9 @@ impl Flat {
     fn plain(&mut self, host: &Host, value: &Dynamic, key: &str, name: String, depth: usize) -> Result<()> {
         if name.contains('\n') {
             fail!(VALUE, "the name {name:?} has a line feed");
+        }
+        if value.is::<ModuleValue>() {
+            return Err(has_code(&name));
         }
         if let Some(inner) = value.read_lock::<Map>() {
             self.maps.push(name.clone());

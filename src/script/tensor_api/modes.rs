@@ -244,6 +244,8 @@ pub fn register_eval(engine: &mut Engine, host: &Arc<Host>, hooks: Arc<dyn Hooks
             global.lib.push(ast.shared_lib().clone());
             return machine::evaluate(engine, &mut global, context.scope_mut(), ast.statements(), &unit);
         }
+        machine::note_all_methods(&*hooks, &ast);
+        global.lib.extend(hooks.methods());
         global.lib.push(ast.shared_lib().clone());
         // Deprecated means "may change" here; the version is pinned.
         #[allow(deprecated)]

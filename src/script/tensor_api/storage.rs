@@ -14,6 +14,7 @@ use crate::script::bind::native::{flag, given, native};
 use crate::script::bind::rows::{Natives, raw};
 use crate::script::host::Host;
 use crate::script::tensor_api::checkpoint;
+use crate::script::values::module::ModuleValue;
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
 use crate::script::values::types::Tensor;
@@ -141,6 +142,9 @@ fn load(host: &Host, engine: &mut Engine, path: &Path, target: Target, columns: 
 fn to_file(host: &Host, path: &Path, value: &Dynamic) -> Result<Value> {
     if let Some(tensor) = value.read_lock::<Tensor>() {
         return array(host, &tensor).map(Value::One);
+    }
+    if value.is::<ModuleValue>() {
+        return Err(checkpoint::has_code(""));
     }
     let Some(map) = value.read_lock::<Map>() else {
         return Err(checkpoint::refused("what is saved is a tensor or a map of tensors", value));

@@ -327,12 +327,16 @@ impl<'a> Reader<'a> {
                 self.rename(first, name);
                 let path = &self.src[self.tokens[first].start as usize..self.tokens[name].end as usize];
                 let (before, open) = (marks.len(), self.at);
-                let holds = name == first && self.is_visible(path) && !is_block_word(path);
+                let is_name = name == first && !is_block_word(path);
+                let holds = is_name && self.is_visible(path);
+                let is_outer = is_name && !holds && self.in_function && self.constants.contains(path);
                 self.call(first, name, path, true, marks);
-                if holds {
-                    self.name_holder(path);
-                    self.note_use(first);
-                    self.tree.applied.push(self.run_from(first));
+                if holds || is_outer {
+                    if holds {
+                        self.name_holder(path);
+                        self.note_use(first);
+                    }
+                    self.tree.applied.push((self.run_from(first), is_outer));
                     if marks.len() == before {
                         marks.push(Mark { call: self.run_from(first), name: name as u32, is_plain: false });
                     }

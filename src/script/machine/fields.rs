@@ -1,0 +1,150 @@
+//! Chains through a module. Its fields are behind a lock, which nothing holds while script code runs: what a handle leads
+//! to is gone on with as it is, an array or map is out of its field for as long as a native works on it, and where
+//! closures may look at the field meanwhile, the rest of the chain works on a copy that is put back.
+
+use super::chain::{Goal, Values, read, write_field};
+use super::run::{Machine, R};
+use super::tree::{Chain, Step, StepKind};
+use super::value::Value;
+use crate::script::bind::apply::{Callee, callee};
+use crate::script::values::module::{ModuleValue, holds_itself, is_handle, may_hold_modules};
+use crate::script::values::raise::raise;
+use rhai::{Dynamic, ImmutableString};
+use std::mem::take;
+
+impl Machine<'_> {
+    /// Goes on from a step by name or index whose target is a module.
+    #[allow(clippy::too_many_arguments)]
+    pub(super) fn through_module(
+        &mut self,
+        stack: &mut [Value],
+        chain: &Chain,
+        at: usize,
+        module: &ModuleValue,
+        target: &mut Dynamic,
+        operands: &mut Values,
+        goal: Goal,
+    ) -> R {
+        // All holders of the module see what is changed in it.
+        self.losing = None;
+        let step = &chain.steps[at];
+        let Some((name, next)) = named(module, step, at, operands) else {
+            return self.hand_over(chain, at, target, operands, goal);
+        };
+        let rest = &chain.steps[next..];
+        let in_place = match &goal {
+            Goal::Read | Goal::Ask => {
+                module.read().get(name.as_str()).and_then(|field| read(field, rest, operands, false))
+            }
+            Goal::Write(assign, value) => {
+                write_field(module, &name, rest, operands, assign, value).map(|()| Value::Unit)
+            }
+        };
+        if let Some(found) = in_place {
+            return Ok(found);
+        }
+        let Some(mut field) = module.get(&name) else {
+            return match goal {
+                Goal::Ask if rest.is_empty() => Ok(Value::Unit),
+                Goal::Write(assign, _) if rest.is_empty() && !assign.info.is_op_assignment() => {
+                    self.hand_over(chain, at, target, operands, goal)
+                }
+                _ => Err(Some(module.missing(&name, step.at))),
+            };
+        };
+        if rest.is_empty() {
+            return self.hand_over(chain, at, target, operands, goal);
+        }
+        if is_handle(&field) {
+            return self.walk(stack, chain, next, &mut field, operands, goal);
+        }
+        let receiver = first_receiver(&field, rest, operands);
+        if let Some((ahead, mut value)) = receiver.clone().filter(|(_, value)| is_handle(value)) {
+            return self.walk(stack, chain, next + ahead, &mut value, operands, goal);
+        }
+        let given = match &goal {
+            Goal::Write(_, value) => Some(value),
+            _ => None,
+        };
+        let closes_a_ring =
+            |value: &Value| matches!(value, Value::Other(value) if may_hold_modules(value) && module.is_within(value));
+        if operands.iter().chain(given).any(closes_a_ring) {
+            return Err(Some(raise(holds_itself(), step.at)));
+        }
+        let has_closures = receiver.is_none_or(|(_, value)| value.is_map());
+        if has_closures || calls_script(rest, operands) {
+            let changes = given.is_some() || rest.iter().any(Step::may_change);
+            let result = self.walk(stack, chain, next, &mut field, operands, goal)?;
+            if changes {
+                module.set(&name, field);
+            }
+            return Ok(result);
+        }
+        drop(field);
+        let taken = module.change(|fields| fields.get_mut(name.as_str()).map(take)).flatten();
+        let mut field = taken.unwrap_or(Dynamic::UNIT);
+        let result = self.walk(stack, chain, next, &mut field, operands, goal);
+        module.set(&name, field);
+        result
+    }
+
+    /// Calls what a field of a module holds as a method of the module; none where it holds nothing that is called.
+    pub(super) fn call_field(
+        &mut self,
+        stack: &mut [Value],
+        chain: &Chain,
+        at: usize,
+        module: &ModuleValue,
+        target: &mut Dynamic,
+        arguments: &mut [Value],
+    ) -> R<Option<Value>> {
+        let step = &chain.steps[at];
+        let StepKind::Method { name, .. } = &step.kind else { return Ok(None) };
+        let found = module.read().get(name.as_str()).and_then(callee);
+        match found {
+            Some(Callee::Closure(pointer)) => {
+                self.pointer(stack, &chain.unit, &pointer, Some(target), arguments, step.at).map(Some)
+            }
+            // A module in a field, or a map with a `forward`.
+            Some(Callee::Forward(_)) => {
+                let mut value = module.get(name).unwrap_or(Dynamic::UNIT);
+                let result = self.applied(stack, &chain.unit, &mut value, arguments, step.at);
+                if !is_handle(&value) {
+                    module.set(name, value);
+                }
+                result
+            }
+            None => Ok(None),
+        }
+    }
+}
+
+/// The field that a step means, and from which step the chain goes on in it: `m[0]` is `m.layers[0]`.
+fn named(module: &ModuleValue, step: &Step, at: usize, operands: &Values) -> Option<(ImmutableString, usize)> {
+    match &step.kind {
+        StepKind::Property { name, .. } => Some((name.clone(), at + 1)),
+        StepKind::Index { operand, .. } => match &operands[*operand] {
+            Value::Int(_) => module.layers().map(|layers| (layers.into(), at)),
+            Value::Other(key) => Some((key.read_lock::<ImmutableString>()?.clone(), at + 1)),
+            _ => None,
+        },
+        StepKind::Method { .. } => None,
+    }
+}
+
+/// The value before the first method, and how many steps lead to it; none where there is no method, or where something
+/// else than arrays and maps is on the way.
+fn first_receiver(field: &Dynamic, rest: &[Step], operands: &Values) -> Option<(usize, Dynamic)> {
+    let ahead = rest.iter().position(|step| matches!(step.kind, StepKind::Method { .. }))?;
+    Some((ahead, read(field, &rest[..ahead], operands, false)?.boxed()))
+}
+
+/// Whether the rest of a chain may run code of the script.
+fn calls_script(rest: &[Step], operands: &Values) -> bool {
+    let is_closure = |value: &Value| matches!(value, Value::Other(value) if value.is_fnptr());
+    let is_function = |step: &Step| match &step.kind {
+        StepKind::Method { function, .. } => step.is_applied() || function.strong_count() > 0,
+        _ => false,
+    };
+    operands.iter().any(is_closure) || rest.iter().any(is_function)
+}

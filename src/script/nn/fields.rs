@@ -1,0 +1,198 @@
+//! The fields of a module as a script reads and writes them: `m.fc`, `m["fc"]`, `m[0]`, `m.get("fc")`, `"fc" in m`,
+//! `m.keys()`. A property that a type does not have is asked of its indexer by Rhai, so that the indexers serve both.
+
+use crate::base::code;
+use crate::base::diag::{Diag, Result};
+use crate::fail;
+use crate::script::bind::apply::{Callee, apply, callee};
+use crate::script::bind::rows::Natives;
+use crate::script::host::Host;
+use crate::script::host::methods::METHODS;
+use crate::script::values::module::{ModuleValue, holds_itself, is_own, module};
+use crate::script::values::panics::{GuardedCall, Place};
+use crate::script::values::raise::Native;
+use crate::script::values::type_names;
+use rhai::{Array, Dynamic, FuncRegistration, ImmutableString, NativeCallContext, RhaiFunc};
+use std::any::TypeId;
+use std::sync::Arc;
+
+pub fn register(natives: &mut Natives, host: &Arc<Host>) {
+    indexers(natives, host);
+    asked(natives, host);
+}
+
+/// Fields by which the library knows a module.
+const OWN: [&str; 6] = ["_buffers", "_flat", "_name", "_order", "_row", "_serial"];
+
+/// Writes a field: all changes of fields that scripts make come here, or are made in place by the machine where the
+/// value holds no module.
+pub fn write(module: &ModuleValue, name: &str, value: Dynamic) -> Result<()> {
+    if module.is_within(&value) {
+        return Err(holds_itself());
+    }
+    if OWN.contains(&name) {
+        fail!(VALUE, "the field `{name}` is the library's own");
+    }
+    if name == "training" && !value.is_bool() {
+        fail!(ARGUMENT_TYPE, "`training` is true or false, not {}", type_names::of_value(&value));
+    }
+    if !module.set(name, value) {
+        fail!(VALUE, "the module is being read");
+    }
+    Ok(())
+}
+
+fn this(values: &[&mut Dynamic]) -> ModuleValue {
+    module(values[0]).expect("registered for modules")
+}
+
+fn text(value: &Dynamic) -> ImmutableString {
+    value.read_lock::<ImmutableString>().map(|name| name.clone()).unwrap_or_default()
+}
+
+fn indexers(natives: &mut Natives, host: &Arc<Host>) {
+    let own = TypeId::of::<ModuleValue>();
+    let get = GuardedCall::new(|context, values| -> Native {
+        let context = context.expect("registered with a context");
+        let (module, name) = (this(values), text(values[1]));
+        module.get(&name).ok_or_else(|| module.missing(&name, context.call_position()))
+    });
+    let shared = host.clone();
+    let set = GuardedCall::new(move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        let written = write(&this(values), &text(values[1]), values[2].flatten_clone());
+        written.map(|()| Dynamic::UNIT).map_err(|diag| shared.raise(&context, diag, ""))
+    });
+    let text_type = TypeId::of::<ImmutableString>();
+    FuncRegistration::new_index_getter().place_shared_in(&mut natives.module, [own, text_type], &get);
+    let types = [own, text_type, TypeId::of::<Dynamic>()];
+    FuncRegistration::new_index_setter().place_shared_in(&mut natives.module, types, &set);
+
+    let shared = host.clone();
+    let layer = GuardedCall::new(move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        layer(&this(values), values[1].as_int().unwrap_or(0)).map_err(|diag| shared.raise(&context, diag, ""))
+    });
+    FuncRegistration::new_index_getter().place_shared_in(&mut natives.module, [own, TypeId::of::<i64>()], &layer);
+    let shared = host.clone();
+    let replace = GuardedCall::new(move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        let replaced = replace(&this(values), values[1].as_int().unwrap_or(0), values[2].flatten_clone());
+        replaced.map(|()| Dynamic::UNIT).map_err(|diag| shared.raise(&context, diag, ""))
+    });
+    let types = [own, TypeId::of::<i64>(), TypeId::of::<Dynamic>()];
+    FuncRegistration::new_index_setter().place_shared_in(&mut natives.module, types, &replace);
+}
+
+/// The layers of a container, and which of them an index means.
+fn place(module: &ModuleValue, index: i64) -> Result<(Array, usize)> {
+    let layers = module.layers().and_then(|name| module.get(name)?.try_cast::<Array>());
+    let Some(layers) = layers else {
+        let diag = Diag::error(code::TYPE, "this module is no list of layers, and has nothing at an index");
+        return Err(diag.help("a field is read by its name: `m.fc` or `m[\"fc\"]`"));
+    };
+    let at = if index < 0 { index + layers.len() as i64 } else { index };
+    match usize::try_from(at).ok().filter(|at| *at < layers.len()) {
+        Some(at) => Ok((layers, at)),
+        None => fail!(INDEX, "layer {index} of {}: the first is 0, the last -1", layers.len()),
+    }
+}
+
+/// `model[0]`.
+fn layer(module: &ModuleValue, index: i64) -> Result<Dynamic> {
+    place(module, index).map(|(mut layers, at)| layers.swap_remove(at))
+}
+
+/// `model[0] = nn::linear(2, 3)`.
+fn replace(module: &ModuleValue, index: i64, value: Dynamic) -> Result<()> {
+    let (mut layers, at) = place(module, index)?;
+    layers[at] = value;
+    write(module, "layers", layers.into())
+}
+
+/// Questions about fields. What begins with `_`, and the mode, is not listed.
+fn asked(natives: &mut Natives, host: &Arc<Host>) {
+    type List = fn((&str, &Dynamic)) -> Dynamic;
+    let lists: [(&'static str, List); 3] = [
+        ("keys", |(name, _)| name.into()),
+        ("values", |(_, value)| value.flatten_clone()),
+        ("items", |(name, value)| vec![name.into(), value.flatten_clone()].into()),
+    ];
+    for (name, one) in lists {
+        of_modules(natives, host, name, 1, move |values| {
+            let module = this(values);
+            let fields = module.read();
+            let shown = fields.iter().map(|(name, value)| (name.as_str(), value)).filter(|(name, _)| !is_own(name));
+            Ok(shown.map(one).collect::<Array>().into())
+        });
+    }
+    of_modules(natives, host, "contains", 2, |values| {
+        let name = named(values[1], "in")?;
+        Ok(this(values).read().contains_key(name.as_str()).into())
+    });
+    for count in 2..=3 {
+        of_modules(natives, host, "get", count, |values| {
+            let found = this(values).get(&named(values[1], "get")?);
+            Ok(found.unwrap_or_else(|| values.get(2).map_or(Dynamic::UNIT, |value| value.flatten_clone())))
+        });
+    }
+    for name in ["remove", "pop"] {
+        of_modules(natives, host, name, 2, move |values| {
+            let (module, field) = (this(values), named(values[1], name)?);
+            let taken =
+                if is_own(&field) { None } else { module.change(|fields| fields.remove(field.as_str())).flatten() };
+            match taken {
+                Some(value) => Ok(value),
+                None => fail!(UNKNOWN_PROPERTY, "`{name}`: the module has no field `{field}`"),
+            }
+        });
+    }
+}
+
+/// What Rhai's evaluator calls for `m.name(..)` of a module: the closure or module in the field of that name, or else the
+/// native that is found without this function.
+pub fn called(name: &str) -> RhaiFunc {
+    let name: ImmutableString = name.into();
+    let call = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
+        let context = context.expect("registered with a context");
+        let field = module(values[0]).and_then(|module| module.get(&name));
+        let Some(mut field) = field.filter(|field| callee(field).is_some()) else {
+            let mut global = context.global_runtime_state().clone();
+            global.lib.retain(|library| library.id() != Some(METHODS));
+            let (engine, source, at) = (context.engine(), context.fn_source(), context.call_position());
+            let plain = NativeCallContext::new_with_all_fields(engine, &name, source, &global, at);
+            return plain.call_native_fn_raw(&name, true, values);
+        };
+        let Some((this, arguments)) = values.split_first_mut() else { return Ok(Dynamic::UNIT) };
+        let arguments: Vec<Dynamic> = arguments.iter_mut().map(|value| value.take()).collect();
+        match callee(&field) {
+            Some(Callee::Closure(closure)) => closure.call_raw(&context, Some(this), arguments),
+            _ => apply(&context, &mut field, arguments).unwrap_or(Ok(Dynamic::UNIT)),
+        }
+    };
+    RhaiFunc::Method { func: Arc::new(call), has_context: true, is_pure: true, is_volatile: true }
+}
+
+/// The name of a field, as a method gets it.
+fn named(value: &Dynamic, method: &str) -> Result<ImmutableString> {
+    match value.read_lock::<ImmutableString>() {
+        Some(name) => Ok(name.clone()),
+        None => fail!(ARGUMENT_TYPE, "`{method}`: a field's name is a string, not {}", type_names::of_value(value)),
+    }
+}
+
+/// A method of modules alone: maps have their own of this name.
+fn of_modules(
+    natives: &mut Natives,
+    host: &Arc<Host>,
+    name: &'static str,
+    count: usize,
+    run: impl Fn(&[&mut Dynamic]) -> Result<Dynamic> + Send + Sync + 'static,
+) {
+    let shared = host.clone();
+    let call = GuardedCall::new(move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        run(values).map_err(|diag| shared.raise(&context, diag, ""))
+    });
+    natives.place_on(TypeId::of::<ModuleValue>(), name, count..=count, &call);
+}

@@ -1,0 +1,159 @@
+//! A module, as `nn::module(#{..})` makes it: named fields behind a handle. Copies of the value are the same module, as in Python.
+
+use crate::base::code;
+use crate::base::diag::Diag;
+use crate::script::values::types::{Cell, Tensor};
+use parking_lot::RwLock;
+use parking_lot::lock_api::ArcRwLockReadGuard;
+use rhai::{Array, Dynamic, DynamicReadLock, EvalAltResult, Map, Position};
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// A module. Nobody calls script code while the fields are locked, so that a lock that is taken means a fault of ours,
+/// never of the script.
+#[derive(Clone)]
+pub struct ModuleValue(Arc<RwLock<Map>>);
+
+/// The fields of a module or the entries of a map, for as long as they are read.
+pub enum Fields<'a> {
+    Map(DynamicReadLock<'a, Map>),
+    Module(ArcRwLockReadGuard<parking_lot::RawRwLock, Map>),
+}
+
+impl Deref for Fields<'_> {
+    type Target = Map;
+
+    fn deref(&self) -> &Map {
+        match self {
+            Fields::Map(map) => map,
+            Fields::Module(map) => map,
+        }
+    }
+}
+
+/// The error of a name that is no field, as Rhai carries it; its words come when it is told.
+#[derive(Clone)]
+pub struct MissingField {
+    pub name: String,
+    pub fields: Vec<String>,
+}
+
+/// The entries of a map, or the fields of a module.
+pub fn fields(value: &Dynamic) -> Option<Fields<'_>> {
+    if let Some(map) = value.read_lock::<Map>() {
+        return Some(Fields::Map(map));
+    }
+    Some(Fields::Module(value.read_lock::<ModuleValue>()?.read()))
+}
+
+/// The handle of a value that is a module.
+pub fn module(value: &Dynamic) -> Option<ModuleValue> {
+    value.read_lock::<ModuleValue>().map(|module| module.clone())
+}
+
+/// The field that says whether a module trains.
+const MODE: &str = "training";
+
+/// Bound: nesting of values in which a module looks for itself.
+const DEPTH: usize = 128;
+
+impl ModuleValue {
+    pub fn new(fields: Map) -> ModuleValue {
+        ModuleValue(Arc::new(RwLock::new(fields)))
+    }
+
+    /// The fields, for as long as the guard lives.
+    pub fn read(&self) -> ArcRwLockReadGuard<parking_lot::RawRwLock, Map> {
+        self.0.read_arc_recursive()
+    }
+
+    /// Changes the fields; none where they are being read.
+    pub fn change<R>(&self, work: impl FnOnce(&mut Map) -> R) -> Option<R> {
+        self.0.try_write().map(|mut fields| work(&mut fields))
+    }
+
+    /// Puts a value into a field; false where the fields are being read. The mode keeps its cell, by which a module is
+    /// known: `m.training = false`.
+    pub fn set(&self, name: &str, value: Dynamic) -> bool {
+        let cell = || self.read().get(name).and_then(|cell| cell.read_lock::<Cell>().map(|cell| cell.clone()));
+        if value.is_bool()
+            && let Some(mode) = cell().filter(|_| name == MODE)
+        {
+            mode.set(value);
+            return true;
+        }
+        // What was there is dropped outside the lock: it may hold this very module.
+        self.change(|fields| fields.insert(name.into(), value)).is_some()
+    }
+
+    /// The error of a name that is no field, at the place where it is named.
+    #[cold]
+    pub fn missing(&self, name: &str, at: Position) -> Box<EvalAltResult> {
+        let fields = self.read().keys().map(|key| key.to_string()).collect();
+        let missing = MissingField { name: name.to_string(), fields };
+        Box::new(EvalAltResult::ErrorRuntime(Dynamic::from(missing), at))
+    }
+
+    /// The value of a field; none if there is no such field.
+    pub fn get(&self, name: &str) -> Option<Dynamic> {
+        self.read().get(name).map(Dynamic::flatten_clone)
+    }
+
+    /// Whether two handles belong to one module.
+    pub fn same(&self, other: &ModuleValue) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Where a container such as `nn::sequential` has its layers.
+    pub fn layers(&self) -> Option<&'static str> {
+        self.read().get("layers").is_some_and(Dynamic::is_array).then_some("layers")
+    }
+
+    /// Whether a value is this module, or holds it in arrays, maps and further modules. What closures take along does not
+    /// count: nothing that goes over the parts of a module goes there.
+    pub fn is_within(&self, value: &Dynamic) -> bool {
+        self.is_below(value, DEPTH)
+    }
+
+    fn is_below(&self, value: &Dynamic, left: usize) -> bool {
+        if left == 0 || !may_hold_modules(value) {
+            return false;
+        }
+        if module(value).is_some_and(|other| self.same(&other)) {
+            return true;
+        }
+        if let Some(items) = value.read_lock::<Array>() {
+            return items.iter().any(|item| self.is_below(item, left - 1));
+        }
+        fields(value).is_some_and(|fields| fields.values().any(|item| self.is_below(item, left - 1)))
+    }
+}
+
+/// Whether a field is the library's own: it is not listed, but can be named.
+pub fn is_own(name: &str) -> bool {
+    name.starts_with('_') || name == MODE
+}
+
+/// The error of a module that would become a part of itself.
+#[cold]
+pub fn holds_itself() -> Box<Diag> {
+    Diag::error(code::VALUE, "a module cannot be a part of itself")
+        .help("a closure may use the module that it belongs to as `this`; a cell may hold any module: `cell(m)`")
+}
+
+/// Whether a value is a module or can hold one.
+pub fn may_hold_modules(value: &Dynamic) -> bool {
+    value.is_shared() || value.is_array() || value.is_map() || value.is::<ModuleValue>()
+}
+
+/// Whether a copy of a value is as good as the value itself: it is a handle, or nothing changes it in place.
+pub fn is_handle(value: &Dynamic) -> bool {
+    value.is_int()
+        || value.is_float()
+        || value.is_bool()
+        || value.is_unit()
+        || value.is_fnptr()
+        || value.is::<ModuleValue>()
+        || value.is::<Tensor>()
+        || value.is::<Cell>()
+}
