@@ -84,6 +84,14 @@ impl Machine<'_> {
     pub fn call(&mut self, frame: &mut Frame, call: &Call) -> R {
         let function = call.function.upgrade().filter(|function| function.is_compiled());
         let code = function.as_ref().and_then(|function| function.code());
+        if let (Some(function), Some(code)) = (&function, code)
+            && call.is_simple
+            && !self.profiles
+            && frame.rest.len() >= code.slots
+            && !call.lendable.iter().any(|(_, slot)| is_lent(&frame.slots[*slot as usize]))
+        {
+            return self.call_simple(frame, call, function, code);
+        }
         let mut lent: SmallVec<[(usize, u16); 2]> = SmallVec::new();
         if let Some(code) = code {
             let wanted =
@@ -124,6 +132,44 @@ impl Machine<'_> {
         result
     }
 
+    /// A call whose arguments call nothing: they are computed where the function finds them.
+    fn call_simple(&mut self, frame: &mut Frame, call: &Call, function: &Function, code: &Code) -> R {
+        for (at, argument) in call.arguments.iter().enumerate() {
+            match self.eval(frame, argument) {
+                Ok(value) => frame.rest[at] = value,
+                Err(fault) => {
+                    frame.rest[..at].fill(Value::Unit);
+                    return Err(fault);
+                }
+            }
+        }
+        if let Err(fault) = self.deeper(call.at) {
+            frame.rest[..call.arguments.len()].fill(Value::Unit);
+            return Err(fault);
+        }
+        let (slots, rest) = frame.rest.split_at_mut(code.slots);
+        let result = match self.steps(2, call.at) {
+            Err(fault) => Err(fault),
+            Ok(()) => self.eval(&mut Frame { slots: &mut *slots, rest, this: None, lent: None }, &code.body),
+        };
+        for slot in slots {
+            if matches!(slot, Value::Other(_)) {
+                *slot = Value::Unit;
+            }
+        }
+        self.shallower(result, function, call.at)
+    }
+
+    /// A call begins, unless it is one too many.
+    #[inline]
+    fn deeper(&mut self, at: Position) -> R<()> {
+        if self.global.level >= self.engine.max_call_levels() {
+            return Err(Some(Box::new(EvalAltResult::ErrorStackOverflow(at))));
+        }
+        self.global.level += 1;
+        Ok(())
+    }
+
     /// `f(x)` where `f` is a variable: what it holds, or the function with its name.
     pub fn either(&mut self, frame: &mut Frame, either: &Either) -> R {
         let mut values: SmallVec<[Value; 4]> = SmallVec::new();
@@ -161,6 +207,9 @@ impl Machine<'_> {
         arguments: &mut [Value],
         at: Position,
     ) -> R<Option<Value>> {
+        if let Some((function, mut values)) = self.held(unit, target, arguments) {
+            return self.run(stack, &function, &mut values, None, at).map(Some);
+        }
         let result = match apply::callee(target) {
             Some(Callee::Closure(pointer)) => self.pointer(stack, unit, &pointer, None, arguments, at),
             Some(Callee::Forward(pointer)) if target.is_shared() => {
@@ -212,15 +261,46 @@ impl Machine<'_> {
         arguments: &mut [Value],
         at: Position,
     ) -> R<Option<Value>> {
-        if !pointer.is_anonymous() {
-            return Ok(None);
+        match self.prepared(unit, pointer, arguments) {
+            Some((function, mut values)) => self.run(stack, &function, &mut values, this, at).map(Some),
+            None => Ok(None),
         }
-        let count = pointer.curry().len() + arguments.len();
-        let Some(function) = self.known(unit, pointer.fn_name(), count) else { return Ok(None) };
-        let mut values: SmallVec<[Value; 4]> =
-            pointer.curry().iter().map(|value| Value::unboxed(value.clone())).collect();
-        values.extend(arguments.iter_mut().map(Value::take));
-        self.run(stack, &function, &mut values, this, at).map(Some)
+    }
+
+    /// The function of a closure of this text, and the values that it runs with.
+    #[inline]
+    fn prepared(
+        &mut self,
+        unit: &Weak<Unit>,
+        pointer: &FnPtr,
+        arguments: &mut [Value],
+    ) -> Option<(Arc<Function>, SmallVec<[Value; 4]>)> {
+        if !pointer.is_anonymous() {
+            return None;
+        }
+        let curry = pointer.curry();
+        let function = self.known(unit, pointer.fn_name(), curry.len() + arguments.len())?;
+        let mut values: SmallVec<[Value; 4]> = SmallVec::with_capacity(curry.len() + arguments.len());
+        for value in curry {
+            values.push(if value.is_shared() { Value::Other(value.clone()) } else { Value::unboxed(value.clone()) });
+        }
+        for argument in arguments {
+            values.push(argument.take());
+        }
+        Some((function, values))
+    }
+
+    /// The same of a value that holds the closure, which is not copied for it.
+    pub(super) fn held(
+        &mut self,
+        unit: &Weak<Unit>,
+        value: &Dynamic,
+        arguments: &mut [Value],
+    ) -> Option<(Arc<Function>, SmallVec<[Value; 4]>)> {
+        if value.is_shared() || !value.is_fnptr() {
+            return None;
+        }
+        self.prepared(unit, &*value.read_lock::<FnPtr>()?, arguments)
     }
 
     /// The compiled function of a closure.
@@ -250,20 +330,21 @@ impl Machine<'_> {
         at: Position,
     ) -> R {
         let Some(code) = function.code() else { unreachable!("the caller has asked `is_compiled`") };
-        self.global.level += 1;
-        if self.global.level > self.engine.max_call_levels() {
-            self.global.level -= 1;
-            return Err(Some(Box::new(EvalAltResult::ErrorStackOverflow(at))));
-        }
-        let stepped = self.steps(2, at);
-        let result = match stepped {
-            Err(error) => Err(error),
+        self.deeper(at)?;
+        let result = match self.steps(2, at) {
+            Err(fault) => Err(fault),
             Ok(()) if stack.len() < code.slots => {
                 let mut own = vec![Value::Unit; STACK.max(code.slots)];
                 self.timed(&mut own, function, code, values, this)
             }
             Ok(()) => self.timed(stack, function, code, values, this),
         };
+        self.shallower(result, function, at)
+    }
+
+    /// What a function's end means.
+    #[inline]
+    fn shallower(&mut self, result: R, function: &Function, at: Position) -> R {
         self.global.level -= 1;
         match result {
             Ok(value) => Ok(value),

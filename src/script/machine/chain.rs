@@ -3,6 +3,7 @@
 
 use super::native::again_with_integers;
 use super::numbers;
+use super::quick;
 use super::run::{Fault, Frame, Machine, R, put};
 use super::slices;
 use super::tree::{Assign, AssignChain, Chain, Node, Root, Step, StepKind};
@@ -11,7 +12,7 @@ use crate::base::arithmetic;
 use crate::script::bind::apply::{Callee, callee};
 use crate::script::values::module::{ModuleValue, is_own, may_hold_modules, module};
 use crate::script::values::set::Set;
-use rhai::{BinaryExpr, Caches, Dynamic, EvalAltResult, Expr, ImmutableString, Stmt, StmtBlock};
+use rhai::{Array, BinaryExpr, Caches, Dynamic, EvalAltResult, Expr, ImmutableString, Map, Stmt, StmtBlock};
 use smallvec::SmallVec;
 
 pub(super) type Values = SmallVec<[Value; 4]>;
@@ -37,7 +38,7 @@ impl Machine<'_> {
         self.follow(frame, chain, Goal::Ask)
     }
 
-    /// `xs[i]` and `m.name` of a variable: nothing is moved for it.
+    /// `xs[i]`, `m.name`, `xs.len()` and `xs.push(x)` of a variable: nothing is moved for it.
     #[inline]
     fn element(&mut self, frame: &mut Frame, chain: &Chain) -> R<Option<Value>> {
         let (Root::Local(slot), [step]) = (&chain.root, &*chain.steps) else { return Ok(None) };
@@ -62,6 +63,24 @@ impl Machine<'_> {
                     Err(_) => Ok(module(value).and_then(|module| module.read().get(name.as_str()).map(Value::copied))),
                 }
             }
+            StepKind::Method { intrinsic: Some(intrinsic), function, is_word: false, .. }
+                if chain.lost.is_none() && function.strong_count() == 0 && !self.looks =>
+            {
+                let is_plain =
+                    |value: &Value| matches!(value, Value::Other(value) if value.is_array() && !value.is_shared());
+                if !is_plain(&frame.slots[*slot as usize]) {
+                    return Ok(None);
+                }
+                let mut argument = match chain.operands.first() {
+                    None => Value::Unit,
+                    Some(operand @ (Node::Local(_) | Node::Literal(_))) => self.eval(frame, operand)?,
+                    Some(operand @ Node::Binary(binary)) if binary.is_quick => self.eval(frame, operand)?,
+                    Some(_) => return Ok(None),
+                };
+                self.step(step.at)?;
+                let Value::Other(value) = &mut frame.slots[*slot as usize] else { return Ok(None) };
+                Ok(intrinsic.run(value, std::slice::from_mut(&mut argument)))
+            }
             _ => Ok(None),
         }
     }
@@ -69,7 +88,11 @@ impl Machine<'_> {
     fn follow(&mut self, frame: &mut Frame, chain: &Chain, goal: Goal) -> R {
         let mut operands = Values::new();
         for operand in &chain.operands {
-            operands.push(self.eval(frame, operand)?);
+            let value = match operand {
+                Node::Local(slot) if let Value::Int(index) = frame.slots[*slot as usize] => Value::Int(index),
+                operand => self.eval(frame, operand)?,
+            };
+            operands.push(value);
         }
         match &chain.root {
             Root::Local(slot) => {
@@ -110,6 +133,17 @@ impl Machine<'_> {
                 let Some(this) = frame.this.as_deref_mut() else {
                     return Err(Some(Box::new(EvalAltResult::ErrorUnboundThis(*at))));
                 };
+                match &goal {
+                    Goal::Read => {
+                        if let Some(found) = read(this, &chain.steps, &operands, false) {
+                            return Ok(found);
+                        }
+                    }
+                    Goal::Write(assign, new) if write(this, &chain.steps, &operands, assign, new).is_some() => {
+                        return Ok(Value::Unit);
+                    }
+                    _ => {}
+                }
                 self.walk(frame.rest, chain, 0, this, &mut operands, goal)
             }
             Root::Value(node) => {
@@ -309,7 +343,7 @@ impl Machine<'_> {
         operands: &mut Values,
     ) -> R<Option<Value>> {
         let step = &chain.steps[at];
-        let StepKind::Method { name, first, count, function, site, is_word } = &step.kind else {
+        let StepKind::Method { name, first, count, function, site, is_word, intrinsic } = &step.kind else {
             unreachable!("the caller has looked")
         };
         let arguments = *first..*first + *count;
@@ -320,12 +354,22 @@ impl Machine<'_> {
             if &**name != "call" || !target.is_fnptr() {
                 return Ok(None);
             }
+            if let Some((function, mut values)) = self.held(&chain.unit, target, &mut operands[arguments.clone()]) {
+                return self.run(stack, &function, &mut values, None, step.at).map(Some);
+            }
             let Some(pointer) = target.read_lock::<rhai::FnPtr>().map(|pointer| pointer.clone()) else {
                 return Ok(None);
             };
             return self.closure(stack, &chain.unit, &pointer, None, &mut operands[arguments], step.at);
         }
         if target.is_map() {
+            let held = match target.read_lock::<Map>().as_ref().and_then(|map| map.get(name.as_str())) {
+                Some(field) => self.held(&chain.unit, field, &mut operands[arguments.clone()]),
+                None => None,
+            };
+            if let Some((function, mut values)) = held {
+                return self.run(stack, &function, &mut values, Some(target), step.at).map(Some);
+            }
             let field = {
                 let Ok(map) = target.as_map_ref() else { unreachable!("it is one") };
                 map.get(name.as_str()).and_then(callee)
@@ -355,6 +399,13 @@ impl Machine<'_> {
                 return Ok(None);
             }
             return self.run(stack, &function, &mut operands[arguments], Some(target), step.at).map(Some);
+        }
+        if let Some(intrinsic) = intrinsic
+            && !self.looks
+            && let Some(result) = intrinsic.run(target, &mut operands[arguments.clone()])
+        {
+            self.step(step.at)?;
+            return Ok(Some(result));
         }
         let mut values: SmallVec<[Dynamic; 6]> =
             operands[arguments.clone()].iter().cloned().map(Value::boxed).collect();
@@ -454,7 +505,35 @@ impl Machine<'_> {
 
     pub fn assign_chain(&mut self, frame: &mut Frame, assign: &AssignChain) -> R {
         let value = self.eval(frame, &assign.value)?;
+        if self.store(frame, assign, &value).is_some() {
+            return Ok(Value::Unit);
+        }
         self.follow(frame, &assign.chain, Goal::Write(assign, value))
+    }
+
+    /// `xs[i] = v` and `m.name = v` of a variable: nothing is moved for it.
+    #[inline]
+    fn store(&self, frame: &mut Frame, assign: &AssignChain, value: &Value) -> Option<()> {
+        let Chain { root: Root::Local(slot), steps, operands, lost: None, .. } = &assign.chain else { return None };
+        let [step] = &**steps else { return None };
+        if self.looks {
+            return None;
+        }
+        let index = match &step.kind {
+            StepKind::Index { .. } => quick::number(frame, &operands[0]).as_int()?,
+            StepKind::Property { .. } => 0,
+            StepKind::Method { .. } => return None,
+        };
+        let Value::Other(target) = &mut frame.slots[*slot as usize] else { return None };
+        if target.is_shared() || target.is_read_only() {
+            return None;
+        }
+        if let StepKind::Property { name, .. } = &step.kind {
+            return replace(target.write_lock::<Map>()?.get_mut(name.as_str())?, assign, value);
+        }
+        let mut array = target.write_lock::<Array>()?;
+        let at = place(index, array.len())?;
+        replace(&mut array[at], assign, value)
     }
 
     pub fn assign(&mut self, frame: &mut Frame, assign: &Assign) -> R {
@@ -589,18 +668,18 @@ pub(super) fn read(value: &Dynamic, steps: &[Step], operands: &Values, shared: b
     if value.is_shared() {
         return if shared { read(&*value.read_lock::<Dynamic>()?, steps, operands, shared) } else { None };
     }
-    let entry = |name: &str| match value.as_map_ref() {
-        Ok(map) => read(map.get(name)?, rest, operands, shared),
-        Err(_) => read(module(value)?.read().get(name)?, rest, operands, shared),
+    let entry = |name: &str| match value.read_lock::<Map>() {
+        Some(map) => read(map.get(name)?, rest, operands, shared),
+        None => read(module(value)?.read().get(name)?, rest, operands, shared),
     };
     match &step.kind {
         StepKind::Property { name, .. } => entry(name),
         StepKind::Index { operand, .. } => match &operands[*operand] {
             Value::Int(index) => {
-                let array = value.as_array_ref().ok()?;
+                let array = value.read_lock::<Array>()?;
                 read(&array[place(*index, array.len())?], rest, operands, shared)
             }
-            Value::Other(key) => entry(&key.as_immutable_string_ref().ok()?),
+            Value::Other(key) => entry(&key.read_lock::<ImmutableString>()?),
             _ => None,
         },
         StepKind::Method { .. } => None,
@@ -614,22 +693,26 @@ fn write(target: &mut Dynamic, steps: &[Step], operands: &Values, assign: &Assig
     if target.is_shared() || target.is_read_only() {
         return None;
     }
+    let key;
     let name = match &step.kind {
-        StepKind::Property { name, .. } => name.clone(),
+        StepKind::Property { name, .. } => name,
         StepKind::Index { operand, .. } => match &operands[*operand] {
             Value::Int(index) => {
-                let mut array = target.as_array_mut().ok()?;
+                let mut array = target.write_lock::<Array>()?;
                 let at = place(*index, array.len())?;
                 return write(&mut array[at], rest, operands, assign, value);
             }
-            key => text(key)?,
+            operand => {
+                key = text(operand)?;
+                &key
+            }
         },
         StepKind::Method { .. } => return None,
     };
     if !target.is_map() {
-        return write_field(&module(target)?, &name, rest, operands, assign, value);
+        return write_field(&module(target)?, name, rest, operands, assign, value);
     }
-    let mut map = target.as_map_mut().ok()?;
+    let mut map = target.write_lock::<Map>()?;
     if let Some(element) = map.get_mut(name.as_str()) {
         return write(element, rest, operands, assign, value);
     }
@@ -685,7 +768,7 @@ fn replace(element: &mut Dynamic, assign: &AssignChain, value: &Value) -> Option
 
 /// An index from the start or, negative, from the end.
 #[inline]
-fn place(index: i64, len: usize) -> Option<usize> {
+pub(super) fn place(index: i64, len: usize) -> Option<usize> {
     if index >= 0 {
         usize::try_from(index).ok().filter(|index| *index < len)
     } else {

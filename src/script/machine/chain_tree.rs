@@ -1,6 +1,7 @@
 //! `a.b[c].d(e)` of Rhai's tree, which nests to the right, as a root and a list of steps.
 
 use super::compile::{Compiler, operand};
+use super::intrinsics::Intrinsic;
 use super::lending::only_reads;
 use super::native::Site;
 use super::tree::{Chain, Node, Root, Step, StepKind};
@@ -105,6 +106,7 @@ fn dot(compiler: &mut Compiler, item: &Expr, operands: &mut Vec<Node>) -> Option
                 function: function.as_ref().map_or(Weak::new(), Arc::downgrade),
                 site: Site::default(),
                 is_word,
+                intrinsic: Intrinsic::of(&call.name, call.args.len()),
             })
         }
         _ => None,

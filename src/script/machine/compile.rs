@@ -6,6 +6,7 @@ use super::fragment::{note_methods, operand_name};
 use super::lending;
 use super::lending::Changed;
 use super::native::Site;
+use super::quick::{self, Luck};
 use super::tree::*;
 use super::unit::Unit;
 use super::value::Value;
@@ -484,7 +485,8 @@ impl Compiler {
             let operands = Operands { expr: of_operands(call, at) };
             let function = std::sync::Arc::downgrade(&function);
             let lendable = self.lendable(call, &arguments);
-            let call = Call { function, arguments, first_is_variable, lendable, operands, at };
+            let is_simple = arguments.iter().all(|node| matches!(node, Node::Literal(_)) || quick::is_quick(node));
+            let call = Call { function, arguments, first_is_variable, lendable, is_simple, operands, at };
             return Some(Node::Call(Box::new(call)));
         }
         if let First::Variable(slot) = first
@@ -558,7 +560,9 @@ impl Compiler {
             }
             [left, right] => {
                 let (left, right) = (self.expr(left)?, self.expr(right)?);
-                Node::Binary(Box::new(Binary { op: Op::of(&call.name), left, right, native }))
+                let op = Op::of(&call.name);
+                let is_quick = op != Op::Other && quick::is_quick(&left) && quick::is_quick(&right);
+                Node::Binary(Box::new(Binary { op, left, right, native, is_quick, luck: Luck::default() }))
             }
             all => {
                 let arguments: Option<Vec<Node>> = all.iter().map(|arg| self.expr(arg)).collect();

@@ -100,6 +100,13 @@ impl Machine<'_> {
     ) -> R<Option<Value>> {
         let step = &chain.steps[at];
         let StepKind::Method { name, .. } = &step.kind else { return Ok(None) };
+        let held = match module.read().get(name.as_str()) {
+            Some(field) => self.held(&chain.unit, field, arguments),
+            None => return Ok(None),
+        };
+        if let Some((function, mut values)) = held {
+            return self.run(stack, &function, &mut values, Some(target), step.at).map(Some);
+        }
         let found = module.read().get(name.as_str()).and_then(callee);
         match found {
             Some(Callee::Closure(pointer)) => {

@@ -81,7 +81,7 @@ pub fn compare(op: Op, a: &Value, b: &Value) -> Option<bool> {
 }
 
 #[inline]
-fn integers(op: Op, a: i64, b: i64) -> Option<Value> {
+pub fn integers(op: Op, a: i64, b: i64) -> Option<Value> {
     Some(Value::Int(match op {
         Op::Add => a.checked_add(b)?,
         Op::Subtract => a.checked_sub(b)?,
@@ -102,7 +102,7 @@ fn integers(op: Op, a: i64, b: i64) -> Option<Value> {
 }
 
 #[inline]
-fn floats(op: Op, a: f64, b: f64) -> Option<Value> {
+pub fn floats(op: Op, a: f64, b: f64) -> Option<Value> {
     Some(Value::Float(match op {
         Op::Add => a + b,
         Op::Subtract => a - b,

@@ -2,6 +2,7 @@
 //! conditions and literals; `control` has statements, `calls` calls, `chain` what begins with a value and a dot.
 
 use super::numbers;
+use super::quick;
 use super::tree::{Binary, Native, Node, Op, Text, Unary};
 use super::unit::Function;
 use super::value::Value;
@@ -301,6 +302,12 @@ impl<'m> Machine<'m> {
 
     #[inline]
     fn binary(&mut self, frame: &mut Frame, binary: &Binary) -> R {
+        if binary.is_quick && binary.luck.is_good() && !self.looks {
+            match quick::operation(frame, binary).value() {
+                Some(value) => return Ok(value),
+                None => binary.luck.miss(),
+            }
+        }
         if let (Some(a), Some(b)) = (Self::peek(frame, &binary.left), Self::peek(frame, &binary.right))
             && let Some(value) = numbers::apply(binary.op, a, b)
         {
@@ -341,9 +348,7 @@ impl<'m> Machine<'m> {
         match node {
             Node::Truth(inner) => self.test_truth(frame, &inner.0, inner.1),
             Node::Binary(binary) => {
-                if let (Some(a), Some(b)) = (Self::peek(frame, &binary.left), Self::peek(frame, &binary.right))
-                    && let Some(truth) = numbers::compare(binary.op, a, b)
-                {
+                if let Some(truth) = self.compared(frame, binary) {
                     return Ok(truth);
                 }
                 let value = self.binary(frame, binary)?;
@@ -373,12 +378,21 @@ impl<'m> Machine<'m> {
         }
     }
 
+    /// A comparison of numbers that are at hand.
+    #[inline]
+    fn compared(&self, frame: &Frame, binary: &Binary) -> Option<bool> {
+        if binary.is_quick && binary.luck.is_good() && !self.looks {
+            return quick::operation(frame, binary).truth();
+        }
+        let (a, b) = (Self::peek(frame, &binary.left)?, Self::peek(frame, &binary.right)?);
+        numbers::compare(binary.op, a, b)
+    }
+
     /// `__truth(x)`: of a tensor, too.
     #[inline]
     fn test_truth(&mut self, frame: &mut Frame, inner: &Node, at: Position) -> R<bool> {
         if let Node::Binary(binary) = inner
-            && let (Some(a), Some(b)) = (Self::peek(frame, &binary.left), Self::peek(frame, &binary.right))
-            && let Some(truth) = numbers::compare(binary.op, a, b)
+            && let Some(truth) = self.compared(frame, binary)
         {
             return Ok(truth);
         }

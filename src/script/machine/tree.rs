@@ -1,6 +1,8 @@
 //! What the compiler makes of Rhai's tree: variables are slots, calls are bound, what is left to Rhai is named.
 
+use super::intrinsics::Intrinsic;
 use super::native::Site;
+use super::quick::Luck;
 use super::unit::{Function, Unit};
 use super::value::Value;
 use crate::base::span::Site as Place;
@@ -113,6 +115,9 @@ pub struct Binary {
     pub left: Node,
     pub right: Node,
     pub native: Native,
+    /// Its operands are numbers that are at hand, if they are numbers.
+    pub is_quick: bool,
+    pub luck: Luck,
 }
 
 pub struct Unary {
@@ -146,6 +151,8 @@ pub struct Call {
     pub first_is_variable: bool,
     /// Arguments that are variables which no other argument names: they can be lent.
     pub lendable: SmallVec<[(usize, Slot); 2]>,
+    /// The arguments call no function.
+    pub is_simple: bool,
     pub operands: Operands,
     pub at: Position,
 }
@@ -210,9 +217,24 @@ pub struct Step {
 }
 
 pub enum StepKind {
-    Index { operand: usize, site: Site },
-    Property { name: ImmutableString, getter: ImmutableString, site: Site },
-    Method { name: ImmutableString, first: usize, count: usize, function: Weak<Function>, site: Site, is_word: bool },
+    Index {
+        operand: usize,
+        site: Site,
+    },
+    Property {
+        name: ImmutableString,
+        getter: ImmutableString,
+        site: Site,
+    },
+    Method {
+        name: ImmutableString,
+        first: usize,
+        count: usize,
+        function: Weak<Function>,
+        site: Site,
+        is_word: bool,
+        intrinsic: Option<Intrinsic>,
+    },
 }
 
 pub struct Block {

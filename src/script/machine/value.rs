@@ -45,6 +45,19 @@ impl Value {
     /// A copy of a value behind a reference, shared by no variable.
     #[inline]
     pub fn copied(value: &Dynamic) -> Value {
+        match value.as_int() {
+            Ok(int) => Value::Int(int),
+            Err(_) => Value::copied_other(value),
+        }
+    }
+
+    fn copied_other(value: &Dynamic) -> Value {
+        if let Ok(float) = value.as_float() {
+            return Value::Float(float);
+        }
+        if let Ok(truth) = value.as_bool() {
+            return Value::Bool(truth);
+        }
         Value::of(value.flatten_clone())
     }
 

@@ -1,0 +1,241 @@
+//! Arithmetic of numbers that are at hand: in variables, literals, elements of arrays and fields of maps. It has no effect
+//! and makes no value on the way, so that what meets anything else is begun again in the general way.
+
+use super::chain::place;
+use super::numbers;
+use super::run::Frame;
+use super::tree::{Binary, Chain, Node, Op, Root, Step, StepKind};
+use super::value::Value;
+use crate::script::values::module::{ModuleValue, module};
+use rhai::{Array, Dynamic, Map};
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// A number or truth in two registers.
+#[derive(Clone, Copy)]
+pub struct Number {
+    kind: Kind,
+    bits: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u64)]
+enum Kind {
+    /// It is something else.
+    None,
+    Int,
+    Float,
+    Bool,
+}
+
+/// Bound: times that a place may meet something else before it is left alone.
+const MISSES: u8 = 8;
+
+/// Whether a place meets numbers.
+#[derive(Default)]
+pub struct Luck(AtomicU8);
+
+impl Luck {
+    #[inline]
+    pub fn is_good(&self) -> bool {
+        self.0.load(Ordering::Relaxed) < MISSES
+    }
+
+    #[cold]
+    pub fn miss(&self) {
+        self.0.store(self.0.load(Ordering::Relaxed).saturating_add(1), Ordering::Relaxed);
+    }
+}
+
+impl Number {
+    const NONE: Number = Number { kind: Kind::None, bits: 0 };
+
+    #[inline]
+    fn int(int: i64) -> Number {
+        Number { kind: Kind::Int, bits: int as u64 }
+    }
+
+    #[inline]
+    fn float(float: f64) -> Number {
+        Number { kind: Kind::Float, bits: float.to_bits() }
+    }
+
+    #[inline]
+    fn bool(truth: bool) -> Number {
+        Number { kind: Kind::Bool, bits: truth as u64 }
+    }
+
+    #[inline]
+    fn of(value: &Value) -> Number {
+        match value {
+            Value::Int(int) => Number::int(*int),
+            Value::Float(float) => Number::float(*float),
+            Value::Bool(truth) => Number::bool(*truth),
+            // What closures share.
+            Value::Other(value) if value.is_shared() => Number::of_dynamic(value),
+            _ => Number::NONE,
+        }
+    }
+
+    #[inline]
+    fn of_dynamic(value: &Dynamic) -> Number {
+        if let Ok(int) = value.as_int() {
+            Number::int(int)
+        } else if let Ok(float) = value.as_float() {
+            Number::float(float)
+        } else {
+            value.as_bool().map_or(Number::NONE, Number::bool)
+        }
+    }
+
+    /// The value, unless it is something else.
+    #[inline]
+    pub fn value(self) -> Option<Value> {
+        match self.kind {
+            Kind::Int => Some(Value::Int(self.bits as i64)),
+            Kind::Float => Some(Value::Float(f64::from_bits(self.bits))),
+            Kind::Bool => Some(Value::Bool(self.bits != 0)),
+            Kind::None => None,
+        }
+    }
+
+    /// The integer, unless it is something else.
+    #[inline]
+    pub fn as_int(self) -> Option<i64> {
+        (self.kind == Kind::Int).then_some(self.bits as i64)
+    }
+
+    /// The truth, unless it is something else.
+    #[inline]
+    pub fn truth(self) -> Option<bool> {
+        (self.kind == Kind::Bool).then_some(self.bits != 0)
+    }
+
+    #[inline]
+    fn as_float(self) -> f64 {
+        match self.kind {
+            Kind::Int => self.bits as i64 as f64,
+            _ => f64::from_bits(self.bits),
+        }
+    }
+}
+
+/// Whether an expression may be evaluated here.
+pub fn is_quick(node: &Node) -> bool {
+    match node {
+        Node::Local(_) | Node::Literal(Value::Int(_) | Value::Float(_) | Value::Bool(_)) => true,
+        Node::Binary(binary) => binary.is_quick,
+        Node::Chain(chain) => {
+            let is_plain = |step: &Step| match &step.kind {
+                StepKind::Index { operand, .. } => !step.or_unit && is_quick(&chain.operands[*operand]),
+                StepKind::Property { .. } => !step.or_unit,
+                StepKind::Method { .. } => false,
+            };
+            matches!(chain.root, Root::Local(_) | Root::This(_)) && chain.steps.iter().all(is_plain)
+        }
+        _ => false,
+    }
+}
+
+/// The number that an expression comes to.
+pub fn number(frame: &Frame, node: &Node) -> Number {
+    match node {
+        Node::Local(slot) => Number::of(&frame.slots[*slot as usize]),
+        Node::Literal(value) => Number::of(value),
+        Node::Binary(binary) if binary.is_quick => operation(frame, binary),
+        Node::Chain(chain) => element(frame, chain),
+        _ => Number::NONE,
+    }
+}
+
+/// The number that an operator makes of two.
+#[inline]
+pub fn operation(frame: &Frame, binary: &Binary) -> Number {
+    let a = number(frame, &binary.left);
+    if a.kind == Kind::None {
+        return Number::NONE;
+    }
+    let b = number(frame, &binary.right);
+    match (a.kind, b.kind) {
+        (Kind::Int, Kind::Int) => integers(binary.op, a.bits as i64, b.bits as i64),
+        (Kind::Int | Kind::Float, Kind::Int | Kind::Float) => floats(binary.op, a.as_float(), b.as_float()),
+        _ => Number::NONE,
+    }
+}
+
+#[inline]
+fn integers(op: Op, a: i64, b: i64) -> Number {
+    let found = match op {
+        Op::Add => a.checked_add(b),
+        Op::Subtract => a.checked_sub(b),
+        Op::Multiply => a.checked_mul(b),
+        Op::Less => return Number::bool(a < b),
+        Op::LessEqual => return Number::bool(a <= b),
+        Op::Greater => return Number::bool(a > b),
+        Op::GreaterEqual => return Number::bool(a >= b),
+        Op::Equal => return Number::bool(a == b),
+        Op::NotEqual => return Number::bool(a != b),
+        Op::Divide => return Number::float(a as f64 / b as f64),
+        _ => return numbers::integers(op, a, b).as_ref().map_or(Number::NONE, Number::of),
+    };
+    found.map_or(Number::NONE, Number::int)
+}
+
+#[inline]
+fn floats(op: Op, a: f64, b: f64) -> Number {
+    match op {
+        Op::Add => Number::float(a + b),
+        Op::Subtract => Number::float(a - b),
+        Op::Multiply => Number::float(a * b),
+        Op::Divide => Number::float(a / b),
+        Op::Less => Number::bool(a < b),
+        Op::LessEqual => Number::bool(a <= b),
+        Op::Greater => Number::bool(a > b),
+        Op::GreaterEqual => Number::bool(a >= b),
+        _ => numbers::floats(op, a, b).as_ref().map_or(Number::NONE, Number::of),
+    }
+}
+
+/// The number in an element or field of what a variable or `this` holds.
+fn element(frame: &Frame, chain: &Chain) -> Number {
+    let root = match &chain.root {
+        Root::Local(slot) => match &frame.slots[*slot as usize] {
+            Value::Other(value) => value,
+            _ => return Number::NONE,
+        },
+        Root::This(_) => match frame.this.as_deref() {
+            Some(this) => this,
+            None => return Number::NONE,
+        },
+        _ => return Number::NONE,
+    };
+    within(frame, root, &chain.steps, &chain.operands)
+}
+
+fn within(frame: &Frame, value: &Dynamic, steps: &[Step], operands: &[Node]) -> Number {
+    let Some((step, rest)) = steps.split_first() else { return Number::of_dynamic(value) };
+    if value.is_shared() {
+        return Number::NONE;
+    }
+    match &step.kind {
+        StepKind::Index { operand, .. } => {
+            let index = number(frame, &operands[*operand]);
+            match value.read_lock::<Array>() {
+                Some(array) if index.kind == Kind::Int => match place(index.bits as i64, array.len()) {
+                    Some(at) => within(frame, &array[at], rest, operands),
+                    None => Number::NONE,
+                },
+                _ => Number::NONE,
+            }
+        }
+        StepKind::Property { name, .. } => match value.read_lock::<Map>() {
+            Some(map) => map.get(name.as_str()).map_or(Number::NONE, |value| within(frame, value, rest, operands)),
+            None => match module(value).as_ref().map(ModuleValue::read) {
+                Some(fields) => {
+                    fields.get(name.as_str()).map_or(Number::NONE, |value| within(frame, value, rest, operands))
+                }
+                None => Number::NONE,
+            },
+        },
+        StepKind::Method { .. } => Number::NONE,
+    }
+}
