@@ -35,6 +35,9 @@ impl Machine<'_> {
 
     /// `m[k] ?? 0`: `()` where there is no such entry.
     pub fn ask(&mut self, frame: &mut Frame, chain: &Chain) -> R {
+        if let Some(found) = self.element(frame, chain)? {
+            return Ok(found);
+        }
         self.follow(frame, chain, Goal::Ask)
     }
 
@@ -44,14 +47,19 @@ impl Machine<'_> {
         let (Root::Local(slot), [step]) = (&chain.root, &*chain.steps) else { return Ok(None) };
         match &step.kind {
             StepKind::Index { .. } if matches!(chain.operands[0], Node::Local(_) | Node::Literal(_)) => {
-                let index = self.eval(frame, &chain.operands[0])?;
                 let Value::Other(value) = &frame.slots[*slot as usize] else { return Ok(None) };
                 if value.is_shared() || self.looks {
                     return Ok(None);
                 }
-                let Value::Int(index) = index else { return Ok(None) };
-                let Ok(array) = value.as_array_ref() else { return Ok(None) };
-                Ok(place(index, array.len()).map(|index| Value::copied(&array[index])))
+                Ok(match at_hand(frame, &chain.operands[0]) {
+                    Some(Value::Int(index)) => value
+                        .read_lock::<Array>()
+                        .and_then(|array| Some(Value::copied(&array[place(*index, array.len())?]))),
+                    Some(Value::Other(key)) if key.is_string() => value
+                        .read_lock::<Map>()
+                        .and_then(|map| Some(Value::copied(map.get(key.read_lock::<ImmutableString>()?.as_str())?))),
+                    _ => None,
+                })
             }
             StepKind::Property { name, .. } => {
                 let Value::Other(value) = &frame.slots[*slot as usize] else { return Ok(None) };
@@ -511,7 +519,7 @@ impl Machine<'_> {
         self.follow(frame, &assign.chain, Goal::Write(assign, value))
     }
 
-    /// `xs[i] = v` and `m.name = v` of a variable: nothing is moved for it.
+    /// `xs[i] = v`, `m[k] = v` and `m.name = v` of a variable: nothing is moved for it.
     #[inline]
     fn store(&self, frame: &mut Frame, assign: &AssignChain, value: &Value) -> Option<()> {
         let Chain { root: Root::Local(slot), steps, operands, lost: None, .. } = &assign.chain else { return None };
@@ -519,17 +527,32 @@ impl Machine<'_> {
         if self.looks {
             return None;
         }
-        let index = match &step.kind {
-            StepKind::Index { .. } => quick::number(frame, &operands[0]).as_int()?,
-            StepKind::Property { .. } => 0,
+        let mut index = 0;
+        let key = match &step.kind {
+            StepKind::Property { name, .. } => Some(name.clone()),
+            StepKind::Index { .. } => match at_hand(frame, &operands[0]) {
+                Some(Value::Other(key)) => Some(key.read_lock::<ImmutableString>()?.clone()),
+                _ => {
+                    index = quick::number(frame, &operands[0]).as_int()?;
+                    None
+                }
+            },
             StepKind::Method { .. } => return None,
         };
         let Value::Other(target) = &mut frame.slots[*slot as usize] else { return None };
         if target.is_shared() || target.is_read_only() {
             return None;
         }
-        if let StepKind::Property { name, .. } = &step.kind {
-            return replace(target.write_lock::<Map>()?.get_mut(name.as_str())?, assign, value);
+        if let Some(key) = key {
+            let mut map = target.write_lock::<Map>()?;
+            if let Some(element) = map.get_mut(key.as_str()) {
+                return replace(element, assign, value);
+            }
+            if assign.op.is_some() || assign.info.is_op_assignment() {
+                return None;
+            }
+            map.insert(key.as_str().into(), value.clone().boxed());
+            return Some(());
         }
         let mut array = target.write_lock::<Array>()?;
         let at = place(index, array.len())?;
@@ -745,6 +768,16 @@ pub(super) fn write_field(
         None => None,
     });
     written.flatten()
+}
+
+/// What a variable or literal holds.
+#[inline]
+fn at_hand<'v>(frame: &'v Frame, node: &'v Node) -> Option<&'v Value> {
+    match node {
+        Node::Local(slot) => Some(&frame.slots[*slot as usize]),
+        Node::Literal(value) => Some(value),
+        _ => None,
+    }
 }
 
 /// Gives an element its new value; none where Rhai must do it.

@@ -5,7 +5,27 @@ use super::run::{Frame, Jump, Machine, R, put};
 use super::tree::{Block, CaseKey, For, If, Node, Switch, Try, While, Within};
 use super::value::Value;
 use crate::script::values::panics;
-use rhai::{Dynamic, EvalAltResult, ImmutableString, Position};
+use rhai::{Array, Dynamic, EvalAltResult, ImmutableString, Position};
+
+/// What a loop goes over without an iterator of its type.
+enum Plain {
+    Array(Array),
+    Text(ImmutableString),
+}
+
+/// The elements of an array or string; of anything else, the value.
+fn walked(values: Value) -> Result<Plain, Value> {
+    match values {
+        Value::Other(value) if value.is_array() && !value.is_shared() => match value.try_cast_result::<Array>() {
+            Ok(items) => Ok(Plain::Array(items)),
+            Err(value) => Err(Value::Other(value)),
+        },
+        Value::Other(value) if value.is_string() && !value.is_shared() => {
+            value.try_cast_result::<ImmutableString>().map(Plain::Text).map_err(Value::Other)
+        }
+        values => Err(values),
+    }
+}
 
 impl Machine<'_> {
     #[inline]
@@ -100,6 +120,15 @@ impl Machine<'_> {
                 }
             }
             values => self.eval(frame, values)?,
+        };
+        let values = match walked(values) {
+            Ok(Plain::Array(items)) => {
+                return self.rounds(frame, each, items.into_iter().map(|item| Ok(Value::of(item))));
+            }
+            Ok(Plain::Text(text)) => {
+                return self.rounds(frame, each, text.chars().map(|c| Ok(Value::Other(c.into()))));
+            }
+            Err(values) => values,
         };
         match self.hooks.items(values.boxed()) {
             Some(items) => self.rounds(frame, each, items.map(|item| item.map(Value::of))),

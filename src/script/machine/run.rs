@@ -8,8 +8,9 @@ use super::unit::Function;
 use super::value::Value;
 use crate::script::source::{Hooks, Marked};
 use crate::script::values::module::ModuleValue;
-use rhai::{Dynamic, Engine, EvalAltResult, GlobalRuntimeState, Position};
+use rhai::{Dynamic, Engine, EvalAltResult, GlobalRuntimeState, ImmutableString, Position};
 use smallvec::SmallVec;
+use std::fmt::Write;
 use std::sync::Arc;
 
 /// An error, or none: then `Machine::jump` says where to go on.
@@ -414,18 +415,50 @@ impl<'m> Machine<'m> {
     }
 
     fn text(&mut self, frame: &mut Frame, text: &Text) -> R {
-        let mut parts: SmallVec<[Dynamic; 6]> = SmallVec::new();
+        let mut parts: SmallVec<[Value; 6]> = SmallVec::new();
         for part in &text.parts {
-            parts.push(self.eval(frame, part)?.boxed());
+            parts.push(match part {
+                Node::Native(native) if &*native.name == "__text" => self.interpolated(frame, native)?,
+                part => self.eval(frame, part)?,
+            });
         }
-        if parts.iter().all(Dynamic::is_string) {
-            let mut whole = String::new();
-            for part in &parts {
-                whole.push_str(part.as_immutable_string_ref().as_deref().map_or("", |part| part.as_str()));
+        let mut whole = String::new();
+        for part in &parts {
+            match part {
+                // Writing to a string cannot fail.
+                Value::Int(int) => _ = write!(whole, "{int}"),
+                Value::Other(part) if part.is_string() && !part.is_shared() => {
+                    if let Some(part) = part.read_lock::<ImmutableString>() {
+                        whole.push_str(&part);
+                    }
+                }
+                _ => {
+                    let mut parts: SmallVec<[Dynamic; 6]> = parts.into_iter().map(Value::boxed).collect();
+                    return self.operate_on(&text.operands, &mut parts).map(Value::of);
+                }
             }
-            return Ok(Value::Other(whole.into()));
         }
-        self.operate_on(&text.operands, &mut parts).map(Value::of)
+        Ok(Value::Other(whole.into()))
+    }
+
+    /// `__text(x)` in a string: integers and strings as they are.
+    fn interpolated(&mut self, frame: &mut Frame, native: &Native) -> R {
+        let [argument] = &*native.arguments else { return self.native(frame, native) };
+        let is_text = |value: &Value| matches!(value, Value::Other(value) if value.is_string() && !value.is_shared());
+        if self.looks {
+            return self.native(frame, native);
+        }
+        if let Some(value) = Self::peek(frame, argument) {
+            return match value {
+                Value::Int(int) => Ok(Value::Int(*int)),
+                value if is_text(value) => Ok(value.clone()),
+                _ => self.native(frame, native),
+            };
+        }
+        match self.eval(frame, argument)? {
+            value if matches!(value, Value::Int(_)) || is_text(&value) => Ok(value),
+            value => self.call_native(native, &mut [&mut value.boxed()], false),
+        }
     }
 
     /// A closure with what it takes along: shared variables stay shared.

@@ -9,6 +9,7 @@ use crate::base::span::Site as Place;
 use rhai::{Dynamic, Expr, ImmutableString, OpAssignment, Position};
 use smallvec::SmallVec;
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{OnceLock, Weak};
 
 /// A variable's place in its frame.
@@ -282,7 +283,43 @@ pub struct Switch {
     pub arms: Box<[Node]>,
     /// The same `switch` with the number of each arm as its value; -1 for none.
     pub operands: Operands,
-    pub known: parking_lot::RwLock<HashMap<CaseKey, i32>>,
+    pub known: parking_lot::RwLock<HashMap<CaseKey, i32, BuildHasherDefault<CaseHasher>>>,
+}
+
+/// FNV-1a by words. Keys that collide cost time where a place remembers them, which are few.
+pub struct CaseHasher(u64);
+
+impl Default for CaseHasher {
+    fn default() -> CaseHasher {
+        CaseHasher(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Hasher for CaseHasher {
+    fn finish(&self) -> u64 {
+        // The table takes the highest bits for its tags and the lowest for places.
+        self.0 ^ (self.0 >> 32)
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        self.0 = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn write_u32(&mut self, word: u32) {
+        self.write_u64(u64::from(word));
+    }
+
+    fn write_i64(&mut self, word: i64) {
+        self.write_u64(word as u64);
+    }
+
+    fn write_isize(&mut self, word: isize) {
+        self.write_u64(word as u64);
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Hash)]
