@@ -7,9 +7,19 @@ use super::unit::{Function, Unit};
 use super::value::Value;
 use crate::script::bind::apply;
 use crate::script::bind::apply::Callee;
+use crate::script::values::module::ModuleValue;
 use rhai::{Dynamic, EvalAltResult, FnPtr, NativeCallContext, Position};
 use smallvec::SmallVec;
 use std::sync::{Arc, Weak};
+
+/// A closure that takes another number of values: Rhai lists the value before the dot among them.
+#[cold]
+fn without_this(error: Box<EvalAltResult>, name: &str) -> Box<EvalAltResult> {
+    let EvalAltResult::ErrorFunctionNotFound(signature, at) = &*error else { return error };
+    let Some(types) = signature.strip_prefix(name).and_then(|rest| rest.strip_prefix(" (")) else { return error };
+    let types = types.split_once(", ").map_or(")", |(_, rest)| rest);
+    Box::new(EvalAltResult::ErrorFunctionNotFound(format!("{name} ({types}"), *at))
+}
 
 /// Whether a value is worth lending, and nobody else has it.
 fn is_lent(value: &Value) -> bool {
@@ -210,6 +220,10 @@ impl Machine<'_> {
         if let Some((function, mut values)) = self.held(unit, target, arguments) {
             return self.run(stack, &function, &mut values, None, at).map(Some);
         }
+        let handle = target.read_lock::<ModuleValue>().map(|module| module.clone()).filter(|_| target.is_shared());
+        if let Some(module) = handle {
+            return self.applied(stack, unit, &mut Dynamic::from(module), arguments, at);
+        }
         let result = match apply::callee(target) {
             Some(Callee::Closure(pointer)) => self.pointer(stack, unit, &pointer, None, arguments, at),
             Some(Callee::Forward(pointer)) if target.is_shared() => {
@@ -218,7 +232,10 @@ impl Machine<'_> {
                 };
                 self.pointer(stack, unit, &pointer, Some(&mut inside), arguments, at)
             }
-            Some(Callee::Forward(pointer)) => self.pointer(stack, unit, &pointer, Some(target), arguments, at),
+            Some(Callee::Forward(pointer)) => {
+                let result = self.pointer(stack, unit, &pointer, Some(target), arguments, at);
+                result.map_err(|fault| fault.map(|error| without_this(error, pointer.fn_name())))
+            }
             None => return Ok(None),
         };
         result.map(Some)

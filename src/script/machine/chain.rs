@@ -173,9 +173,21 @@ impl Machine<'_> {
     ) -> R {
         let step = &chain.steps[at];
         if target.is_shared() && !step.is_applied() {
+            // A module is a handle: the variable is not held while its methods run.
+            let handle = target.read_lock::<ModuleValue>().map(|module| module.clone());
+            if let Some(module) = handle {
+                return self.walk(stack, chain, at, &mut Dynamic::from(module), operands, goal);
+            }
             // A method that calls closures works on a copy: they may name the variable.
-            if let Some((at, mut value)) = self.before_callbacks(chain, at, target, operands) {
-                return self.walk(stack, chain, at, &mut value, operands, goal);
+            if let Some((method, mut value)) = self.before_callbacks(chain, at, target, operands) {
+                let changes =
+                    matches!(&chain.steps[method].kind, StepKind::Method { name, .. } if &**name == "for_each");
+                let path: Values = if changes { operands.clone() } else { Values::new() };
+                let result = self.walk(stack, chain, method, &mut value, operands, goal)?;
+                if changes {
+                    put_back(target, &chain.steps[at..method], &path, value);
+                }
+                return Ok(result);
             }
             let Some(mut inside) = target.write_lock::<Dynamic>() else {
                 let race = EvalAltResult::ErrorDataRace(String::new(), rhai::Position::NONE);
@@ -768,6 +780,43 @@ pub(super) fn write_field(
         None => None,
     });
     written.flatten()
+}
+
+/// Gives what indices and names lead to its new value, if it is still there.
+fn put_back(target: &mut Dynamic, steps: &[Step], operands: &Values, value: Dynamic) {
+    if target.is_shared() {
+        if let Some(mut inside) = target.write_lock::<Dynamic>() {
+            put_back(&mut inside, steps, operands, value);
+        }
+        return;
+    }
+    let Some((step, rest)) = steps.split_first() else {
+        *target = value;
+        return;
+    };
+    let key = match &step.kind {
+        StepKind::Property { name, .. } => Some(name.clone()),
+        StepKind::Index { operand, .. } => match &operands[*operand] {
+            Value::Int(index) => {
+                if let Some(mut array) = target.write_lock::<Array>()
+                    && let Some(at) = place(*index, array.len())
+                {
+                    put_back(&mut array[at], rest, operands, value);
+                }
+                return;
+            }
+            key => text(key),
+        },
+        StepKind::Method { .. } => None,
+    };
+    let Some(key) = key else { return };
+    if let Some(module) = module(target) {
+        module.change(|fields| fields.get_mut(key.as_str()).map(|field| put_back(field, rest, operands, value)));
+    } else if let Some(mut map) = target.write_lock::<Map>()
+        && let Some(entry) = map.get_mut(key.as_str())
+    {
+        put_back(entry, rest, operands, value);
+    }
 }
 
 /// What a variable or literal holds.

@@ -484,7 +484,12 @@ impl<'a> Reader<'a> {
         // A body is a statement. Not: past a separator, which belongs to the enclosing construct.
         let body = self.at;
         if self.starts_expression() || matches!(self.peek(), "try" | "let" | "const") {
+            // What it ends with is its value: `|| m.name;` throws nothing away.
+            let (unused, open) = (self.tree.unused_properties.len(), self.peek() == "{");
             self.statement();
+            if !open {
+                self.tree.unused_properties.truncate(unused);
+            }
         }
         body
     }
