@@ -10,9 +10,10 @@ use super::tree::{Assign, AssignChain, Chain, Node, Root, Step, StepKind};
 use super::value::Value;
 use crate::base::arithmetic;
 use crate::script::bind::apply::{Callee, callee};
-use crate::script::values::module::{ModuleValue, is_own, may_hold_modules, module};
+use crate::script::values::module::{ModuleValue, is_handle, is_own, may_hold_modules, module};
 use crate::script::values::set::Set;
-use rhai::{Array, BinaryExpr, Caches, Dynamic, EvalAltResult, Expr, ImmutableString, Map, Stmt, StmtBlock};
+use crate::script::values::types::Tensor;
+use rhai::{ASTFlags, Array, BinaryExpr, Caches, Dynamic, EvalAltResult, Expr, ImmutableString, Map, Stmt, StmtBlock};
 use smallvec::SmallVec;
 
 pub(super) type Values = SmallVec<[Value; 4]>;
@@ -262,8 +263,20 @@ impl Machine<'_> {
                 if target.is_map() {
                     return self.entry(stack, chain, at, target, name, operands, goal);
                 }
-                if !matches!(goal, Goal::Read | Goal::Ask) || chain.steps[at + 1..].iter().any(Step::may_change) {
+                let changes = chain.steps[at + 1..].iter().any(Step::may_change);
+                if !matches!(goal, Goal::Read | Goal::Ask) || (changes && !target.is::<Tensor>()) {
                     return self.hand_over(chain, at, target, operands, goal);
+                }
+                if changes {
+                    // What a tensor gives is read again by Rhai where it is no handle: its change would be lost.
+                    let mut value = match site.find(&[&mut *target]) {
+                        Some(entry) => self.invoke(entry, getter, &mut [&mut *target], true, step.at)?,
+                        None => self.one_step(chain, at, target, operands, (site, 1))?.boxed(),
+                    };
+                    return match is_handle(&value) {
+                        true => self.walk(stack, chain, at + 1, &mut value, operands, goal),
+                        false => self.hand_over(chain, at, target, operands, goal),
+                    };
                 }
                 if let Some(entry) = site.find(&[&mut *target]) {
                     let mut value = self.invoke(entry, getter, &mut [&mut *target], true, step.at)?;
@@ -275,7 +288,8 @@ impl Machine<'_> {
                 if is_last {
                     return self.hand_over_noting(chain, at, target, operands, Some((site, 1)));
                 }
-                self.hand_over(chain, at, target, operands, goal)
+                let mut value = self.one_step(chain, at, target, operands, (site, 1))?.boxed();
+                self.walk(stack, chain, at + 1, &mut value, operands, goal)
             }
             StepKind::Method { .. } => {
                 let result = match self.method(stack, chain, at, target, operands)? {
@@ -440,12 +454,14 @@ impl Machine<'_> {
                 }
                 self.invoke(entry, name, &mut list, true, step.at).map(|value| Some(Value::of(value)))
             }
-            None if chain.steps.len() == at + 1 => {
+            None => {
                 drop(list);
                 drop(values);
-                self.hand_over_noting(chain, at, target, operands, Some((site, count + 1))).map(Some)
+                match chain.steps.len() == at + 1 {
+                    true => self.hand_over_noting(chain, at, target, operands, Some((site, count + 1))).map(Some),
+                    false => self.one_step(chain, at, target, operands, (site, count + 1)).map(Some),
+                }
             }
-            None => Ok(None),
         }
     }
 
@@ -475,10 +491,41 @@ impl Machine<'_> {
         }
     }
 
+    /// Gives one step of a chain that goes on to Rhai, and the place keeps the native function that Rhai finds.
+    fn one_step(
+        &mut self,
+        chain: &Chain,
+        at: usize,
+        target: &mut Dynamic,
+        operands: &mut Values,
+        site: (&super::native::Site, usize),
+    ) -> R {
+        let own = match &chain.steps[at].kind {
+            StepKind::Method { first, count, .. } => *first..*first + *count,
+            _ => 0..0,
+        };
+        // What later steps need stays.
+        let take = |(at, value): (usize, &mut Value)| if own.contains(&at) { value.take() } else { Value::Unit };
+        let mut operands: Values = operands.iter_mut().enumerate().map(take).collect();
+        self.hand_over_expr(chain, &chain.singles()[at], at, target, &mut operands, Some(site))
+    }
+
     /// As `hand_over`; a place keeps the native function that Rhai finds.
     fn hand_over_noting(
         &mut self,
         chain: &Chain,
+        at: usize,
+        target: &mut Dynamic,
+        operands: &mut Values,
+        site: Option<(&super::native::Site, usize)>,
+    ) -> R {
+        self.hand_over_expr(chain, &chain.rests()[at], at, target, operands, site)
+    }
+
+    fn hand_over_expr(
+        &mut self,
+        chain: &Chain,
+        expr: &Expr,
         at: usize,
         target: &mut Dynamic,
         operands: &mut Values,
@@ -501,23 +548,22 @@ impl Machine<'_> {
         }
         let mut list: SmallVec<[&mut Dynamic; 6]> = values.iter_mut().collect();
         list.push(target);
-        let rests = chain.rests();
         match site {
             Some((site, count)) if types.len() == count => {
                 let mut caches = super::native::keeping();
-                let result = self.operate(&rests[at], &mut list, &mut caches);
+                let result = self.operate(expr, &mut list, &mut caches);
                 if result.is_ok() {
                     site.remember(types, &mut caches, matches!(step.kind, StepKind::Property { .. }));
                 }
                 match &step.kind {
                     StepKind::Method { name, first, count, .. } => {
-                        let call = |list: &mut [&mut Dynamic]| self.operate(&rests[at], list, &mut Caches::new());
+                        let call = |list: &mut [&mut Dynamic]| self.operate(expr, list, &mut Caches::new());
                         again_with_integers(result, name, &mut list, *first..*first + *count, call)
                     }
                     _ => result,
                 }
             }
-            _ => self.operate(&rests[at], &mut list, &mut Caches::new()),
+            _ => self.operate(expr, &mut list, &mut Caches::new()),
         }
         .map(Value::of)
         .map_err(Some)
@@ -640,6 +686,11 @@ impl Step {
 }
 
 impl Chain {
+    /// Each step alone, with the value before it as its root.
+    fn singles(&self) -> &[Expr] {
+        self.singles.get_or_init(|| self.rests().iter().map(alone).collect())
+    }
+
     /// The chain from each step on, with the value before it as its root.
     fn rests(&self) -> &[Expr] {
         self.rests.get_or_init(|| {
@@ -686,6 +737,19 @@ fn shorter(expr: &Expr) -> Option<Expr> {
         Expr::Index(rest, flags, at) => Expr::Index(Box::new(BinaryExpr { lhs: root, rhs: rest.rhs }), flags, at),
         _ => return None,
     })
+}
+
+/// The first step of a chain: that of `$.b.c` is `$.b`.
+fn alone(rest: &Expr) -> Expr {
+    let mut first = rest.clone();
+    let is_index = matches!(first, Expr::Index(..));
+    if let Expr::Dot(pair, flags, _) | Expr::Index(pair, flags, _) = &mut first
+        && let Expr::Dot(next, ..) | Expr::Index(next, ..) = &pair.rhs
+        && !(is_index && flags.contains(ASTFlags::BREAK))
+    {
+        pair.rhs = next.lhs.clone();
+    }
+    first
 }
 
 /// `rest = value` as an expression.

@@ -55,6 +55,7 @@ pub fn chain(compiler: &mut Compiler, expr: &Expr) -> Option<Chain> {
         operands: operands.into(),
         expr: whole,
         rests: OnceLock::new(),
+        singles: OnceLock::new(),
         unit: compiler.unit.clone(),
         lost: lost.then_some(name),
     })

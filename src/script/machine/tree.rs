@@ -197,6 +197,7 @@ pub struct Chain {
     /// The whole chain for Rhai: operands are variables, in order, and the root is the last one.
     pub expr: Expr,
     pub rests: OnceLock<Box<[Expr]>>,
+    pub singles: OnceLock<Box<[Expr]>>,
     pub unit: Weak<Unit>,
     /// The name of a parameter whose change here nobody sees.
     pub lost: Option<Position>,
