@@ -763,25 +763,40 @@ fn assigned(rest: &Expr, assign: &AssignChain) -> Expr {
 /// A copy of what indices and names lead to in arrays and maps, read without moving anything; none where something else
 /// is met, as what closures share is, unless `shared` says to go through it.
 pub(super) fn read(value: &Dynamic, steps: &[Step], operands: &Values, shared: bool) -> Option<Value> {
-    let Some((step, rest)) = steps.split_first() else { return Some(Value::copied(value)) };
+    reach(value, steps, operands, shared, Value::copied)
+}
+
+/// The same of what is asked of the value there.
+pub(super) fn reach<T>(
+    value: &Dynamic,
+    steps: &[Step],
+    operands: &Values,
+    shared: bool,
+    ask: impl FnOnce(&Dynamic) -> T,
+) -> Option<T> {
+    let Some((step, rest)) = steps.split_first() else { return Some(ask(value)) };
     if value.is_shared() {
-        return if shared { read(&*value.read_lock::<Dynamic>()?, steps, operands, shared) } else { None };
+        return if shared { reach(&*value.read_lock::<Dynamic>()?, steps, operands, shared, ask) } else { None };
     }
-    let entry = |name: &str| match value.read_lock::<Map>() {
-        Some(map) => read(map.get(name)?, rest, operands, shared),
-        None => read(module(value)?.read().get(name)?, rest, operands, shared),
-    };
-    match &step.kind {
-        StepKind::Property { name, .. } => entry(name),
+    let key;
+    let name = match &step.kind {
+        StepKind::Property { name, .. } => name.as_str(),
         StepKind::Index { operand, .. } => match &operands[*operand] {
             Value::Int(index) => {
                 let array = value.read_lock::<Array>()?;
-                read(&array[place(*index, array.len())?], rest, operands, shared)
+                return reach(&array[place(*index, array.len())?], rest, operands, shared, ask);
             }
-            Value::Other(key) => entry(&key.read_lock::<ImmutableString>()?),
-            _ => None,
+            Value::Other(operand) => {
+                key = operand.read_lock::<ImmutableString>()?;
+                key.as_str()
+            }
+            _ => return None,
         },
-        StepKind::Method { .. } => None,
+        StepKind::Method { .. } => return None,
+    };
+    match value.read_lock::<Map>() {
+        Some(map) => reach(map.get(name)?, rest, operands, shared, ask),
+        None => reach(module(value)?.read().get(name)?, rest, operands, shared, ask),
     }
 }
 

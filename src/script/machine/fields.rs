@@ -2,7 +2,7 @@
 //! to is gone on with as it is, an array or map is out of its field for as long as a native works on it, and where
 //! closures may look at the field meanwhile, the rest of the chain works on a copy that is put back.
 
-use super::chain::{Goal, Values, read, write_field};
+use super::chain::{Goal, Values, reach, read, write_field};
 use super::run::{Machine, R};
 use super::tree::{Chain, Step, StepKind};
 use super::value::Value;
@@ -43,7 +43,8 @@ impl Machine<'_> {
         if let Some(found) = in_place {
             return Ok(found);
         }
-        let Some(mut field) = module.get(&name) else {
+        let found = module.read().get(name.as_str()).map(|field| plan(field, rest, operands));
+        let Some(plan) = found else {
             return match goal {
                 Goal::Ask if rest.is_empty() => Ok(Value::Unit),
                 Goal::Write(assign, _) if rest.is_empty() && !assign.info.is_op_assignment() => {
@@ -52,35 +53,31 @@ impl Machine<'_> {
                 _ => Err(Some(module.missing(&name, step.at))),
             };
         };
-        if rest.is_empty() {
-            return self.hand_over(chain, at, target, operands, goal);
-        }
-        if is_handle(&field) {
-            return self.walk(stack, chain, next, &mut field, operands, goal);
-        }
-        let receiver = first_receiver(&field, rest, operands);
-        if let Some((ahead, mut value)) = receiver.clone().filter(|(_, value)| is_handle(value)) {
-            return self.walk(stack, chain, next + ahead, &mut value, operands, goal);
-        }
         let given = match &goal {
             Goal::Write(_, value) => Some(value),
             _ => None,
         };
         let closes_a_ring =
             |value: &Value| matches!(value, Value::Other(value) if may_hold_modules(value) && module.is_within(value));
-        if operands.iter().chain(given).any(closes_a_ring) {
-            return Err(Some(raise(holds_itself(), step.at)));
-        }
-        let has_closures = receiver.is_none_or(|(_, value)| value.is_map());
-        if has_closures || calls_script(rest, operands) {
-            let changes = given.is_some() || rest.iter().any(Step::may_change);
-            let result = self.walk(stack, chain, next, &mut field, operands, goal)?;
-            if changes {
-                module.set(&name, field);
+        match plan {
+            Plan::Hand => return self.hand_over(chain, at, target, operands, goal),
+            Plan::Handle(ahead, mut value) => {
+                return self.walk(stack, chain, next + ahead, &mut value, operands, goal);
             }
-            return Ok(result);
+            _ if operands.iter().chain(given).any(closes_a_ring) => {
+                return Err(Some(raise(holds_itself(), step.at)));
+            }
+            Plan::Copy => {
+                let changes = given.is_some() || rest.iter().any(Step::may_change);
+                let mut field = module.get(&name).unwrap_or(Dynamic::UNIT);
+                let result = self.walk(stack, chain, next, &mut field, operands, goal)?;
+                if changes {
+                    module.set(&name, field);
+                }
+                return Ok(result);
+            }
+            Plan::Take => {}
         }
-        drop(field);
         let taken = module.change(|fields| fields.get_mut(name.as_str()).map(take)).flatten();
         let mut field = taken.unwrap_or(Dynamic::UNIT);
         let result = self.walk(stack, chain, next, &mut field, operands, goal);
@@ -139,11 +136,36 @@ fn named(module: &ModuleValue, step: &Step, at: usize, operands: &Values) -> Opt
     }
 }
 
-/// The value before the first method, and how many steps lead to it; none where there is no method, or where something
-/// else than arrays and maps is on the way.
-fn first_receiver(field: &Dynamic, rest: &[Step], operands: &Values) -> Option<(usize, Dynamic)> {
-    let ahead = rest.iter().position(|step| matches!(step.kind, StepKind::Method { .. }))?;
-    Some((ahead, read(field, &rest[..ahead], operands, false)?.boxed()))
+/// How a chain goes on in a field.
+enum Plan {
+    /// It ends there, in a way that Rhai knows.
+    Hand,
+    /// From the step with this number, with the value that stands before it.
+    Handle(usize, Dynamic),
+    /// In a copy that is put back: closures may look at the field meanwhile.
+    Copy,
+    /// In the field's own value, which is out of the module for so long.
+    Take,
+}
+
+/// Cost: nothing is copied but handles.
+fn plan(field: &Dynamic, rest: &[Step], operands: &Values) -> Plan {
+    if rest.is_empty() {
+        return Plan::Hand;
+    }
+    if is_handle(field) {
+        return Plan::Handle(0, field.flatten_clone());
+    }
+    // The value before the first method; none where there is no method, or where something else than arrays and maps is
+    // on the way.
+    let ahead = rest.iter().position(|step| matches!(step.kind, StepKind::Method { .. }));
+    let ask = |value: &Dynamic| (value.is_map(), is_handle(value).then(|| value.flatten_clone()));
+    let receiver = ahead.and_then(|ahead| Some((ahead, reach(field, &rest[..ahead], operands, false, ask)?)));
+    match receiver {
+        Some((ahead, (_, Some(value)))) => Plan::Handle(ahead, value),
+        Some((_, (false, None))) if !calls_script(rest, operands) => Plan::Take,
+        _ => Plan::Copy,
+    }
 }
 
 /// Whether the rest of a chain may run code of the script.
