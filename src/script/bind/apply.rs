@@ -68,24 +68,21 @@ pub fn install(engine: &mut Engine) {
             return context.eval_expression_tree(&inputs[1]);
         };
         let name = &variable.1;
-        let is_outer = !variable.2.path.is_empty();
-        let held = if is_outer {
-            Some(context.eval_expression_tree(&inputs[0])?)
-        } else {
-            context.scope().get(name).filter(|value| callee(value).is_some()).map(|_| Dynamic::UNIT)
+        let outer = match variable.2.path.is_empty() {
+            true => None,
+            false => Some(context.eval_expression_tree(&inputs[0])?),
         };
-        let Some(mut value) = held.filter(|value| !is_outer || callee(value).is_some()) else {
+        if outer.as_ref().or(context.scope().get(name)).and_then(callee).is_none() {
             return context.eval_expression_tree(&inputs[1]);
-        };
+        }
         let arguments: Result<Vec<Dynamic>, _> =
             call.args.iter().map(|argument| context.eval_expression_tree(&argument.into())).collect();
         let arguments = arguments?;
         // A map with a `forward` is called where it stands; what cannot be changed is called as a copy.
-        let place = if is_outer { None } else { context.scope_mut().get_mut(name).map(Dynamic::take) };
+        let place = if outer.is_some() { None } else { context.scope_mut().get_mut(name).map(Dynamic::take) };
         let is_taken = place.is_some();
-        if !is_outer {
-            value = place.or_else(|| context.scope().get(name).cloned()).unwrap_or(Dynamic::UNIT);
-        }
+        let value = outer.or(place).or_else(|| context.scope().get(name).cloned());
+        let mut value = value.unwrap_or(Dynamic::UNIT);
         let global = context.global_runtime_state();
         let calls = NativeCallContext::new_with_all_fields(context.engine(), name, global.source(), global, *at);
         let result = apply(&calls, &mut value, arguments);

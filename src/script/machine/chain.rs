@@ -3,6 +3,7 @@
 
 use super::native::again_with_integers;
 use super::numbers;
+use super::places::{Values, place, put_back, read, replace, text, write};
 use super::quick;
 use super::run::{Fault, Frame, Machine, R, put};
 use super::slices;
@@ -10,13 +11,11 @@ use super::tree::{Assign, AssignChain, Chain, Node, Root, Step, StepKind};
 use super::value::Value;
 use crate::base::arithmetic;
 use crate::script::bind::apply::{Callee, callee};
-use crate::script::values::module::{ModuleValue, is_handle, is_own, may_hold_modules, module};
+use crate::script::values::module::{ModuleValue, is_handle, module};
 use crate::script::values::set::Set;
 use crate::script::values::types::Tensor;
-use rhai::{ASTFlags, Array, BinaryExpr, Caches, Dynamic, EvalAltResult, Expr, ImmutableString, Map, Stmt, StmtBlock};
+use rhai::{ASTFlags, BinaryExpr, Caches, Dynamic, EvalAltResult, Expr, ImmutableString, Map, Stmt, StmtBlock};
 use smallvec::SmallVec;
-
-pub(super) type Values = SmallVec<[Value; 4]>;
 
 /// What the end of a chain is for.
 pub(super) enum Goal<'a> {
@@ -47,30 +46,17 @@ impl Machine<'_> {
     fn element(&mut self, frame: &mut Frame, chain: &Chain) -> R<Option<Value>> {
         let (Root::Local(slot), [step]) = (&chain.root, &*chain.steps) else { return Ok(None) };
         match &step.kind {
-            StepKind::Index { .. } if matches!(chain.operands[0], Node::Local(_) | Node::Literal(_)) => {
+            StepKind::Index { .. } | StepKind::Property { .. } => {
+                let mut operands = Values::new();
+                if let [index] = &*chain.operands {
+                    let Some(index) = index_at_hand(frame, index) else { return Ok(None) };
+                    operands.push(index);
+                }
                 let Value::Other(value) = &frame.slots[*slot as usize] else { return Ok(None) };
                 if value.is_shared() || self.looks {
                     return Ok(None);
                 }
-                Ok(match at_hand(frame, &chain.operands[0]) {
-                    Some(Value::Int(index)) => value
-                        .read_lock::<Array>()
-                        .and_then(|array| Some(Value::copied(&array[place(*index, array.len())?]))),
-                    Some(Value::Other(key)) if key.is_string() => value
-                        .read_lock::<Map>()
-                        .and_then(|map| Some(Value::copied(map.get(key.read_lock::<ImmutableString>()?.as_str())?))),
-                    _ => None,
-                })
-            }
-            StepKind::Property { name, .. } => {
-                let Value::Other(value) = &frame.slots[*slot as usize] else { return Ok(None) };
-                if value.is_shared() || self.looks {
-                    return Ok(None);
-                }
-                match value.as_map_ref() {
-                    Ok(map) => Ok(map.get(name.as_str()).map(Value::copied)),
-                    Err(_) => Ok(module(value).and_then(|module| module.read().get(name.as_str()).map(Value::copied))),
-                }
+                Ok(read(value, &chain.steps, &operands, false))
             }
             StepKind::Method { intrinsic: Some(intrinsic), function, is_word: false, .. }
                 if chain.lost.is_none() && function.strong_count() == 0 && !self.looks =>
@@ -585,36 +571,17 @@ impl Machine<'_> {
         if self.looks {
             return None;
         }
-        let mut index = 0;
-        let key = match &step.kind {
-            StepKind::Property { name, .. } => Some(name.clone()),
-            StepKind::Index { .. } => match at_hand(frame, &operands[0]) {
-                Some(Value::Other(key)) => Some(key.read_lock::<ImmutableString>()?.clone()),
-                _ => {
-                    index = quick::number(frame, &operands[0]).as_int()?;
-                    None
-                }
-            },
+        let mut indices = Values::new();
+        match &step.kind {
+            StepKind::Property { .. } => {}
+            StepKind::Index { .. } => {
+                let at_hand = index_at_hand(frame, &operands[0]);
+                indices.push(at_hand.or_else(|| quick::number(frame, &operands[0]).as_int().map(Value::Int))?);
+            }
             StepKind::Method { .. } => return None,
-        };
+        }
         let Value::Other(target) = &mut frame.slots[*slot as usize] else { return None };
-        if target.is_shared() || target.is_read_only() {
-            return None;
-        }
-        if let Some(key) = key {
-            let mut map = target.write_lock::<Map>()?;
-            if let Some(element) = map.get_mut(key.as_str()) {
-                return replace(element, assign, value);
-            }
-            if assign.op.is_some() || assign.info.is_op_assignment() {
-                return None;
-            }
-            map.insert(key.as_str().into(), value.clone().boxed());
-            return Some(());
-        }
-        let mut array = target.write_lock::<Array>()?;
-        let at = place(index, array.len())?;
-        replace(&mut array[at], assign, value)
+        write(target, steps, &indices, assign, value)
     }
 
     pub fn assign(&mut self, frame: &mut Frame, assign: &Assign) -> R {
@@ -760,186 +727,12 @@ fn assigned(rest: &Expr, assign: &AssignChain) -> Expr {
     Expr::Stmt(Box::new(StmtBlock::new([Stmt::Assignment(Box::new((assign.info.clone(), pair)))], at, at)))
 }
 
-/// A copy of what indices and names lead to in arrays and maps, read without moving anything; none where something else
-/// is met, as what closures share is, unless `shared` says to go through it.
-pub(super) fn read(value: &Dynamic, steps: &[Step], operands: &Values, shared: bool) -> Option<Value> {
-    reach(value, steps, operands, shared, Value::copied)
-}
-
-/// The same of what is asked of the value there.
-pub(super) fn reach<T>(
-    value: &Dynamic,
-    steps: &[Step],
-    operands: &Values,
-    shared: bool,
-    ask: impl FnOnce(&Dynamic) -> T,
-) -> Option<T> {
-    let Some((step, rest)) = steps.split_first() else { return Some(ask(value)) };
-    if value.is_shared() {
-        return if shared { reach(&*value.read_lock::<Dynamic>()?, steps, operands, shared, ask) } else { None };
-    }
-    let key;
-    let name = match &step.kind {
-        StepKind::Property { name, .. } => name.as_str(),
-        StepKind::Index { operand, .. } => match &operands[*operand] {
-            Value::Int(index) => {
-                let array = value.read_lock::<Array>()?;
-                return reach(&array[place(*index, array.len())?], rest, operands, shared, ask);
-            }
-            Value::Other(operand) => {
-                key = operand.read_lock::<ImmutableString>()?;
-                key.as_str()
-            }
-            _ => return None,
-        },
-        StepKind::Method { .. } => return None,
-    };
-    match value.read_lock::<Map>() {
-        Some(map) => reach(map.get(name)?, rest, operands, shared, ask),
-        None => reach(module(value)?.read().get(name)?, rest, operands, shared, ask),
-    }
-}
-
-/// Writes what indices and names lead to in arrays and maps, in place; none where something else is met, before anything
-/// is changed.
-fn write(target: &mut Dynamic, steps: &[Step], operands: &Values, assign: &AssignChain, value: &Value) -> Option<()> {
-    let Some((step, rest)) = steps.split_first() else { return replace(target, assign, value) };
-    if target.is_shared() || target.is_read_only() {
-        return None;
-    }
-    let key;
-    let name = match &step.kind {
-        StepKind::Property { name, .. } => name,
-        StepKind::Index { operand, .. } => match &operands[*operand] {
-            Value::Int(index) => {
-                let mut array = target.write_lock::<Array>()?;
-                let at = place(*index, array.len())?;
-                return write(&mut array[at], rest, operands, assign, value);
-            }
-            operand => {
-                key = text(operand)?;
-                &key
-            }
-        },
-        StepKind::Method { .. } => return None,
-    };
-    if !target.is_map() {
-        return write_field(&module(target)?, name, rest, operands, assign, value);
-    }
-    let mut map = target.write_lock::<Map>()?;
-    if let Some(element) = map.get_mut(name.as_str()) {
-        return write(element, rest, operands, assign, value);
-    }
-    if rest.is_empty() && assign.op.is_none() && !assign.info.is_op_assignment() {
-        map.insert(name.as_str().into(), value.clone().boxed());
-        return Some(());
-    }
-    None
-}
-
-/// The same of a field of a module. None for what could make the module a part of itself, or is the library's own.
-pub(super) fn write_field(
-    module: &ModuleValue,
-    name: &str,
-    rest: &[Step],
-    operands: &Values,
-    assign: &AssignChain,
-    value: &Value,
-) -> Option<()> {
-    let may_close_a_ring = matches!(value, Value::Other(value) if may_hold_modules(value));
-    if may_close_a_ring || is_own(name) {
-        return None;
-    }
-    let written = module.change(|fields| match fields.get_mut(name) {
-        Some(element) => write(element, rest, operands, assign, value),
-        None if rest.is_empty() && assign.op.is_none() && !assign.info.is_op_assignment() => {
-            fields.insert(name.into(), value.clone().boxed());
-            Some(())
-        }
-        None => None,
-    });
-    written.flatten()
-}
-
-/// Gives what indices and names lead to its new value, if it is still there.
-fn put_back(target: &mut Dynamic, steps: &[Step], operands: &Values, value: Dynamic) {
-    if target.is_shared() {
-        if let Some(mut inside) = target.write_lock::<Dynamic>() {
-            put_back(&mut inside, steps, operands, value);
-        }
-        return;
-    }
-    let Some((step, rest)) = steps.split_first() else {
-        *target = value;
-        return;
-    };
-    let key = match &step.kind {
-        StepKind::Property { name, .. } => Some(name.clone()),
-        StepKind::Index { operand, .. } => match &operands[*operand] {
-            Value::Int(index) => {
-                if let Some(mut array) = target.write_lock::<Array>()
-                    && let Some(at) = place(*index, array.len())
-                {
-                    put_back(&mut array[at], rest, operands, value);
-                }
-                return;
-            }
-            key => text(key),
-        },
-        StepKind::Method { .. } => None,
-    };
-    let Some(key) = key else { return };
-    if let Some(module) = module(target) {
-        module.change(|fields| fields.get_mut(key.as_str()).map(|field| put_back(field, rest, operands, value)));
-    } else if let Some(mut map) = target.write_lock::<Map>()
-        && let Some(entry) = map.get_mut(key.as_str())
-    {
-        put_back(entry, rest, operands, value);
-    }
-}
-
-/// What a variable or literal holds.
+/// An index or key that is in a variable or a literal.
 #[inline]
-fn at_hand<'v>(frame: &'v Frame, node: &'v Node) -> Option<&'v Value> {
-    match node {
-        Node::Local(slot) => Some(&frame.slots[*slot as usize]),
-        Node::Literal(value) => Some(value),
-        _ => None,
-    }
-}
-
-/// Gives an element its new value; none where Rhai must do it.
-#[inline]
-fn replace(element: &mut Dynamic, assign: &AssignChain, value: &Value) -> Option<()> {
-    if element.is_read_only() || (element.is_shared() && element.is_locked()) {
-        return None;
-    }
-    let new = match assign.op {
-        None if assign.info.is_op_assignment() => return None,
-        None => value.clone().boxed(),
-        Some(op) => numbers::apply(op, &Value::copied(element), value)?.boxed(),
-    };
-    if element.is_shared() {
-        *element.write_lock::<Dynamic>()? = new;
-    } else {
-        *element = new;
-    }
-    Some(())
-}
-
-/// An index from the start or, negative, from the end.
-#[inline]
-pub(super) fn place(index: i64, len: usize) -> Option<usize> {
-    if index >= 0 {
-        usize::try_from(index).ok().filter(|index| *index < len)
-    } else {
-        len.checked_sub(usize::try_from(index.unsigned_abs()).ok()?)
-    }
-}
-
-fn text(value: &Value) -> Option<ImmutableString> {
-    match value {
-        Value::Other(value) => value.read_lock::<ImmutableString>().map(|text| text.clone()),
+fn index_at_hand(frame: &Frame, node: &Node) -> Option<Value> {
+    match Machine::peek(frame, node)? {
+        Value::Int(index) => Some(Value::Int(*index)),
+        Value::Other(key) => Some(Value::Other(key.read_lock::<ImmutableString>()?.clone().into())),
         _ => None,
     }
 }

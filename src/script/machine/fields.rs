@@ -2,7 +2,8 @@
 //! to is gone on with as it is, an array or map is out of its field for as long as a native works on it, and where
 //! closures may look at the field meanwhile, the rest of the chain works on a copy that is put back.
 
-use super::chain::{Goal, Values, reach, read, write_field};
+use super::chain::Goal;
+use super::places::{Values, reach, read, write_field};
 use super::run::{Machine, R};
 use super::tree::{Chain, Step, StepKind};
 use super::value::Value;

@@ -18,6 +18,7 @@ mod intrinsics;
 mod lending;
 mod native;
 mod numbers;
+mod places;
 mod quick;
 mod run;
 mod slices;

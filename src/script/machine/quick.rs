@@ -1,8 +1,8 @@
 //! Arithmetic of numbers that are at hand: in variables, literals, elements of arrays and fields of maps. It has no effect
 //! and makes no value on the way, so that what meets anything else is begun again in the general way.
 
-use super::chain::place;
 use super::numbers;
+use super::places::place;
 use super::run::Frame;
 use super::tree::{Binary, Chain, Node, Op, Root, Step, StepKind};
 use super::value::Value;

@@ -293,7 +293,7 @@ impl<'m> Machine<'m> {
 
     /// A value that is at hand without computing anything: operands of most arithmetic.
     #[inline]
-    fn peek<'v>(frame: &'v Frame, node: &'v Node) -> Option<&'v Value> {
+    pub(super) fn peek<'v>(frame: &'v Frame, node: &'v Node) -> Option<&'v Value> {
         match node {
             Node::Local(slot) => Some(&frame.slots[*slot as usize]),
             Node::Literal(value) => Some(value),

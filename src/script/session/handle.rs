@@ -331,8 +331,7 @@ impl Session {
         let own = self.functions.iter_functions().filter(|function| function.name.ends_with(SCRIPT));
         let own = own.map(|function| (written(function.name).to_string(), function.params.len()));
         *self.host.own_functions.write() = own.collect();
-        let compiled = compiled(&self.engine, &self.host, &merged).map_err(|failure| self.failure(failure))?;
-        let (merged, unit) = compiled;
+        let (merged, unit) = compiled(&self.engine, &self.host, &merged).map_err(|failure| self.failure(failure))?;
         self.callable = unit.is_some().then(|| merged.clone_functions_only());
         let (engine, scope, persistent) = (&self.engine, &mut self.scope, &mut self.persistent);
         let methods = self.host.methods.module();

@@ -1,0 +1,192 @@
+//! What indices and names lead to in arrays, maps and modules, read and written where it stands. Nothing here runs script
+//! code, so that modules may be locked meanwhile.
+
+use super::numbers;
+use super::tree::{AssignChain, Step, StepKind};
+use super::value::Value;
+use crate::script::values::module::{ModuleValue, is_own, may_hold_modules, module};
+use rhai::{Array, Dynamic, ImmutableString, Map};
+use smallvec::SmallVec;
+
+/// The operands of a chain: indices and arguments, in their order.
+pub type Values = SmallVec<[Value; 4]>;
+
+/// A copy of what indices and names lead to in arrays and maps, read without moving anything; none where something else
+/// is met, as what closures share is, unless `shared` says to go through it.
+pub fn read(value: &Dynamic, steps: &[Step], operands: &Values, shared: bool) -> Option<Value> {
+    reach(value, steps, operands, shared, Value::copied)
+}
+
+/// The same of what is asked of the value there.
+pub fn reach<T>(
+    value: &Dynamic,
+    steps: &[Step],
+    operands: &Values,
+    shared: bool,
+    ask: impl FnOnce(&Dynamic) -> T,
+) -> Option<T> {
+    let Some((step, rest)) = steps.split_first() else { return Some(ask(value)) };
+    if value.is_shared() {
+        return if shared { reach(&*value.read_lock::<Dynamic>()?, steps, operands, shared, ask) } else { None };
+    }
+    let key;
+    let name = match &step.kind {
+        StepKind::Property { name, .. } => name.as_str(),
+        StepKind::Index { operand, .. } => match &operands[*operand] {
+            Value::Int(index) => {
+                let array = value.read_lock::<Array>()?;
+                return reach(&array[place(*index, array.len())?], rest, operands, shared, ask);
+            }
+            Value::Other(operand) => {
+                key = operand.read_lock::<ImmutableString>()?;
+                key.as_str()
+            }
+            _ => return None,
+        },
+        StepKind::Method { .. } => return None,
+    };
+    match value.read_lock::<Map>() {
+        Some(map) => reach(map.get(name)?, rest, operands, shared, ask),
+        None => reach(module(value)?.read().get(name)?, rest, operands, shared, ask),
+    }
+}
+
+/// Writes what indices and names lead to in arrays and maps, in place; none where something else is met, before anything
+/// is changed.
+pub fn write(
+    target: &mut Dynamic,
+    steps: &[Step],
+    operands: &Values,
+    assign: &AssignChain,
+    value: &Value,
+) -> Option<()> {
+    let Some((step, rest)) = steps.split_first() else { return replace(target, assign, value) };
+    if target.is_shared() || target.is_read_only() {
+        return None;
+    }
+    let key;
+    let name = match &step.kind {
+        StepKind::Property { name, .. } => name,
+        StepKind::Index { operand, .. } => match &operands[*operand] {
+            Value::Int(index) => {
+                let mut array = target.write_lock::<Array>()?;
+                let at = place(*index, array.len())?;
+                return write(&mut array[at], rest, operands, assign, value);
+            }
+            operand => {
+                key = text(operand)?;
+                &key
+            }
+        },
+        StepKind::Method { .. } => return None,
+    };
+    if !target.is_map() {
+        return write_field(&module(target)?, name, rest, operands, assign, value);
+    }
+    let mut map = target.write_lock::<Map>()?;
+    if let Some(element) = map.get_mut(name.as_str()) {
+        return write(element, rest, operands, assign, value);
+    }
+    if rest.is_empty() && assign.op.is_none() && !assign.info.is_op_assignment() {
+        map.insert(name.as_str().into(), value.clone().boxed());
+        return Some(());
+    }
+    None
+}
+
+/// The same of a field of a module. None for what could make the module a part of itself, or is the library's own.
+pub fn write_field(
+    module: &ModuleValue,
+    name: &str,
+    rest: &[Step],
+    operands: &Values,
+    assign: &AssignChain,
+    value: &Value,
+) -> Option<()> {
+    let may_close_a_ring = matches!(value, Value::Other(value) if may_hold_modules(value));
+    if may_close_a_ring || is_own(name) {
+        return None;
+    }
+    let written = module.change(|fields| match fields.get_mut(name) {
+        Some(element) => write(element, rest, operands, assign, value),
+        None if rest.is_empty() && assign.op.is_none() && !assign.info.is_op_assignment() => {
+            fields.insert(name.into(), value.clone().boxed());
+            Some(())
+        }
+        None => None,
+    });
+    written.flatten()
+}
+
+/// Gives what indices and names lead to its new value, if it is still there.
+pub fn put_back(target: &mut Dynamic, steps: &[Step], operands: &Values, value: Dynamic) {
+    if target.is_shared() {
+        if let Some(mut inside) = target.write_lock::<Dynamic>() {
+            put_back(&mut inside, steps, operands, value);
+        }
+        return;
+    }
+    let Some((step, rest)) = steps.split_first() else {
+        *target = value;
+        return;
+    };
+    let key = match &step.kind {
+        StepKind::Property { name, .. } => Some(name.clone()),
+        StepKind::Index { operand, .. } => match &operands[*operand] {
+            Value::Int(index) => {
+                if let Some(mut array) = target.write_lock::<Array>()
+                    && let Some(at) = place(*index, array.len())
+                {
+                    put_back(&mut array[at], rest, operands, value);
+                }
+                return;
+            }
+            key => text(key),
+        },
+        StepKind::Method { .. } => None,
+    };
+    let Some(key) = key else { return };
+    if let Some(module) = module(target) {
+        module.change(|fields| fields.get_mut(key.as_str()).map(|field| put_back(field, rest, operands, value)));
+    } else if let Some(mut map) = target.write_lock::<Map>()
+        && let Some(entry) = map.get_mut(key.as_str())
+    {
+        put_back(entry, rest, operands, value);
+    }
+}
+
+/// Gives an element its new value; none where Rhai must do it.
+#[inline]
+pub fn replace(element: &mut Dynamic, assign: &AssignChain, value: &Value) -> Option<()> {
+    if element.is_read_only() || (element.is_shared() && element.is_locked()) {
+        return None;
+    }
+    let new = match assign.op {
+        None if assign.info.is_op_assignment() => return None,
+        None => value.clone().boxed(),
+        Some(op) => numbers::apply(op, &Value::copied(element), value)?.boxed(),
+    };
+    if element.is_shared() {
+        *element.write_lock::<Dynamic>()? = new;
+    } else {
+        *element = new;
+    }
+    Some(())
+}
+
+/// An index from the start or, negative, from the end.
+#[inline]
+pub fn place(index: i64, len: usize) -> Option<usize> {
+    if index >= 0 {
+        usize::try_from(index).ok().filter(|index| *index < len)
+    } else {
+        len.checked_sub(usize::try_from(index.unsigned_abs()).ok()?)
+    }
+}
+
+pub fn text(value: &Value) -> Option<ImmutableString> {
+    match value {
+        Value::Other(value) => value.read_lock::<ImmutableString>().map(|text| text.clone()),
+        _ => None,
+    }
+}
