@@ -1,6 +1,7 @@
 //! State that all native functions of a session share.
 
 pub mod caller;
+pub mod closures;
 pub mod function_times;
 pub mod limits;
 pub mod lost;
@@ -80,6 +81,8 @@ pub struct Host {
     pub native_module: OnceLock<Weak<rhai::Module>>,
     /// Whether functions and loops are compiled.
     pub compiles: AtomicBool,
+    /// Compiled closures of all texts.
+    pub closures: closures::Closures,
     /// For methods that Rhai's evaluator calls.
     pub methods: methods::Methods,
 }
@@ -116,6 +119,7 @@ impl Host {
             interpreter: Default::default(),
             native_module: OnceLock::new(),
             compiles: AtomicBool::new(false),
+            closures: Default::default(),
             methods: Default::default(),
         }
     }

@@ -1,10 +1,11 @@
-//! Closures that natives call: `xs.map(|x| 2 * x)`, `sorted(xs, |x| x.age)`. A closure of the text that is running is run
-//! here, with one stack and one state for all calls of a native; any other is given to Rhai.
+//! Closures that natives call: `xs.map(|x| 2 * x)`, `sorted(xs, |x| x.age)`. It is run here, with
+//! one stack and one state for all calls of a native; a function that is not compiled is given to Rhai.
 
 use super::run::Machine;
 use super::tree::Code;
-use super::unit::{Function, Stack, Unit};
+use super::unit::{Function, Stack, Unit, closure_named};
 use super::value::Value;
+use crate::script::source::Hooks;
 use crate::script::values::raise::Native;
 use rhai::{Dynamic, EvalAltResult, FnPtr, GlobalRuntimeState, NativeCallContext};
 use smallvec::SmallVec;
@@ -24,6 +25,11 @@ impl Running {
         RUNNING.with_borrow_mut(|running| running.push(Arc::downgrade(unit)));
         Running(())
     }
+
+    /// The text whose code runs.
+    pub fn innermost() -> *const Unit {
+        RUNNING.with_borrow(|running| running.last().map_or(std::ptr::null(), Weak::as_ptr))
+    }
 }
 
 impl Drop for Running {
@@ -41,7 +47,7 @@ pub struct Callback<'a> {
 
 /// What runs a closure without Rhai.
 struct Direct {
-    unit: Arc<Unit>,
+    hooks: Arc<dyn Hooks>,
     /// By the number of values that it is called with.
     functions: SmallVec<[(usize, Option<Arc<Function>>); 3]>,
     /// The state at the native's call, made at the first of the closure.
@@ -53,7 +59,7 @@ impl<'a> Callback<'a> {
     pub fn new(context: &'a NativeCallContext<'a>, closure: &'a FnPtr) -> Callback<'a> {
         let unit = RUNNING.with_borrow(|running| running.last().and_then(Weak::upgrade));
         let direct = unit.filter(|_| closure.is_anonymous()).map(|unit| Direct {
-            unit,
+            hooks: unit.hooks.clone(),
             functions: SmallVec::new(),
             global: None,
             stack: Stack::take(),
@@ -122,7 +128,7 @@ impl<'a> Callback<'a> {
         let mut all: SmallVec<[Value; 4]> =
             self.closure.curry().iter().map(|value| Value::unboxed(value.clone())).collect();
         all.extend(values.into_iter().map(Value::unboxed));
-        let hooks = &*direct.unit.hooks;
+        let hooks = &*direct.hooks;
         let engine = self.context.engine();
         let mut machine = Machine::new(engine, global, hooks);
         let done = machine.run(direct.stack.slots(0), &function, &mut all, this, self.context.call_position());
@@ -142,8 +148,7 @@ impl Direct {
         if let Some((_, known)) = self.functions.iter().find(|(known, _)| *known == count) {
             return known.clone();
         }
-        let found = self.unit.find(closure.fn_name(), closure.curry().len() + count);
-        let found = found.filter(|function| function.is_compiled());
+        let found = closure_named(&*self.hooks, closure.fn_name(), closure.curry().len() + count);
         self.functions.push((count, found.clone()));
         found
     }

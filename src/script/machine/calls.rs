@@ -3,7 +3,7 @@
 use super::native::placed;
 use super::run::{Frame, Jump, Machine, R, RECENT, STACK};
 use super::tree::{Call, Code, Either, First, Native, Node};
-use super::unit::{Function, Unit};
+use super::unit::{Function, Unit, closure_named};
 use super::value::Value;
 use crate::script::bind::apply;
 use crate::script::bind::apply::Callee;
@@ -160,7 +160,10 @@ impl Machine<'_> {
         let (slots, rest) = frame.rest.split_at_mut(code.slots);
         let result = match self.steps(2, call.at) {
             Err(fault) => Err(fault),
-            Ok(()) => self.eval(&mut Frame { slots: &mut *slots, rest, this: None, lent: None }, &code.body),
+            Ok(()) => self.eval(
+                &mut Frame { slots: &mut *slots, rest, this: None, lent: None, declared: Vec::new() },
+                &code.body,
+            ),
         };
         for slot in slots {
             if matches!(slot, Value::Other(_)) {
@@ -195,7 +198,7 @@ impl Machine<'_> {
             }
         };
         if let Value::Other(value) = held
-            && let Some(result) = self.applied(frame.rest, &either.unit, value, &mut values, either.at)?
+            && let Some(result) = self.applied(frame.rest, value, &mut values, either.at)?
         {
             return Ok(result);
         }
@@ -212,28 +215,27 @@ impl Machine<'_> {
     pub fn applied(
         &mut self,
         stack: &mut [Value],
-        unit: &Weak<Unit>,
         target: &mut Dynamic,
         arguments: &mut [Value],
         at: Position,
     ) -> R<Option<Value>> {
-        if let Some((function, mut values)) = self.held(unit, target, arguments) {
+        if let Some((function, mut values)) = self.held(target, arguments) {
             return self.run(stack, &function, &mut values, None, at).map(Some);
         }
         let handle = target.read_lock::<ModuleValue>().map(|module| module.clone()).filter(|_| target.is_shared());
         if let Some(module) = handle {
-            return self.applied(stack, unit, &mut Dynamic::from(module), arguments, at);
+            return self.applied(stack, &mut Dynamic::from(module), arguments, at);
         }
         let result = match apply::callee(target) {
-            Some(Callee::Closure(pointer)) => self.pointer(stack, unit, &pointer, None, arguments, at),
+            Some(Callee::Closure(pointer)) => self.pointer(stack, &pointer, None, arguments, at),
             Some(Callee::Forward(pointer)) if target.is_shared() => {
                 let Some(mut inside) = target.write_lock::<Dynamic>() else {
                     return Err(Some(Box::new(EvalAltResult::ErrorDataRace(String::new(), Position::NONE))));
                 };
-                self.pointer(stack, unit, &pointer, Some(&mut inside), arguments, at)
+                self.pointer(stack, &pointer, Some(&mut inside), arguments, at)
             }
             Some(Callee::Forward(pointer)) => {
-                let result = self.pointer(stack, unit, &pointer, Some(target), arguments, at);
+                let result = self.pointer(stack, &pointer, Some(target), arguments, at);
                 result.map_err(|fault| fault.map(|error| without_this(error, pointer.fn_name())))
             }
             None => return Ok(None),
@@ -245,13 +247,12 @@ impl Machine<'_> {
     pub(super) fn pointer(
         &mut self,
         stack: &mut [Value],
-        unit: &Weak<Unit>,
         pointer: &FnPtr,
         mut this: Option<&mut Dynamic>,
         arguments: &mut [Value],
         at: Position,
     ) -> R {
-        if let Some(value) = self.closure(stack, unit, pointer, this.as_deref_mut(), arguments, at)? {
+        if let Some(value) = self.closure(stack, pointer, this.as_deref_mut(), arguments, at)? {
             return Ok(value);
         }
         let arguments: Vec<Dynamic> = arguments.iter_mut().map(|value| value.take().boxed()).collect();
@@ -268,35 +269,29 @@ impl Machine<'_> {
         }
     }
 
-    /// Calls a closure of this text; `None` where it is another's.
+    /// Calls a closure; `None` where it is a function that has a name, or not compiled.
     pub fn closure(
         &mut self,
         stack: &mut [Value],
-        unit: &Weak<Unit>,
         pointer: &FnPtr,
         this: Option<&mut Dynamic>,
         arguments: &mut [Value],
         at: Position,
     ) -> R<Option<Value>> {
-        match self.prepared(unit, pointer, arguments) {
+        match self.prepared(pointer, arguments) {
             Some((function, mut values)) => self.run(stack, &function, &mut values, this, at).map(Some),
             None => Ok(None),
         }
     }
 
-    /// The function of a closure of this text, and the values that it runs with.
+    /// The function of a closure, and the values that it runs with.
     #[inline]
-    fn prepared(
-        &mut self,
-        unit: &Weak<Unit>,
-        pointer: &FnPtr,
-        arguments: &mut [Value],
-    ) -> Option<(Arc<Function>, SmallVec<[Value; 4]>)> {
+    fn prepared(&mut self, pointer: &FnPtr, arguments: &mut [Value]) -> Option<(Arc<Function>, SmallVec<[Value; 4]>)> {
         if !pointer.is_anonymous() {
             return None;
         }
         let curry = pointer.curry();
-        let function = self.known(unit, pointer.fn_name(), curry.len() + arguments.len())?;
+        let function = self.known(pointer.fn_name(), curry.len() + arguments.len())?;
         let mut values: SmallVec<[Value; 4]> = SmallVec::with_capacity(curry.len() + arguments.len());
         for value in curry {
             values.push(if value.is_shared() { Value::Other(value.clone()) } else { Value::unboxed(value.clone()) });
@@ -310,26 +305,23 @@ impl Machine<'_> {
     /// The same of a value that holds the closure, which is not copied for it.
     pub(super) fn held(
         &mut self,
-        unit: &Weak<Unit>,
         value: &Dynamic,
         arguments: &mut [Value],
     ) -> Option<(Arc<Function>, SmallVec<[Value; 4]>)> {
         if value.is_shared() || !value.is_fnptr() {
             return None;
         }
-        self.prepared(unit, &*value.read_lock::<FnPtr>()?, arguments)
+        self.prepared(&*value.read_lock::<FnPtr>()?, arguments)
     }
 
     /// The compiled function of a closure.
     #[inline]
-    fn known(&mut self, unit: &Weak<Unit>, name: &str, count: usize) -> Option<Arc<Function>> {
-        if let Some(known) = self.recent.iter().find(|function| function.is(unit, name, count)) {
+    fn known(&mut self, name: &str, count: usize) -> Option<Arc<Function>> {
+        let is_it = |function: &&Arc<Function>| function.def.name == name && function.def.params.len() == count;
+        if let Some(known) = self.recent.iter().find(is_it) {
             return Some(known.clone());
         }
-        let found = unit.upgrade()?.find(name, count)?;
-        if !found.is_compiled() {
-            return None;
-        }
+        let found = closure_named(self.hooks, name, count)?;
         if self.recent.len() == RECENT {
             self.recent.remove(0);
         }
@@ -350,13 +342,27 @@ impl Machine<'_> {
         self.deeper(at)?;
         let result = match self.steps(2, at) {
             Err(fault) => Err(fault),
-            Ok(()) if stack.len() < code.slots => {
-                let mut own = vec![Value::Unit; STACK.max(code.slots)];
-                self.timed(&mut own, function, code, values, this)
-            }
-            Ok(()) => self.timed(stack, function, code, values, this),
+            Ok(()) => self.at_home(function.unit(), |machine| {
+                if stack.len() < code.slots {
+                    let mut own = vec![Value::Unit; STACK.max(code.slots)];
+                    return machine.timed(&mut own, function, code, values, this);
+                }
+                machine.timed(stack, function, code, values, this)
+            }),
         };
         self.shallower(result, function, at)
+    }
+
+    /// Runs code of a text among what the text has.
+    #[inline]
+    pub(super) fn at_home(&mut self, unit: &Weak<Unit>, run: impl FnOnce(&mut Self) -> R) -> R {
+        if std::ptr::eq(self.unit, unit.as_ptr()) {
+            return run(self);
+        }
+        match unit.upgrade() {
+            Some(unit) => self.among(&unit, run),
+            None => run(self),
+        }
     }
 
     /// What a function's end means.
@@ -398,7 +404,7 @@ impl Machine<'_> {
         for (slot, value) in slots.iter_mut().zip(values.iter_mut()) {
             *slot = value.take();
         }
-        let mut frame = Frame { slots, rest, this, lent: None };
+        let mut frame = Frame { slots, rest, this, lent: None, declared: Vec::new() };
         let result = self.eval(&mut frame, &code.body);
         // What was lent goes back.
         for (at, (slot, value)) in frame.slots.iter_mut().zip(values).enumerate() {

@@ -368,23 +368,23 @@ impl Machine<'_> {
         };
         let arguments = *first..*first + *count;
         if step.is_applied() {
-            return self.applied(stack, &chain.unit, target, &mut operands[arguments], step.at);
+            return self.applied(stack, target, &mut operands[arguments], step.at);
         }
         if *is_word {
             if &**name != "call" || !target.is_fnptr() {
                 return Ok(None);
             }
-            if let Some((function, mut values)) = self.held(&chain.unit, target, &mut operands[arguments.clone()]) {
+            if let Some((function, mut values)) = self.held(target, &mut operands[arguments.clone()]) {
                 return self.run(stack, &function, &mut values, None, step.at).map(Some);
             }
             let Some(pointer) = target.read_lock::<rhai::FnPtr>().map(|pointer| pointer.clone()) else {
                 return Ok(None);
             };
-            return self.closure(stack, &chain.unit, &pointer, None, &mut operands[arguments], step.at);
+            return self.closure(stack, &pointer, None, &mut operands[arguments], step.at);
         }
         if target.is_map() {
             let held = match target.read_lock::<Map>().as_ref().and_then(|map| map.get(name.as_str())) {
-                Some(field) => self.held(&chain.unit, field, &mut operands[arguments.clone()]),
+                Some(field) => self.held(field, &mut operands[arguments.clone()]),
                 None => None,
             };
             if let Some((function, mut values)) = held {
@@ -397,13 +397,13 @@ impl Machine<'_> {
             match field {
                 Some(Callee::Closure(pointer)) => {
                     let arguments = &mut operands[arguments];
-                    return self.closure(stack, &chain.unit, &pointer, Some(target), arguments, step.at);
+                    return self.closure(stack, &pointer, Some(target), arguments, step.at);
                 }
                 // A module in a field.
                 Some(Callee::Forward(_)) => {
                     let Ok(mut map) = target.as_map_mut() else { unreachable!("it is one") };
                     let Some(module) = map.get_mut(name.as_str()) else { unreachable!("it is there") };
-                    return self.applied(stack, &chain.unit, module, &mut operands[arguments], step.at);
+                    return self.applied(stack, module, &mut operands[arguments], step.at);
                 }
                 None => {}
             }

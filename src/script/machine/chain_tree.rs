@@ -56,7 +56,6 @@ pub fn chain(compiler: &mut Compiler, expr: &Expr) -> Option<Chain> {
         expr: whole,
         rests: OnceLock::new(),
         singles: OnceLock::new(),
-        unit: compiler.unit.clone(),
         lost: lost.then_some(name),
     })
 }
@@ -73,7 +72,7 @@ fn root(compiler: &mut Compiler, expr: &Expr) -> Option<Root> {
     if let Expr::ThisPtr(at) = expr {
         return Some(Root::This(*at));
     }
-    if let Some(visible) = compiler.variable(expr)? {
+    if let Some(visible) = compiler.variable(expr) {
         let slot = visible.slot;
         return Some(if visible.is_constant { Root::Constant(slot) } else { Root::Local(slot) });
     }
@@ -97,7 +96,6 @@ fn dot(compiler: &mut Compiler, item: &Expr, operands: &mut Vec<Node>) -> Option
                 operands.push(compiler.expr(argument)?);
             }
             let unit = compiler.unit.upgrade()?;
-            unit.hooks.method_noted(&call.name, call.args.len());
             let is_word = super::native::is_keyword(&call.name) || unit.has_typed(&call.name);
             let function = unit.find(&call.name, call.args.len());
             Some(StepKind::Method {

@@ -1,14 +1,16 @@
 //! From Rhai's tree to ours: names become slots, operators and calls are bound. What has no node of its own is a fragment,
-//! which Rhai evaluates; a body that may add variables to its scope by such a fragment is not compiled.
+//! which Rhai evaluates; what stands behind a fragment that declares variables is compiled again when they are known.
 
 use super::chain_tree;
-use super::fragment::{note_methods, operand_name};
+use super::fragment::operand_name;
+use super::input_code;
 use super::lending;
 use super::lending::Changed;
 use super::native::Site;
 use super::quick::{self, Luck};
+use super::rest;
 use super::tree::*;
-use super::unit::Unit;
+use super::unit::{CAPTURED, MOST_SLOTS, Unit};
 use super::value::Value;
 use crate::base::span::Site as Place;
 use crate::script::source::hooks::BLOCK_WORDS;
@@ -21,9 +23,6 @@ use smallvec::SmallVec;
 use std::cell::Cell;
 use std::num::NonZeroUsize;
 use std::sync::{OnceLock, Weak};
-
-/// Bound: slots of a frame, which operands count with 16 bits.
-const MOST_SLOTS: usize = 60_000;
 
 pub struct Compiler {
     pub unit: Weak<Unit>,
@@ -47,7 +46,7 @@ pub struct Compiler {
     running: Option<(ImmutableString, usize)>,
 }
 
-/// The body of a function; `None` where it is left to Rhai.
+/// The body of a function; `None` where it is too large.
 pub fn function(def: &ScriptFuncDef, statements: &[Stmt], unit: Weak<Unit>) -> Option<Code> {
     let mut compiler = Compiler::new(unit);
     compiler.running = Some((def.name.clone(), def.params.len()));
@@ -66,9 +65,9 @@ pub type Outer = (ImmutableString, bool);
 
 /// Why a statement of the top level has no code.
 pub enum Left {
-    /// It is left to Rhai.
-    ToRhai,
-    /// Parts of it are, and Rhai must see all variables of the session there.
+    /// It is too large.
+    TooLarge,
+    /// Parts of it are left to Rhai, which must see all variables of the session there.
     NeedsAll,
 }
 
@@ -76,10 +75,10 @@ pub enum Left {
 pub fn statement(statement: &Stmt, variables: &[Outer], are_all: bool, unit: Weak<Unit>) -> Result<Code, Left> {
     let mut compiler = Compiler::new(unit);
     for (name, is_constant) in variables {
-        compiler.declare(name.clone(), *is_constant).ok_or(Left::ToRhai)?;
+        compiler.declare(name.clone(), *is_constant).ok_or(Left::TooLarge)?;
     }
     compiler.named = if are_all { 0 } else { variables.len() };
-    let body = compiler.statement(statement).ok_or(Left::ToRhai)?;
+    let body = compiler.statement(statement).ok_or(Left::TooLarge)?;
     match !are_all && compiler.needs_all.get() {
         true => Err(Left::NeedsAll),
         false => Ok(Code { body, slots: compiler.most, lends: 0, at: statement.position() }),
@@ -90,6 +89,27 @@ pub fn statement(statement: &Stmt, variables: &[Outer], are_all: bool, unit: Wea
 pub fn operand(from_end: usize, at: Position) -> Expr {
     let name = operand_name(from_end);
     Expr::Variable(Box::new((NonZeroUsize::new(from_end), name, Default::default(), 0)), None, at)
+}
+
+/// A `switch` whose value is the number of the arm. Its operands are the value, then for each arm with a condition
+/// whether it counts.
+fn numbered(switch: &Stmt) -> Stmt {
+    let mut numbered = switch.clone();
+    let at = numbered.position();
+    if let Stmt::Switch(switch, _) = &mut numbered {
+        let arms = &mut switch.1.expressions;
+        let is_guarded = |arm: &rhai::BinaryExpr| !matches!(arm.lhs, Expr::BoolConstant(true, ..));
+        let mut guards = arms.iter().filter(|arm| is_guarded(arm)).count();
+        switch.0 = operand(guards + 1, at);
+        for (number, arm) in arms.iter_mut().enumerate() {
+            if is_guarded(arm) {
+                arm.lhs = operand(guards, at);
+                guards -= 1;
+            }
+            arm.rhs = Expr::IntegerConstant(number as i64, at);
+        }
+    }
+    numbered
 }
 
 /// A statement as an expression.
@@ -127,41 +147,31 @@ impl Compiler {
 
     /// Where a variable is among those that are visible.
     fn find(&self, name: &str, from_end: Option<usize>) -> Option<usize> {
+        let latest = |variables: &[Visible]| variables.iter().rposition(|visible| visible.name == name);
         match from_end {
-            Some(from_end) if from_end > self.visible.len() - self.named => {
-                let of_session = &self.visible[..self.named];
-                of_session.iter().rposition(|visible| visible.name == name)
-            }
+            Some(from_end) if from_end > self.visible.len() - self.named => latest(&self.visible[..self.named]),
             Some(from_end) => {
-                let at = self.visible.len().checked_sub(from_end)?;
-                (self.visible[at].name == name).then_some(at)
+                let at = self.visible.len().checked_sub(from_end).filter(|at| self.visible[*at].name == name);
+                at.or_else(|| latest(&self.visible))
             }
-            None => self.visible.iter().rposition(|visible| visible.name == name),
+            None => latest(&self.visible),
         }
     }
 
     /// The variable that an expression names; none where it is a name of another kind.
-    pub fn variable(&self, expr: &Expr) -> Option<Option<&Visible>> {
-        let Expr::Variable(variable, short, _) = expr else { return Some(None) };
+    pub fn variable(&self, expr: &Expr) -> Option<&Visible> {
+        let Expr::Variable(variable, short, _) = expr else { return None };
         if !variable.2.path.is_empty() {
-            return Some(None);
+            return None;
         }
         let from_end = short.map(|short| short.get() as usize).or(variable.0.map(NonZeroUsize::get));
-        match self.find(&variable.1, from_end) {
-            Some(at) => Some(Some(&self.visible[at])),
-            // A distance that does not fit: the scope is not what the parser took it for.
-            None if from_end.is_some() => None,
-            None => Some(None),
-        }
+        self.find(&variable.1, from_end).map(|at| &self.visible[at])
     }
 
     fn fragment(&self, expr: Expr) -> Fragment {
         self.needs_all.set(true);
         self.changed.note_all();
-        if let Some(unit) = self.unit.upgrade() {
-            note_methods(&*unit.hooks, &Stmt::Expr(Box::new(expr.clone())));
-        }
-        Fragment { expr, variables: self.visible.clone().into() }
+        Fragment { expr, variables: self.visible.clone().into(), declares: false }
     }
 
     fn left_to_rhai(&self, statement: &Stmt) -> Option<Node> {
@@ -171,15 +181,62 @@ impl Compiler {
     /// Statements with a scope of their own.
     pub fn statements(&mut self, statements: &[Stmt]) -> Option<Node> {
         let (visible, first) = (self.visible.len(), self.next);
-        let nodes: Option<Vec<Node>> = statements.iter().map(|statement| self.statement(statement)).collect();
+        let evaluates = statements.iter().any(rest::may_declare);
+        let nodes = self.in_order(statements);
         let declares = first as Slot..self.visible[visible..].iter().map(|v| v.slot + 1).max().unwrap_or(first as Slot);
         self.visible.truncate(visible);
         self.next = first;
         let mut nodes = nodes?;
-        if nodes.len() == 1 && declares.is_empty() {
+        let imports = statements.iter().any(|statement| matches!(statement, Stmt::Import(..)));
+        if nodes.len() == 1 && declares.is_empty() && !imports && !evaluates {
             return nodes.pop();
         }
-        Some(Node::Block(Box::new(Block { statements: nodes.into(), declares })))
+        let block = Block { statements: nodes.into(), declares, imports };
+        Some(if evaluates { Node::Evaluating(Box::new(block)) } else { Node::Block(Box::new(block)) })
+    }
+
+    fn in_order(&mut self, statements: &[Stmt]) -> Option<Vec<Node>> {
+        let mut nodes = Vec::with_capacity(statements.len());
+        for (at, statement) in statements.iter().enumerate() {
+            nodes.push(self.statement(statement)?);
+            let behind = &statements[at + 1..];
+            if rest::may_declare(statement) && !behind.is_empty() {
+                nodes.push(self.rest(behind)?);
+                break;
+            }
+        }
+        Some(nodes)
+    }
+
+    /// What stands behind a statement that may declare variables when it runs.
+    fn rest(&mut self, statements: &[Stmt]) -> Option<Node> {
+        let (visible, next) = (self.visible.clone(), self.next);
+        let plain = self.statements(statements)?;
+        Some(Node::Rest(Box::new(Rest {
+            plain,
+            statements: statements.into(),
+            visible,
+            next,
+            unit: self.unit.clone(),
+            running: self.running.clone(),
+            known: Default::default(),
+        })))
+    }
+
+    /// The code of a rest among variables that are known by now.
+    pub fn among(rest: &Rest, declared: &[Outer]) -> Option<Code> {
+        let mut compiler = Compiler::new(rest.unit.clone());
+        compiler.running.clone_from(&rest.running);
+        compiler.visible.clone_from(&rest.visible);
+        (compiler.next, compiler.most) = (rest.next, rest.next);
+        // A `return` may lead to what reads a variable of the frame around it.
+        compiler.tries = 1;
+        for (name, is_constant) in declared {
+            compiler.declare(name.clone(), *is_constant)?;
+        }
+        let body = compiler.statements(&rest.statements)?;
+        let at = rest.statements.first().map_or(Position::NONE, Stmt::position);
+        Some(Code { body, slots: compiler.most, lends: 0, at })
     }
 
     pub fn statement(&mut self, statement: &Stmt) -> Option<Node> {
@@ -196,10 +253,10 @@ impl Compiler {
                 }
                 let (Ident { name, .. }, expr, reused) = &**declared;
                 let value = Box::new(self.expr(expr)?);
+                let value = self.counted(value, declared.0.pos)?;
                 let is_constant = flags.contains(ASTFlags::CONSTANT);
-                let slot = match reused {
-                    Some(from_end) => {
-                        let at = self.find(name, Some(from_end.get()))?;
+                let slot = match reused.and_then(|from_end| self.find(name, Some(from_end.get()))) {
+                    Some(at) => {
                         self.visible[at].is_constant = is_constant;
                         self.changed.note(self.visible[at].slot);
                         self.visible[at].slot
@@ -207,6 +264,14 @@ impl Compiler {
                     None => self.declare(name.clone(), is_constant)?,
                 };
                 if is_constant { Node::LetConstant(slot, value) } else { Node::Let(slot, value) }
+            }
+            Stmt::Import(import, _) => {
+                let path = self.expr(&import.0)?;
+                let mut of_operand = statement.clone();
+                if let Stmt::Import(import, _) = &mut of_operand {
+                    import.0 = operand(1, import.0.position());
+                }
+                Node::Import(Box::new((path, Operands { expr: as_expr(of_operand) })))
             }
             Stmt::If(flow, _) => {
                 let FlowControl { expr, body, branch } = &**flow;
@@ -296,6 +361,12 @@ impl Compiler {
                 Node::Try(Box::new(Try { body, variable, handler: handler? }))
             }
             Stmt::Share(shared) => {
+                let is_known = |(name, from_end): &(Ident, Option<NonZeroUsize>)| {
+                    self.find(&name.name, from_end.map(NonZeroUsize::get)).is_some()
+                };
+                if !shared.iter().all(is_known) {
+                    return self.left_to_rhai(statement);
+                }
                 let slots: Option<Vec<(Slot, bool)>> = shared
                     .iter()
                     .map(|(name, from_end)| {
@@ -308,6 +379,12 @@ impl Compiler {
             }
             _ => return None,
         })
+    }
+
+    /// A value for a variable, which may be one too many where the session limits them.
+    fn counted(&self, value: Box<Node>, at: Position) -> Option<Box<Node>> {
+        let is_one_too_many = self.visible.len() >= self.unit.upgrade()?.most_variables;
+        Some(if is_one_too_many { Box::new(Node::OneTooMany(at)) } else { value })
     }
 
     fn repeat(&mut self, flow: &FlowControl, endless: bool, is_do: bool, ends_at: bool, at: Position) -> Option<Node> {
@@ -324,21 +401,17 @@ impl Compiler {
     fn switch(&mut self, statement: &Stmt) -> Option<Node> {
         let Stmt::Switch(switch, _) = statement else { return None };
         let (value, cases) = &**switch;
-        if cases.expressions.iter().any(|arm| !matches!(arm.lhs, Expr::BoolConstant(true, ..))) {
-            return self.left_to_rhai(statement);
-        }
         let value = self.expr(value)?;
-        let arms: Option<Vec<Node>> = cases.expressions.iter().map(|arm| self.expr(&arm.rhs)).collect();
-        let mut numbered = statement.clone();
-        let at = numbered.position();
-        if let Stmt::Switch(switch, _) = &mut numbered {
-            switch.0 = operand(1, at);
-            for (number, arm) in switch.1.expressions.iter_mut().enumerate() {
-                arm.rhs = Expr::IntegerConstant(number as i64, at);
-            }
+        let mut arms = Vec::with_capacity(cases.expressions.len());
+        for arm in &cases.expressions {
+            let guard = match &arm.lhs {
+                Expr::BoolConstant(true, ..) => None,
+                guard => Some((self.expr(guard)?, guard.position())),
+            };
+            arms.push(Arm { guard, body: self.expr(&arm.rhs)? });
         }
-        let operands = Operands { expr: as_expr(numbered) };
-        Some(Node::Switch(Box::new(Switch { value, arms: arms?.into(), operands, known: Default::default() })))
+        let operands = Operands { expr: as_expr(numbered(statement)) };
+        Some(Node::Switch(Box::new(Switch { value, arms: arms.into(), operands, known: Default::default() })))
     }
 
     fn assignment(&mut self, statement: &Stmt, assignment: &(rhai::OpAssignment, rhai::BinaryExpr)) -> Option<Node> {
@@ -356,7 +429,7 @@ impl Compiler {
         }
         let at = pair.lhs.position();
         let is_this = matches!(pair.lhs, Expr::ThisPtr(..));
-        let target = self.variable(&pair.lhs)?.cloned();
+        let target = self.variable(&pair.lhs).cloned();
         if target.is_none() && !is_this {
             return self.left_to_rhai(statement);
         }
@@ -430,11 +503,11 @@ impl Compiler {
     /// A variable, a constant of a module, or the name of a function.
     fn name(&self, expr: &Expr) -> Option<Node> {
         let Expr::Variable(variable, ..) = expr else { return None };
-        if let Some(visible) = self.variable(expr)? {
+        if let Some(visible) = self.variable(expr) {
             return Some(Node::Local(visible.slot));
         }
         // What is no variable needs none.
-        let fragment = Fragment { expr: expr.clone(), variables: Box::default() };
+        let fragment = Fragment { expr: expr.clone(), variables: Box::default(), declares: false };
         let path = &variable.2.path;
         Some(match path.first().map(|first| first.as_str()) {
             Some("global") if path.len() == 1 => Node::Global(Box::new(Global { name: variable.1.clone(), fragment })),
@@ -446,12 +519,18 @@ impl Compiler {
     }
 
     fn call(&mut self, call: &FnCallExpr, at: Position) -> Option<Node> {
-        let whole = || Expr::FnCall(Box::new(call.clone()), at);
         if call.capture_parent_scope || matches!(&*call.name, "is_def_var" | "is_shared") {
-            return Some(Node::Fragment(Box::new(self.fragment(whole()))));
-        }
-        if &*call.name == "eval" && call.namespace.path.is_empty() {
-            return None;
+            let mut call = call.clone();
+            for argument in call.args.iter_mut() {
+                input_code::enclose(argument, &self.unit);
+            }
+            let captures = call.capture_parent_scope;
+            let mut fragment = self.fragment(Expr::FnCall(Box::new(call), at));
+            if captures {
+                let mark = Visible { name: CAPTURED.into(), slot: 0, is_constant: true };
+                fragment.variables = fragment.variables.iter().cloned().chain([mark]).collect();
+            }
+            return Some(Node::Fragment(Box::new(fragment)));
         }
         if call.op_token.is_some() {
             return self.operator(call, at);
@@ -514,7 +593,7 @@ impl Compiler {
     /// `__either(f,f(x))`
     fn either(&mut self, custom: &CustomExpr) -> Option<Node> {
         let Expr::FnCall(call, at) = &custom.inputs[1] else { return self.expr(&custom.inputs[1]) };
-        let holder = match self.variable(&custom.inputs[0])?.map(|visible| visible.slot) {
+        let holder = match self.variable(&custom.inputs[0]).map(|visible| visible.slot) {
             Some(slot) => {
                 self.changed.note(slot);
                 Node::Local(slot)
@@ -527,7 +606,6 @@ impl Compiler {
         Some(Node::Either(Box::new(Either {
             holder,
             arguments: arguments?.into(),
-            unit: self.unit.clone(),
             function: own.as_ref().map_or(Weak::new(), std::sync::Arc::downgrade),
             native: self.native(call, Box::default(), First::Value, *at),
             at: *at,
@@ -538,7 +616,7 @@ impl Compiler {
     fn first(&self, argument: Option<&Expr>) -> Option<First> {
         Some(match argument {
             Some(Expr::ThisPtr(..)) => First::This,
-            Some(argument) => match self.variable(argument)? {
+            Some(argument) => match self.variable(argument) {
                 Some(visible) if !visible.is_constant => First::Variable(visible.slot),
                 _ => First::Value,
             },
@@ -573,9 +651,6 @@ impl Compiler {
 
     /// Words that the source pass inserts, and custom syntax of a host program.
     fn custom(&mut self, custom: &CustomExpr, expr: &Expr) -> Option<Node> {
-        if custom.scope_may_be_changed {
-            return None;
-        }
         let word = custom.tokens.first()?.as_str();
         let site = |expr: &Expr| match expr {
             Expr::IntegerConstant(site, _) => Some(Place(*site as u32)),
@@ -615,7 +690,14 @@ impl Compiler {
                     let body = body?;
                     Node::Within(Box::new(Within { word, value, at, body, is_closure }))
                 }
-                None => Node::Fragment(Box::new(self.fragment(expr.clone()))),
+                None => {
+                    let mut syntax = custom.clone();
+                    for input in &mut syntax.inputs {
+                        input_code::enclose(input, &self.unit);
+                    }
+                    let fragment = self.fragment(Expr::Custom(Box::new(syntax), expr.position()));
+                    Node::Fragment(Box::new(Fragment { declares: custom.scope_may_be_changed, ..fragment }))
+                }
             },
         })
     }

@@ -1,11 +1,13 @@
 //! Runs what decides where to go on: blocks, branches, loops, `switch`, `try` and the block words.
 
+use super::environment::Before;
 use super::native::placed;
 use super::run::{Frame, Jump, Machine, R, put};
-use super::tree::{Block, CaseKey, For, If, Node, Switch, Try, While, Within};
+use super::tree::{Block, Candidates, CaseKey, For, If, Node, Switch, Try, While, Within};
 use super::value::Value;
 use crate::script::values::panics;
 use rhai::{Array, Dynamic, EvalAltResult, ImmutableString, Position};
+use smallvec::SmallVec;
 
 /// What a loop goes over without an iterator of its type.
 enum Plain {
@@ -30,12 +32,16 @@ fn walked(values: Value) -> Result<Plain, Value> {
 impl Machine<'_> {
     #[inline]
     pub fn block(&mut self, frame: &mut Frame, block: &Block) -> R {
+        let imports = if block.imports { self.global.num_imports() } else { usize::MAX };
         let mut result = Ok(Value::Unit);
         for statement in &block.statements {
             result = self.eval(frame, statement);
             if result.is_err() {
                 break;
             }
+        }
+        if block.imports {
+            self.global.truncate_imports(imports);
         }
         for slot in block.declares.clone() {
             frame.slots[slot as usize] = Value::Unit;
@@ -230,24 +236,51 @@ impl Machine<'_> {
             },
             Value::Float(_) => None,
         };
-        let known = key.as_ref().and_then(|key| switch.known.read().get(key).copied());
-        let arm = match known {
-            Some(arm) => arm,
+        let known = key.as_ref().and_then(|key| switch.known.read().get(key).cloned());
+        let candidates = match known {
+            Some(candidates) => candidates,
             None => {
-                let arm = self.operate_on(&switch.operands, &mut [value.boxed()])?.as_int().unwrap_or(-1) as i32;
+                let candidates = self.candidates(switch, &value.boxed())?;
                 if let Some(key) = key {
                     let mut known = switch.known.write();
                     // Bound: values that a place remembers.
                     if known.len() < 1024 {
-                        known.insert(key, arm);
+                        known.insert(key, candidates.clone());
                     }
                 }
-                arm
+                candidates
             }
         };
-        match usize::try_from(arm) {
-            Ok(arm) => self.eval(frame, &switch.arms[arm]),
-            Err(_) => Ok(Value::Unit),
+        for candidate in candidates {
+            let arm = &switch.arms[candidate as usize];
+            if match &arm.guard {
+                Some((guard, at)) => self.test(frame, guard, *at)?,
+                None => true,
+            } {
+                return self.eval(frame, &arm.body);
+            }
+        }
+        Ok(Value::Unit)
+    }
+
+    /// The arms that are meant for a value, in the order in which their conditions are asked: Rhai is asked which comes
+    /// first, which comes after it if its condition does not hold, and so on.
+    fn candidates(&mut self, switch: &Switch, value: &Dynamic) -> R<Candidates> {
+        let guarded: SmallVec<[u32; 8]> =
+            (0..).zip(&switch.arms).filter(|(_, arm)| arm.guard.is_some()).map(|(number, _)| number).collect();
+        let mut found = Candidates::new();
+        loop {
+            let mut operands: SmallVec<[Dynamic; 6]> = SmallVec::new();
+            operands.push(value.clone());
+            operands.extend(guarded.iter().map(|number| Dynamic::from(!found.contains(number))));
+            let Ok(arm) = u32::try_from(self.operate_on(&switch.operands, &mut operands)?.as_int().unwrap_or(-1))
+            else {
+                return Ok(found);
+            };
+            found.push(arm);
+            if switch.arms[arm as usize].guard.is_none() {
+                return Ok(found);
+            }
         }
     }
 
@@ -310,12 +343,13 @@ impl Machine<'_> {
 
     /// The body of a `try` block, and the wait at its end, on whatever way it is left. A panic is an error of the body.
     pub fn wait(&mut self, frame: &mut Frame, body: &Node, at: Position) -> R {
-        let (entered, level) = (self.hooks.try_enter(), self.global.level);
+        let (entered, level, before) = (self.hooks.try_enter(), self.global.level, Before::now(self));
         let result = panics::caught(at, || {
             let result = self.eval(frame, body);
             self.as_rhai_has_it(result)
         });
         self.global.level = level;
+        before.restore(self);
         match self.hooks.try_leave(entered, result) {
             Ok(value) => Ok(Value::of(value)),
             Err(error) => Err(self.jump_of(error)),
@@ -323,7 +357,7 @@ impl Machine<'_> {
     }
 
     /// A jump as the error that Rhai makes of it: what `jump_of` takes back.
-    fn as_rhai_has_it(&mut self, result: R) -> Result<Dynamic, Box<EvalAltResult>> {
+    pub(super) fn as_rhai_has_it(&mut self, result: R) -> Result<Dynamic, Box<EvalAltResult>> {
         match result {
             Ok(value) => Ok(value.boxed()),
             Err(Some(error)) => Err(error),

@@ -99,7 +99,7 @@ impl Machine<'_> {
         let step = &chain.steps[at];
         let StepKind::Method { name, .. } = &step.kind else { return Ok(None) };
         let held = match module.read().get(name.as_str()) {
-            Some(field) => self.held(&chain.unit, field, arguments),
+            Some(field) => self.held(field, arguments),
             None => return Ok(None),
         };
         if let Some((function, mut values)) = held {
@@ -107,13 +107,11 @@ impl Machine<'_> {
         }
         let found = module.read().get(name.as_str()).and_then(callee);
         match found {
-            Some(Callee::Closure(pointer)) => {
-                self.pointer(stack, &chain.unit, &pointer, Some(target), arguments, step.at).map(Some)
-            }
+            Some(Callee::Closure(pointer)) => self.pointer(stack, &pointer, Some(target), arguments, step.at).map(Some),
             // A module in a field, or a map with a `forward`.
             Some(Callee::Forward(_)) => {
                 let mut value = module.get(name).unwrap_or(Dynamic::UNIT);
-                let result = self.applied(stack, &chain.unit, &mut value, arguments, step.at);
+                let result = self.applied(stack, &mut value, arguments, step.at);
                 if !is_handle(&value) {
                     module.set(name, value);
                 }

@@ -2,29 +2,24 @@
 //! mirrors the variables of its frame.
 
 use super::native::{again_with_integers, keeping};
+use super::rest::Declared;
 use super::run::{Fault, Frame, Jump, Machine, R};
 use super::tree::{Fragment, Operands};
+use super::unit::CAPTURED;
 use super::value::Value;
 use crate::script::source::Hooks;
-use rhai::{AST, ASTNode, Caches, Dynamic, EvalAltResult, EvalContext, Expr, Expression, ImmutableString, Scope, Stmt};
+use rhai::{AST, ASTNode, Caches, Dynamic, EvalAltResult, EvalContext, Expr, Expression, ImmutableString, Scope};
 use smallvec::SmallVec;
 use std::sync::LazyLock;
 
-/// Notes the methods that a part of a text calls, which is left to Rhai.
-pub fn note_methods(hooks: &dyn Hooks, part: &Stmt) {
-    part.walk(&mut Vec::new(), &mut |path: &[ASTNode]| note_method(hooks, path));
-}
-
-/// The same of a text that Rhai evaluates whole.
+/// Notes the methods of a text that Rhai evaluates whole.
 pub fn note_all_methods(hooks: &dyn Hooks, text: &AST) {
-    text.walk(&mut |path: &[ASTNode]| note_method(hooks, path));
-}
-
-fn note_method(hooks: &dyn Hooks, path: &[ASTNode]) -> bool {
-    if let Some(ASTNode::Expr(Expr::MethodCall(call, _))) = path.last() {
-        hooks.method_noted(&call.name, call.args.len());
-    }
-    true
+    text.walk(&mut |path: &[ASTNode]| {
+        if let Some(ASTNode::Expr(Expr::MethodCall(call, _))) = path.last() {
+            hooks.method_noted(&call.name, call.args.len());
+        }
+        true
+    });
 }
 
 /// The name of the operand that is so many from the end.
@@ -41,15 +36,19 @@ impl Machine<'_> {
         scope: &mut Scope,
         this: Option<&mut Dynamic>,
         caches: &mut Caches,
+        declares: bool,
     ) -> Result<Dynamic, Box<EvalAltResult>> {
-        let libraries = self.global.lib.len();
-        self.global.lib.extend(self.hooks.methods());
         let mut context = EvalContext::new(self.engine, self.global, caches, scope, this);
         // Deprecated means "may change" here; the version is pinned.
         #[allow(deprecated)]
-        let result = context.eval_expression_tree_raw(&Expression::from(expr), true);
-        self.global.lib.truncate(libraries);
-        result
+        context.eval_expression_tree_raw(&Expression::from(expr), !declares)
+    }
+
+    /// `import` of a path that is at hand. The module stays until the block ends.
+    pub fn import(&mut self, operands: &Operands, path: Dynamic) -> R {
+        let mut scope = Scope::new();
+        scope.push_dynamic(operand_name(1), path);
+        self.evaluate(&operands.expr, &mut scope, None, &mut Caches::new(), true).map(Value::of).map_err(Some)
     }
 
     /// Evaluates an expression whose operands are these values, in order. They come back as Rhai left them.
@@ -69,7 +68,7 @@ impl Machine<'_> {
                 scope.push_dynamic(name, value.take());
             }
         }
-        let result = self.evaluate(expr, &mut scope, None, caches);
+        let result = self.evaluate(expr, &mut scope, None, caches, false);
         scope.rewind(count);
         for (from_end, value) in values.iter_mut().rev().enumerate() {
             if let Some(left) = scope.get_mut(&operand_name(from_end + 1)) {
@@ -91,6 +90,10 @@ impl Machine<'_> {
         self.step(rhai::Position::NONE)?;
         let mut scope = Scope::with_capacity(fragment.variables.len());
         for variable in &fragment.variables {
+            if variable.name == CAPTURED {
+                scope.push_constant(CAPTURED, ());
+                continue;
+            }
             let slot = &mut frame.slots[variable.slot as usize];
             if variable.is_constant {
                 scope.push_constant_dynamic(variable.name.clone(), slot.clone().boxed());
@@ -99,7 +102,17 @@ impl Machine<'_> {
             }
         }
         let this = frame.this.as_deref_mut();
-        let result = self.evaluate(&fragment.expr, &mut scope, this, &mut Caches::new());
+        let result = self.evaluate(&fragment.expr, &mut scope, this, &mut Caches::new(), fragment.declares);
+        if fragment.declares {
+            let new = scope.len() - fragment.variables.len();
+            // Rhai iterates from the latest to the earliest.
+            let latest = scope.iter_raw().take(new);
+            let mut declared: Vec<Declared> = latest
+                .map(|(name, is_constant, value)| Declared { name: name.into(), value: value.clone(), is_constant })
+                .collect();
+            declared.reverse();
+            frame.declared.extend(declared);
+        }
         scope.rewind(fragment.variables.len());
         for variable in fragment.variables.iter().rev() {
             if let Some(left) = scope.get_mut(&variable.name).filter(|_| !variable.is_constant) {

@@ -3,7 +3,8 @@
 //!
 //! `unit` finds and holds functions and lets Rhai call them; `compile` and `chain_tree` make `tree`s; `run`, `control`,
 //! `calls` and `chain` run them, `numbers` computes, `slices` cuts, `native` calls Rust, `callback` runs the closures that
-//! natives call, `lending` says what needs no copy, and `fragment` asks Rhai. Knows of the session only `Hooks`.
+//! natives call, `lending` says what needs no copy,
+//! `environment` what a text sees, and `fragment` asks Rhai. Knows of the session only `Hooks`.
 //! Decision 0101 says why.
 
 pub mod callback;
@@ -12,14 +13,18 @@ mod chain;
 mod chain_tree;
 mod compile;
 mod control;
+mod environment;
 mod fields;
 mod fragment;
+mod input_code;
 mod intrinsics;
 mod lending;
+pub mod module_text;
 mod native;
 mod numbers;
 mod places;
 mod quick;
+mod rest;
 mod run;
 mod slices;
 mod top_level;

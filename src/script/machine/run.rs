@@ -1,10 +1,12 @@
 //! Runs what the compiler made: values on the way back, errors and jumps as errors. Here are the machine itself, operators,
 //! conditions and literals; `control` has statements, `calls` calls, `chain` what begins with a value and a dot.
 
+use super::callback::Running;
 use super::numbers;
 use super::quick;
+use super::rest::Declared;
 use super::tree::{Binary, Native, Node, Op, Text, Unary};
-use super::unit::Function;
+use super::unit::{Function, Unit};
 use super::value::Value;
 use crate::script::source::{Hooks, Marked};
 use crate::script::values::module::ModuleValue;
@@ -37,12 +39,14 @@ pub struct Machine<'m> {
     pub losing: Option<Position>,
     /// Whether the times of functions are recorded.
     pub profiles: bool,
+    /// The text whose environment is in effect.
+    pub unit: *const Unit,
     /// Closures that were called last.
     pub recent: SmallVec<[Arc<Function>; RECENT]>,
 }
 
 /// Bound: closures that a machine remembers.
-pub const RECENT: usize = 4;
+pub const RECENT: usize = 8;
 
 /// A function at work.
 pub struct Frame<'f> {
@@ -52,6 +56,8 @@ pub struct Frame<'f> {
     pub this: Option<&'f mut Dynamic>,
     /// What `this` was, while closures share it.
     pub lent: Option<Dynamic>,
+    /// Variables that the statement before has declared by other means than `let`.
+    pub declared: Vec<Declared>,
 }
 
 /// Bound: slots that a stack has at first; a function that finds too little room gets a stack of its own.
@@ -60,7 +66,8 @@ pub const STACK: usize = 4096;
 impl<'m> Machine<'m> {
     pub fn new(engine: &'m Engine, global: &'m mut GlobalRuntimeState, hooks: &'m dyn Hooks) -> Machine<'m> {
         let (looks, profiles) = (hooks.looks(), hooks.profiles());
-        Machine { engine, global, hooks, jump: None, looks, losing: None, profiles, recent: SmallVec::new() }
+        let unit = Running::innermost();
+        Machine { engine, global, hooks, jump: None, looks, losing: None, profiles, unit, recent: SmallVec::new() }
     }
 
     /// One step, which a limit or an interrupt may end.
@@ -242,6 +249,13 @@ impl<'m> Machine<'m> {
                 self.operate_on(&operated.0, &mut values).map(Value::of)
             }
             Node::Fragment(fragment) => self.mirror(frame, fragment),
+            Node::Import(import) => {
+                let path = self.eval(frame, &import.0)?.boxed();
+                self.import(&import.1, path)
+            }
+            Node::Evaluating(block) => self.evaluating(frame, block),
+            Node::Rest(rest) => self.rest(frame, rest),
+            Node::OneTooMany(at) => Err(Some(Box::new(EvalAltResult::ErrorTooManyVariables(*at)))),
             _ => unreachable!("`eval` knows the others"),
         }
     }

@@ -1,13 +1,12 @@
-//! The statements of a text, each compiled among the variables of the session when its turn comes. What declares names in
-//! other ways than `let` is left to Rhai, with the value at hand.
+//! The statements of a text, each compiled among the variables of the session when its turn comes. `export` and
+//! constants are declared by Rhai, with the value at hand.
 
 use super::callback::Running;
 use super::compile;
 use super::compile::{Left, Outer};
-use super::fragment::note_methods;
 use super::run::{Jump, Machine};
 use super::tree::Code;
-use super::unit::{Unit, run_statement};
+use super::unit::{Unit, run_statement, too_large};
 use rhai::{
     ASTFlags, ASTNode, Caches, Dynamic, Engine, EvalAltResult, EvalContext, Expr, Expression, GlobalRuntimeState,
     ImmutableString, Position, Scope, Stmt, StmtBlock,
@@ -45,6 +44,7 @@ pub fn evaluate(
             }
         }
     }
+    unit.environment.note(global);
     if profiles {
         hooks.function_ends();
     }
@@ -60,16 +60,18 @@ fn one(
     unit: &Arc<Unit>,
 ) -> Ended {
     let Stmt::Var(declared, flags, at) = statement else {
-        return match compiled(statement, scope, unit) {
-            Some((code, variables)) => run(engine, global, scope, &variables, &code, unit, statement.position()),
-            None => by_rhai(engine, global, scope, caches, unit, statement.clone()),
-        };
+        if matches!(statement, Stmt::Export(..)) {
+            return by_rhai(engine, global, scope, caches, statement.clone());
+        }
+        let (code, variables) = compiled(statement, scope, unit)?;
+        return run(engine, global, scope, &variables, &code, unit, statement.position());
     };
+    if scope.len() >= engine.max_variables() {
+        return Err(Box::new(EvalAltResult::ErrorTooManyVariables(*at)));
+    }
     let (name, expr, reused) = &**declared;
     let of_value = Stmt::Expr(Box::new(expr.clone()));
-    let Some((code, variables)) = compiled(&of_value, scope, unit) else {
-        return by_rhai(engine, global, scope, caches, unit, statement.clone());
-    };
+    let (code, variables) = compiled(&of_value, scope, unit)?;
     let value = match run(engine, global, scope, &variables, &code, unit, expr.position())? {
         Ok(value) => value,
         returned => return Ok(returned),
@@ -80,28 +82,27 @@ fn one(
     }
     let mut declared = declared.clone();
     declared.1 = Expr::DynamicConstant(Box::new(value), expr.position());
-    by_rhai(engine, global, scope, caches, unit, Stmt::Var(declared, *flags, *at))
+    by_rhai(engine, global, scope, caches, Stmt::Var(declared, *flags, *at))
 }
 
-/// A statement's code and the variables that it is run among; none where Rhai must run it.
+/// A statement's code and the variables that it is run among.
 ///
 /// Cost: only the variables that it names are moved into slots and back, so that a statement costs the same however many
 /// there are.
-fn compiled(statement: &Stmt, scope: &Scope, unit: &Arc<Unit>) -> Option<(Code, Vec<Outer>)> {
-    if matches!(statement, Stmt::Import(..) | Stmt::Export(..)) {
-        return None;
-    }
+fn compiled(statement: &Stmt, scope: &Scope, unit: &Arc<Unit>) -> Result<(Code, Vec<Outer>), Box<EvalAltResult>> {
     let named = named(statement, scope);
     match compile::statement(statement, &named, false, Arc::downgrade(unit)) {
-        Ok(code) => return Some((code, named)),
-        Err(Left::ToRhai) => return None,
+        Ok(code) => return Ok((code, named)),
+        Err(Left::TooLarge) => return Err(too_large(statement.position())),
         Err(Left::NeedsAll) => {}
     }
     let mut all: Vec<Outer> = scope.iter_raw().map(|(name, is_constant, _)| (name.into(), is_constant)).collect();
     // Rhai iterates from the latest to the earliest.
     all.reverse();
-    let code = compile::statement(statement, &all, true, Arc::downgrade(unit)).ok()?;
-    Some((code, all))
+    match compile::statement(statement, &all, true, Arc::downgrade(unit)) {
+        Ok(code) => Ok((code, all)),
+        Err(_) => Err(too_large(statement.position())),
+    }
 }
 
 /// The variables of the session that a statement names, each once.
@@ -128,18 +129,13 @@ fn by_rhai(
     global: &mut GlobalRuntimeState,
     scope: &mut Scope,
     caches: &mut Caches,
-    unit: &Unit,
     statement: Stmt,
 ) -> Ended {
-    note_methods(&*unit.hooks, &statement);
-    let libraries = global.lib.len();
-    global.lib.extend(unit.hooks.methods());
     let expr = Expr::Stmt(Box::new(StmtBlock::new([statement], Position::NONE, Position::NONE)));
     let mut context = EvalContext::new(engine, global, caches, scope, None);
     // Deprecated means "may change" here; the version is pinned. The statement's variables stay.
     #[allow(deprecated)]
     let result = context.eval_expression_tree_raw(&Expression::from(&expr), false);
-    global.lib.truncate(libraries);
     match result {
         Ok(value) => Ok(Ok(value)),
         Err(jump) => match *jump {
@@ -160,11 +156,12 @@ fn run(
     at: Position,
 ) -> Ended {
     let hooks = &*unit.hooks;
+    unit.environment.note(global);
     let _running = Running::enter(unit);
     let mut machine = Machine::new(engine, global, hooks);
     machine.global.scope_level += 1;
     // Limits are looked at once a statement, besides what loops and calls do.
-    let result = machine.step(at).and_then(|()| run_statement(&mut machine, code, scope, variables));
+    let result = machine.step(at).and_then(|()| run_statement(&mut machine, code, scope, variables, None));
     machine.global.scope_level -= 1;
     match (result, machine.jump.take()) {
         (Ok(value), _) => Ok(Ok(value.boxed())),

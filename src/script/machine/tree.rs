@@ -1,16 +1,17 @@
 //! What the compiler makes of Rhai's tree: variables are slots, calls are bound, what is left to Rhai is named.
 
+use super::compile::Outer;
 use super::intrinsics::Intrinsic;
 use super::native::Site;
 use super::quick::Luck;
 use super::unit::{Function, Unit};
 use super::value::Value;
 use crate::base::span::Site as Place;
-use rhai::{Dynamic, Expr, ImmutableString, OpAssignment, Position};
+use rhai::{Dynamic, Expr, ImmutableString, OpAssignment, Position, Stmt};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::{OnceLock, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 /// A variable's place in its frame.
 pub type Slot = u16;
@@ -75,6 +76,13 @@ pub enum Node {
     /// An expression of Rhai's of computed operands.
     Operated(Box<(Operands, Box<[Node]>)>),
     Fragment(Box<Fragment>),
+    /// `import`, with the path and what Rhai does with it.
+    Import(Box<(Node, Operands)>),
+    /// A block with statements that may declare variables when they run.
+    Evaluating(Box<Block>),
+    Rest(Box<Rest>),
+    /// A variable more than the session allows.
+    OneTooMany(Position),
 }
 
 pub struct Global {
@@ -163,7 +171,6 @@ pub struct Either {
     /// The variable or constant.
     pub holder: Node,
     pub arguments: Box<[Node]>,
-    pub unit: Weak<Unit>,
     pub function: Weak<Function>,
     pub native: Native,
     pub at: Position,
@@ -198,7 +205,6 @@ pub struct Chain {
     pub expr: Expr,
     pub rests: OnceLock<Box<[Expr]>>,
     pub singles: OnceLock<Box<[Expr]>>,
-    pub unit: Weak<Unit>,
     /// The name of a parameter whose change here nobody sees.
     pub lost: Option<Position>,
 }
@@ -243,6 +249,22 @@ pub struct Block {
     pub statements: Box<[Node]>,
     /// Slots of the variables that the block declares.
     pub declares: std::ops::Range<Slot>,
+    /// It imports modules, which end with it.
+    pub imports: bool,
+}
+
+/// What stands behind a statement that may declare variables when it runs, such as `eval`.
+pub struct Rest {
+    /// Where it declares none.
+    pub plain: Node,
+    pub statements: Box<[Stmt]>,
+    pub visible: Vec<Visible>,
+    pub next: usize,
+    pub unit: Weak<Unit>,
+    /// The function in which it stands, and how many parameters it has.
+    pub running: Option<(ImmutableString, usize)>,
+    /// The code among the variables that were declared the last time.
+    pub known: parking_lot::Mutex<Option<(Vec<Outer>, Arc<Code>)>>,
 }
 
 pub struct If {
@@ -278,14 +300,23 @@ pub struct For {
     pub weight: u32,
 }
 
-/// A `switch` without conditions: Rhai says once for each value which arm is meant.
+/// A `switch`: Rhai says once for each value which arms are meant.
 pub struct Switch {
     pub value: Node,
-    pub arms: Box<[Node]>,
-    /// The same `switch` with the number of each arm as its value; -1 for none.
+    pub arms: Box<[Arm]>,
+    /// The same `switch` with the number of each arm as its value, of the value and of what its conditions come to.
     pub operands: Operands,
-    pub known: parking_lot::RwLock<HashMap<CaseKey, i32, BuildHasherDefault<CaseHasher>>>,
+    pub known: parking_lot::RwLock<HashMap<CaseKey, Candidates, BuildHasherDefault<CaseHasher>>>,
 }
+
+pub struct Arm {
+    /// A condition, and its place.
+    pub guard: Option<(Node, Position)>,
+    pub body: Node,
+}
+
+/// The arms whose conditions are asked one after the other. The last one has none, if there is one for all other values.
+pub type Candidates = SmallVec<[u32; 2]>;
 
 /// FNV-1a by words. Keys that collide cost time where a place remembers them, which are few.
 pub struct CaseHasher(u64);
@@ -375,6 +406,8 @@ pub struct Within {
 pub struct Fragment {
     pub expr: Expr,
     pub variables: Box<[Visible]>,
+    /// It may declare variables.
+    pub declares: bool,
 }
 
 #[derive(Clone)]

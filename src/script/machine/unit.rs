@@ -1,18 +1,23 @@
 //! The functions of a text, compiled at their first calls; and how Rhai, natives and host programs call them: by stubs that
 //! stand in the place of their bodies.
 
-use super::callback::Running;
 use super::compile;
-use super::fragment::note_methods;
+use super::environment::Environment;
+use super::input_code::{self, ScopeCode};
+use super::module_text;
 use super::run::{Frame, Jump, Machine, STACK};
 use super::tree::Code;
 use super::value::Value;
+use crate::base::code;
+use crate::base::diag::Diag;
 use crate::script::source::Hooks;
+use crate::script::values::raise::raise;
 use rhai::{
-    AST, ASTNode, Dynamic, Engine, EvalAltResult, EvalContext, Expr, Expression, ImmutableString, Module, Position,
-    ScriptFuncDef, Shared, Stmt, StmtBlock,
+    AST, ASTNode, Dynamic, Engine, EvalAltResult, EvalContext, ImmutableString, Module, Position, Scope, ScriptFuncDef,
+    Shared, Stmt, StmtBlock,
 };
 use smallvec::SmallVec;
+use std::any::Any;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, OnceLock, Weak};
@@ -23,6 +28,9 @@ pub struct Unit {
     functions: HashMap<ImmutableString, SmallVec<[Arc<Function>; 1]>>,
     /// Names of methods of one type, which Rhai finds by the value.
     typed: HashSet<ImmutableString>,
+    pub environment: Environment,
+    /// How many variables a function may have.
+    pub most_variables: usize,
 }
 
 /// One function.
@@ -30,14 +38,14 @@ pub struct Function {
     pub def: Shared<ScriptFuncDef>,
     unit: Weak<Unit>,
     code: OnceLock<Option<Box<Code>>>,
-    /// For a function that is not compiled.
-    body: OnceLock<Expr>,
+    /// For calls with the variables of the caller.
+    among_caller: OnceLock<ScopeCode>,
     /// What Rhai calls in its place, held by the module of the text.
     stub: OnceLock<Weak<ScriptFuncDef>>,
 }
 
 impl Unit {
-    fn new(defs: &[Shared<ScriptFuncDef>], hooks: Arc<dyn Hooks>) -> (Arc<Unit>, Vec<Arc<Function>>) {
+    fn new(engine: &Engine, defs: &[Shared<ScriptFuncDef>], hooks: Arc<dyn Hooks>) -> (Arc<Unit>, Vec<Arc<Function>>) {
         let mut all = Vec::with_capacity(defs.len());
         let unit = Arc::new_cyclic(|unit: &Weak<Unit>| {
             let mut functions: HashMap<_, SmallVec<[Arc<Function>; 1]>> = HashMap::with_capacity(defs.len());
@@ -47,7 +55,7 @@ impl Unit {
                     def: def.clone(),
                     unit: unit.clone(),
                     code: OnceLock::new(),
-                    body: OnceLock::new(),
+                    among_caller: OnceLock::new(),
                     stub: OnceLock::new(),
                 });
                 all.push(function.clone());
@@ -57,8 +65,13 @@ impl Unit {
                     functions.entry(def.name.clone()).or_default().push(function);
                 }
             }
-            Unit { hooks, functions, typed }
+            let most_variables = engine.max_variables();
+            Unit { hooks, functions, typed, environment: Environment::default(), most_variables }
         });
+        for function in all.iter().filter(|function| function.def.name.starts_with(ANONYMOUS)) {
+            let kept: Arc<dyn Any + Send + Sync> = function.clone();
+            unit.hooks.keep_closure(function.def.name.clone(), Arc::downgrade(&kept));
+        }
         (unit, all)
     }
 
@@ -73,7 +86,7 @@ impl Unit {
 }
 
 impl Function {
-    /// What it was compiled to; `None` where Rhai evaluates it.
+    /// What it was compiled to; `None` where it is too large.
     pub fn code(&self) -> Option<&Code> {
         let code = self
             .code
@@ -81,9 +94,9 @@ impl Function {
         code.as_deref()
     }
 
-    /// Whether it is the function of a text that has this name and so many parameters.
-    pub(super) fn is(&self, unit: &Weak<Unit>, name: &str, parameters: usize) -> bool {
-        self.def.params.len() == parameters && self.def.name == name && self.unit.ptr_eq(unit)
+    /// The text that it stands in.
+    pub(super) fn unit(&self) -> &Weak<Unit> {
+        &self.unit
     }
 
     pub fn is_compiled(&self) -> bool {
@@ -95,13 +108,40 @@ impl Function {
         self.stub.get()?.upgrade().map(rhai::FnPtr::from)
     }
 
-    fn body(&self, hooks: &dyn Hooks) -> &Expr {
-        self.body.get_or_init(|| {
-            let (at, statements) = (Position::NONE, statements(&self.def));
-            statements.iter().for_each(|statement| note_methods(hooks, statement));
-            Expr::Stmt(Box::new(StmtBlock::new(statements, at, at)))
+    /// Whether it is called with the variables of the caller: the mark stands before its arguments.
+    fn captures(&self, scope: &Scope) -> bool {
+        // Rhai iterates from the latest to the earliest.
+        scope.iter_raw().nth(self.def.params.len()).is_some_and(|(name, ..)| name == CAPTURED)
+    }
+
+    fn among_caller(&self) -> &ScopeCode {
+        self.among_caller.get_or_init(|| {
+            let at = Position::NONE;
+            let body = Stmt::Block(Box::new(StmtBlock::new(statements(&self.def), at, at)));
+            ScopeCode::new(body, self.unit.clone())
         })
     }
+}
+
+/// The variable behind those of the caller, in `f!(x)`.
+pub(super) const CAPTURED: &str = "$captured";
+
+/// Bound: variables of one function, or of one statement of the top level.
+pub(super) const MOST_SLOTS: usize = 60_000;
+
+/// The error of code that has more variables than that.
+pub(super) fn too_large(at: Position) -> Box<EvalAltResult> {
+    let text = format!("this code has more than {MOST_SLOTS} variables");
+    raise(Diag::error(code::LIMIT_SIZE, text).help("put values into arrays or maps, or divide it into functions"), at)
+}
+
+/// What the names of closures begin with, which differ within a session: they are made from where the closures stand.
+const ANONYMOUS: &str = "anon$";
+
+/// The compiled function of a closure, from whatever text of the session.
+pub(super) fn closure_named(hooks: &dyn Hooks, name: &str, parameters: usize) -> Option<Arc<Function>> {
+    let function = hooks.kept_closure(name)?.downcast::<Function>().ok()?;
+    (function.def.params.len() == parameters && function.is_compiled()).then_some(function)
 }
 
 /// The statements of a function, whose type Rhai does not export: read by walking over a tree that has just this function.
@@ -135,8 +175,10 @@ thread_local! {
     static STACKS: RefCell<Vec<Vec<Value>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Registers the word of stubs.
+/// Registers the words that stand for compiled code.
 pub fn install(engine: &mut Engine) {
+    module_text::install(engine);
+    input_code::install(engine);
     // Deprecated means "may change" here; the version is pinned.
     #[allow(deprecated)]
     engine.register_custom_syntax_with_state_raw(
@@ -157,7 +199,7 @@ pub fn install(engine: &mut Engine) {
 /// The same text with its functions compiled, and the unit for its top level.
 pub fn adopt(engine: &Engine, ast: &AST, hooks: &Arc<dyn Hooks>) -> Result<(AST, Arc<Unit>), Box<EvalAltResult>> {
     let defs: Vec<Shared<ScriptFuncDef>> = ast.iter_fn_def().cloned().collect();
-    let (unit, functions) = Unit::new(&defs, hooks.clone());
+    let (unit, functions) = Unit::new(engine, &defs, hooks.clone());
     if defs.is_empty() {
         return Ok((ast.clone(), unit));
     }
@@ -216,17 +258,10 @@ impl Drop for Stack {
 impl Handle {
     /// Rhai calls the function: its arguments are variables of a scope.
     fn enter(&self, context: &mut EvalContext) -> Result<Dynamic, Box<EvalAltResult>> {
-        let Some(code) = self.function.code() else {
-            let hooks = &*self.unit.hooks;
-            let body = Expression::from(self.function.body(hooks));
-            let libraries = context.global_runtime_state().lib.len();
-            context.global_runtime_state_mut().lib.extend(hooks.methods());
-            // Deprecated means "may change" here; the version is pinned.
-            #[allow(deprecated)]
-            let result = context.eval_expression_tree_raw(&body, true);
-            context.global_runtime_state_mut().lib.truncate(libraries);
-            return result;
-        };
+        if self.function.captures(context.scope()) {
+            return self.function.among_caller().run(context);
+        }
+        let Some(code) = self.function.code() else { return Err(too_large(self.function.def.body.start_position())) };
         let mut values: SmallVec<[Value; 6]> = SmallVec::new();
         for name in &self.function.def.params {
             let value = context.scope_mut().get_mut(name).map(Dynamic::take);
@@ -236,10 +271,12 @@ impl Handle {
         let mut this = context.this_ptr_mut().map(Dynamic::take);
         let engine = context.engine();
         let hooks = &*self.unit.hooks;
-        let _running = Running::enter(&self.unit);
         let mut machine = Machine::new(engine, context.global_runtime_state_mut(), hooks);
         let mut stack = Stack::take();
-        let result = machine.timed(stack.slots(code.slots), &self.function, code, &mut values, this.as_mut());
+        let slots = stack.slots(code.slots);
+        let result = machine.at_home(self.function.unit(), |machine| {
+            machine.timed(slots, &self.function, code, &mut values, this.as_mut())
+        });
         let jump = machine.jump.take();
         if let (Some(place), Some(value)) = (context.this_ptr_mut(), this) {
             *place = value;
@@ -259,6 +296,7 @@ pub fn run_statement(
     code: &Code,
     scope: &mut rhai::Scope,
     names: &[compile::Outer],
+    this: Option<&mut Dynamic>,
 ) -> super::run::R {
     let mut stack = Stack::take();
     let (slots, rest) = stack.slots(code.slots).split_at_mut(code.slots);
@@ -270,7 +308,7 @@ pub fn run_statement(
             scope.get_mut(name).map_or(Value::Unit, |value| Value::unboxed(value.take()))
         };
     }
-    let mut frame = Frame { slots, rest, this: None, lent: None };
+    let mut frame = Frame { slots, rest, this, lent: None, declared: Vec::new() };
     let result = machine.eval(&mut frame, &code.body);
     // From the earliest to the latest, so that the latest of a name is what stays.
     for (slot, (name, is_constant)) in frame.slots.iter_mut().zip(names) {
@@ -278,8 +316,17 @@ pub fn run_statement(
             *place = slot.take().boxed();
         }
     }
+    if let (Some(lent), Some(this)) = (frame.lent, frame.this) {
+        *this = lent.flatten();
+    }
     for slot in frame.slots {
         *slot = Value::Unit;
+    }
+    for one in frame.declared {
+        match one.is_constant {
+            true => scope.push_constant_dynamic(one.name, one.value),
+            false => scope.push_dynamic(one.name, one.value),
+        };
     }
     result
 }

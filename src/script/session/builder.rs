@@ -283,9 +283,9 @@ impl Builder {
 impl Builder {
     /// Sets limits for scripts of unknown people: 100 million operations and 10 seconds for each run or call, 1 GiB
     /// of tensors on each device, calls 200 deep, strings of 16 MiB, arrays of a million elements, maps of 100,000
-    /// entries, 10,000 variables, 64 modules, values nested 64 deep. With [`Metered`](crate::Metered) installed, 64
-    /// MiB of a script's own values; without it, a whole list or map is counted at each call that changes it, which
-    /// makes large ones slow to grow. Settings made afterwards take precedence.
+    /// entries, 10,000 variables, 64 modules, values nested 64 deep, and with
+    /// [`Metered`](crate::Metered) installed 64 MiB of a script's own values. Settings made afterwards take
+    /// precedence.
     pub fn untrusted(mut self) -> Builder {
         self.limits.operations = 100_000_000;
         self.limits.time = Some(Duration::from_secs(10));
@@ -295,7 +295,6 @@ impl Builder {
         self.options.device_limit = 1 << 30;
         self.sizes = Sizes {
             call_levels: 200,
-            strict: true,
             string_bytes: 16 << 20,
             array_elements: 1_000_000,
             map_entries: 100_000,
@@ -422,8 +421,7 @@ impl Builder {
         }
         quiet::install();
         let stack = Stack::new(self.stack_bytes.unwrap_or(stack::DEFAULT_BYTES));
-        // With a memory limit, values need not be walked at each call.
-        let sizes = Sizes { strict: self.sizes.strict && self.limits.heap.is_none(), ..self.sizes };
+        let sizes = self.sizes;
         let limits = Limits {
             string_bytes: sizes.string_bytes,
             array_elements: sizes.array_elements,

@@ -21,7 +21,7 @@ use crate::tensor::observe;
 use rhai::{Dynamic, EvalAltResult, ImmutableString, Module, Position, Shared};
 use std::any::{Any, TypeId};
 use std::cell::LazyCell;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// The session's implementation of the source pass's hooks.
 pub struct SessionHooks(pub Arc<Host>);
@@ -79,6 +79,14 @@ impl Hooks for SessionHooks {
 
     fn lost(&self, at: Position) {
         lost::warn(&self.0, site_of(at));
+    }
+
+    fn keep_closure(&self, name: ImmutableString, closure: Weak<dyn Any + Send + Sync>) {
+        self.0.closures.keep(name, closure);
+    }
+
+    fn kept_closure(&self, name: &str) -> Option<Arc<dyn Any + Send + Sync>> {
+        self.0.closures.get(name)
     }
 
     fn profiles(&self) -> bool {

@@ -24,9 +24,6 @@ use std::sync::atomic::Ordering;
 #[derive(Clone, Debug)]
 pub struct Sizes {
     pub call_levels: usize,
-    /// Whether the interpreter checks the next three itself: it walks the whole value at each call that takes it by
-    /// reference, so that `push` in a loop takes quadratic time.
-    pub strict: bool,
     /// 0: no limit; the next two as well.
     pub string_bytes: usize,
     pub array_elements: usize,
@@ -41,7 +38,6 @@ impl Default for Sizes {
     fn default() -> Sizes {
         Sizes {
             call_levels: crate::base::limits::CALL_LEVELS,
-            strict: false,
             // Bound: without these, `pad(10^12, 0)` and the like abort the process at the allocation.
             string_bytes: 256 << 20,
             array_elements: 16 << 20,
@@ -69,11 +65,6 @@ pub fn engine(
     engine.set_max_call_levels(sizes.call_levels);
     // Not: Rhai's optimizer. It folds constants into places that are assigned to, and panics.
     engine.set_optimization_level(rhai::OptimizationLevel::None);
-    if sizes.strict {
-        engine.set_max_string_size(sizes.string_bytes);
-        engine.set_max_array_size(sizes.array_elements);
-        engine.set_max_map_size(sizes.map_entries);
-    }
     engine.set_max_variables(sizes.variables);
     engine.set_max_functions(sizes.functions);
     engine.set_max_modules(sizes.modules);
@@ -178,10 +169,9 @@ pub fn engine(
     engine
 }
 
-/// Whether functions and loops are compiled. Limits that Rhai's evaluator keeps to by counting its own variables and going
-/// over whole values stay with it.
+/// Whether functions and loops are compiled.
 fn compiles(sizes: &Sizes) -> bool {
-    sizes.evaluator == Evaluator::Compiled && !sizes.strict && sizes.variables == usize::MAX
+    sizes.evaluator == Evaluator::Compiled
 }
 
 /// A type of the language, under the name that scripts and messages use.

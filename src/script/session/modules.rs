@@ -12,6 +12,7 @@ use crate::script::host::Host;
 use crate::script::library::reach;
 use crate::script::library::reach::{File, Reached};
 use crate::script::library::texts::STD;
+use crate::script::machine::module_text::with_compiled_statements;
 use crate::script::manual;
 use crate::script::session::compiled::compiled;
 use crate::script::source::SourceKind;
@@ -201,12 +202,16 @@ impl Resolver {
             _ => BTreeMap::new(),
         };
         let ast = with_exports(&ast, &signatures);
-        let (ast, _) = compiled(engine, &self.host, &ast)?;
+        let (ast, unit) = compiled(engine, &self.host, &ast)?;
+        let text = match &unit {
+            Some(unit) => with_compiled_statements(engine, &ast, unit)?,
+            None => ast.clone(),
+        };
         let mut global = engine.new_global_runtime_state();
         global.lib.extend(self.host.methods.module());
         // Deprecated means "may change" here; the version is pinned.
         #[allow(deprecated)]
-        let mut module = Module::eval_ast_as_new_raw(engine, &mut Scope::new(), &mut global, &ast)?;
+        let mut module = Module::eval_ast_as_new_raw(engine, &mut Scope::new(), &mut global, &text)?;
         // Rhai does not find a closure that a module returned, unless it is in the global namespace.
         let anonymous: Vec<u64> = module
             .iter_script_fn_info()

@@ -11,7 +11,8 @@ use rhai::{
     Dynamic, Engine, EvalAltResult, EvalContext, Expression, ImmutableString, Module, NativeCallContext, Position,
     Shared, Token,
 };
-use std::sync::Arc;
+use std::any::Any;
+use std::sync::{Arc, Weak};
 
 type RhaiResult = Result<Dynamic, Box<EvalAltResult>>;
 
@@ -53,6 +54,12 @@ pub trait Hooks: Send + Sync + 'static {
     fn method_noted(&self, _name: &ImmutableString, _count: usize) {}
     /// The functions by which it calls methods of modules.
     fn methods(&self) -> Option<Shared<Module>> {
+        None
+    }
+    /// Keeps a compiled closure of this name for calls from other texts.
+    fn keep_closure(&self, _name: ImmutableString, _closure: Weak<dyn Any + Send + Sync>) {}
+    /// The compiled closure of this name.
+    fn kept_closure(&self, _name: &str) -> Option<Arc<dyn Any + Send + Sync>> {
         None
     }
     /// Whether the times of functions are recorded.

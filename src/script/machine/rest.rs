@@ -1,0 +1,81 @@
+//! Statements behind one that declares variables when it runs: `eval("let x = 1;")`, or a host program's syntax. They are
+//! compiled when it is known what there is.
+
+use super::compile::{Compiler, Outer};
+use super::run::{Frame, Machine, R};
+use super::tree::{Block, Code, Rest};
+use super::unit::too_large;
+use super::value::Value;
+use rhai::{ASTNode, Dynamic, Expr, ImmutableString, Position, Stmt};
+use std::cell::Cell;
+use std::sync::Arc;
+
+/// A variable that a fragment has declared.
+pub struct Declared {
+    pub name: ImmutableString,
+    pub value: Dynamic,
+    pub is_constant: bool,
+}
+
+/// Whether a statement may declare variables by other means than `let`.
+pub fn may_declare(statement: &Stmt) -> bool {
+    let found = Cell::new(false);
+    statement.walk(&mut Vec::new(), &mut |path: &[ASTNode]| {
+        if let Some(ASTNode::Expr(Expr::Custom(custom, _))) = path.last()
+            && custom.scope_may_be_changed
+        {
+            found.set(true);
+        }
+        !found.get()
+    });
+    found.get()
+}
+
+impl Machine<'_> {
+    /// A block whose declared variables end with it.
+    pub(super) fn evaluating(&mut self, frame: &mut Frame, block: &Block) -> R {
+        let result = self.block(frame, block);
+        frame.declared.clear();
+        result
+    }
+
+    pub(super) fn rest(&mut self, frame: &mut Frame, rest: &Rest) -> R {
+        if frame.declared.is_empty() {
+            return self.eval(frame, &rest.plain);
+        }
+        let declared = std::mem::take(&mut frame.declared);
+        let names: Vec<Outer> = declared.iter().map(|one| (one.name.clone(), one.is_constant)).collect();
+        let code = code(rest, names)
+            .ok_or_else(|| Some(too_large(rest.statements.first().map_or(Position::NONE, Stmt::position))))?;
+        let count = frame.slots.len();
+        let mut slots = vec![Value::Unit; code.slots.max(count)];
+        let swap = |slots: &mut [Value], frame: &mut Frame| slots[..count].swap_with_slice(frame.slots);
+        swap(&mut slots, frame);
+        for (slot, one) in slots[rest.next..].iter_mut().zip(declared) {
+            let value = if one.is_constant { one.value.into_read_only() } else { one.value };
+            *slot = Value::unboxed(value);
+        }
+        let mut inner = Frame {
+            slots: &mut slots,
+            rest: &mut *frame.rest,
+            this: frame.this.as_deref_mut(),
+            lent: frame.lent.take(),
+            declared: Vec::new(),
+        };
+        let result = self.eval(&mut inner, &code.body);
+        frame.lent = inner.lent;
+        swap(&mut slots, frame);
+        result
+    }
+}
+
+/// Cost: the code of the last time is kept.
+fn code(rest: &Rest, names: Vec<Outer>) -> Option<Arc<Code>> {
+    let mut known = rest.known.lock();
+    if let Some((_, code)) = known.as_ref().filter(|(known, _)| *known == names) {
+        return Some(code.clone());
+    }
+    let code = Arc::new(Compiler::among(rest, &names)?);
+    *known = Some((names, code.clone()));
+    Some(code)
+}
