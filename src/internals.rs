@@ -141,9 +141,7 @@ pub mod script {
         };
     }
     pub mod session {
-        pub mod compiled {
-            pub use crate::script::session::compiled::Evaluator;
-        }
+        pub mod compiled {}
         pub mod handle {
             pub use crate::script::session::handle::PlannedFault;
         }

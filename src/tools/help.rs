@@ -101,7 +101,6 @@ Devices and kernels:
   CUDA_VISIBLE_DEVICES=LIST     the GPUs that scripts see, by index, in this order; empty for none
   CUDA_HOME, CUDA_PATH          a CUDA toolkit, where its libraries are looked for
   VIRTUAL_ENV, CONDA_PREFIX     Python environments, whose NVIDIA packages are looked through first
-  TSCRIPT_EVALUATOR=rhai        scripts are run by Rhai's evaluator, not compiled: slower, for comparisons
   TSCRIPT_SIMD=LEVEL            vector instructions of the CPU's kernels: `avx512`, `avx2` or `portable`
   TSCRIPT_CUDA_GRAPHS=0         repeated work on NVIDIA GPUs is launched each time, not replayed as a graph
 

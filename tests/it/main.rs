@@ -17,8 +17,8 @@ mod differential;
 mod docs;
 mod draws;
 mod editor;
+mod environment;
 mod errors;
-mod evaluators;
 mod example_scripts;
 mod examples;
 mod explain;
@@ -38,6 +38,7 @@ mod print;
 mod profile;
 mod races;
 mod random;
+mod random_programs;
 #[cfg(unix)]
 mod repl;
 mod rows;

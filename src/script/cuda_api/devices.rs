@@ -9,15 +9,14 @@ use crate::sched::streams::watch::Naming;
 use crate::script::bind::convert;
 use crate::script::bind::rows::{Natives, raw};
 use crate::script::host::Host;
-use crate::script::source::hooks::BLOCK_WORDS;
+use crate::script::source::hooks::{BLOCK_WORDS, compiled_word};
 use crate::script::source::{SourceKind, SourceMap};
 use crate::script::values::raise::Native;
-use crate::script::values::raise::{raise, site_of};
 use crate::script::values::type_names;
 use crate::script::values::types::DeviceValue;
 use crate::script::values::types::{EventValue, StreamValue};
 use parking_lot::RwLock;
-use rhai::{Dynamic, Engine, EvalAltResult, EvalContext, Expression, FnPtr};
+use rhai::{Dynamic, Engine, FnPtr};
 use std::sync::Arc;
 
 /// Whether a value means "no device" for `with_device`: `()` or a negative number.
@@ -70,42 +69,16 @@ pub fn enter(host: &Arc<Host>, word: &str, value: Option<&Dynamic>) -> Result<Re
 
 /// The block forms, `with_device(d) { .. }`, and closures that are written as arguments, whose bodies run in place:
 /// nothing is captured, and there is no call.
-pub fn install(engine: &mut Engine, host: &Arc<Host>) {
+pub fn install(engine: &mut Engine) {
     for word in BLOCK_WORDS {
-        let is_grad = word.ends_with("grad");
-        let shared = host.clone();
-        let inline = move |context: &mut EvalContext, inputs: &[Expression]| -> Native {
-            let at = inputs[0].position();
-            let value = if is_grad { None } else { Some(context.eval_expression_tree(&inputs[0])?) };
-            let entered = enter(&shared, word, value.as_ref());
-            let _restore = entered.map_err(|diag| raise(diag.or_at(shared.origin_at(site_of(at)), "here"), at))?;
-            context.eval_expression_tree(&inputs[inputs.len() - 1])
-        };
-        let body = inline.clone();
-        let closure = move |context: &mut EvalContext, inputs: &[Expression]| -> Native {
-            match body(context, inputs) {
-                // `return` leaves the closure, not the function around it.
-                Err(jump) => match *jump {
-                    EvalAltResult::Return(value, _) => Ok(value),
-                    other => Err(Box::new(other)),
-                },
-                value => value,
-            }
-        };
-        // Rhai searches all custom syntax by name each time it runs: frequent ones are registered first.
         let (block_word, closure_word) = (format!("__{word}"), format!("__written_{word}"));
-        let (block, inlined) = if is_grad {
-            (vec![block_word.as_str(), "$block$"], vec![closure_word.as_str(), "(", "$block$", ")"])
+        if word.ends_with("grad") {
+            compiled_word(engine, &[&block_word, "$block$"]);
+            compiled_word(engine, &[&closure_word, "(", "$block$", ")"]);
         } else {
-            (
-                vec![block_word.as_str(), "(", "$expr$", ")", "$block$"],
-                vec![closure_word.as_str(), "(", "$expr$", ",", "$block$", ")"],
-            )
-        };
-        // The words are constant and well formed: this cannot fail.
-        let block = engine.register_custom_syntax(block, false, inline).map(drop);
-        let inlined = engine.register_custom_syntax(inlined, false, closure).map(drop);
-        debug_assert!(block.is_ok() && inlined.is_ok());
+            compiled_word(engine, &[&block_word, "(", "$expr$", ")", "$block$"]);
+            compiled_word(engine, &[&closure_word, "(", "$expr$", ",", "$block$", ")"]);
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::base::span::Origin;
+use crate::script::machine;
 use crate::script::source::scope::Names;
 use crate::script::source::{Hooks, SourceKind, install};
 use crate::script::values::raise::raise;
@@ -49,7 +50,9 @@ fn errors(src: &str) -> (Vec<Box<Diag>>, Arc<RwLock<SourceMap>>) {
     let mut engine = Engine::new();
     engine.set_max_call_levels(50);
     engine.set_max_operations(100_000);
-    install(&mut engine, Arc::new(Plain));
+    install(&mut engine);
+    machine::install(&mut engine);
+    crate::script::bind::apply::install(&mut engine);
     register(&mut engine, map.clone());
     engine.register_fn("__text", |value: Dynamic| value.to_string());
     engine.register_fn("__case", |value: Dynamic| value);
@@ -65,7 +68,7 @@ fn errors(src: &str) -> (Vec<Box<Diag>>, Arc<RwLock<SourceMap>>) {
     scope.push("outer", 1i64);
     let found = match compile(&engine, &scope, &added.source, &context) {
         Err(errors) => errors,
-        Ok(ast) => match engine.eval_ast_with_scope::<Dynamic>(&mut scope, &ast) {
+        Ok(ast) => match machine::run_text(&engine, &mut scope, &ast, Arc::new(Plain)) {
             Err(error) => vec![diagnose(error, &context)],
             Ok(value) => panic!("{src:?} gave {value}"),
         },

@@ -1,4 +1,5 @@
-//! Functions by which Rhai's evaluator calls a field of a module as its method: `m.forward(x)`. Rhai calls fields of maps
+//! Functions by which Rhai calls a field of a module as its method where the module stands in a value of a host program's
+//! type: `state.model.forward(x)`. Rhai calls fields of maps
 //! alone, so each method that is left to it gets a function for modules, of its name and number of arguments.
 
 use parking_lot::Mutex;

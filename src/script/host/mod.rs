@@ -29,7 +29,7 @@ use rhai::{EvalAltResult, NativeCallContext};
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 /// Where printed text goes.
@@ -79,11 +79,9 @@ pub struct Host {
     pub interpreter: crate::script::host::caller::Interpreter,
     /// The native functions, whose types compiled code goes over; the interpreter owns them.
     pub native_module: OnceLock<Weak<rhai::Module>>,
-    /// Whether functions and loops are compiled.
-    pub compiles: AtomicBool,
     /// Compiled closures of all texts.
     pub closures: closures::Closures,
-    /// For methods that Rhai's evaluator calls.
+    /// For methods that Rhai calls.
     pub methods: methods::Methods,
 }
 
@@ -118,7 +116,6 @@ impl Host {
             forms: Arc::default(),
             interpreter: Default::default(),
             native_module: OnceLock::new(),
-            compiles: AtomicBool::new(false),
             closures: Default::default(),
             methods: Default::default(),
         }

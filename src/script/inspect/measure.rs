@@ -12,8 +12,8 @@ use rhai::{AST, Dynamic};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A text that is measured, and its unit where it is compiled.
-type Text = (AST, Option<Arc<Unit>>);
+/// A text that is measured, and its unit.
+type Text = (AST, Arc<Unit>);
 
 /// Bound: runs of one measurement; more give no more information.
 const RUNS: usize = 10_000;
@@ -112,8 +112,7 @@ impl Session {
         let mut scope = self.scope.clone();
         let start = Instant::now();
         let (engine, persistent) = (&self.engine, &mut self.persistent);
-        let methods = self.host.methods.module();
-        let result = guarded(|| persistent.evaluate(engine, &mut scope, ast, unit.as_ref(), methods));
+        let result = guarded(|| persistent.evaluate(engine, &mut scope, ast, unit));
         let result = result.map_err(|diag| self.error(diag))?;
         // The value is kept until its work is done: unused results are not computed.
         let _value: Dynamic = result.map_err(|failure| self.failure(failure))?;

@@ -96,6 +96,7 @@ fn dot(compiler: &mut Compiler, item: &Expr, operands: &mut Vec<Node>) -> Option
                 operands.push(compiler.expr(argument)?);
             }
             let unit = compiler.unit.upgrade()?;
+            unit.hooks.method_noted(&call.name, call.args.len());
             let is_word = super::native::is_keyword(&call.name) || unit.has_typed(&call.name);
             let function = unit.find(&call.name, call.args.len());
             Some(StepKind::Method {

@@ -246,7 +246,7 @@ impl Compiler {
             Stmt::Expr(expr) => self.expr(expr)?,
             Stmt::Block(block) => self.statements(block.statements())?,
             Stmt::FnCall(call, at) => self.call(call, *at)?,
-            Stmt::Assignment(assignment) => return self.assignment(statement, assignment),
+            Stmt::Assignment(assignment) => return self.assignment(assignment),
             Stmt::Var(declared, flags, _) => {
                 if flags.contains(ASTFlags::EXPORTED) {
                     return None;
@@ -414,7 +414,7 @@ impl Compiler {
         Some(Node::Switch(Box::new(Switch { value, arms: arms.into(), operands, known: Default::default() })))
     }
 
-    fn assignment(&mut self, statement: &Stmt, assignment: &(rhai::OpAssignment, rhai::BinaryExpr)) -> Option<Node> {
+    fn assignment(&mut self, assignment: &(rhai::OpAssignment, rhai::BinaryExpr)) -> Option<Node> {
         let (info, pair) = assignment;
         let op = info.get_op_assignment_info().map(|(.., op)| Op::of(op));
         if matches!(pair.lhs, Expr::Dot(..) | Expr::Index(..)) {
@@ -430,10 +430,17 @@ impl Compiler {
         let at = pair.lhs.position();
         let is_this = matches!(pair.lhs, Expr::ThisPtr(..));
         let target = self.variable(&pair.lhs).cloned();
-        if target.is_none() && !is_this {
-            return self.left_to_rhai(statement);
-        }
         let value = self.expr(&pair.rhs)?;
+        if target.is_none() && !is_this {
+            // Rhai says that there is no such variable.
+            let mut lhs = pair.lhs.clone();
+            if let Expr::Variable(variable, index, _) = &mut lhs {
+                (variable.0, *index) = (None, None);
+            }
+            let of_operand = rhai::BinaryExpr { lhs, rhs: operand(1, pair.rhs.start_position()) };
+            let expr = as_expr(Stmt::Assignment(Box::new((info.clone(), of_operand))));
+            return Some(Node::Operated(Box::new((Operands { expr }, [value].into()))));
+        }
         let of_operands = rhai::BinaryExpr { lhs: operand(2, at), rhs: operand(1, pair.rhs.start_position()) };
         let expr = as_expr(Stmt::Assignment(Box::new((info.clone(), of_operands))));
         if let Some(target) = &target {
@@ -506,8 +513,12 @@ impl Compiler {
         if let Some(visible) = self.variable(expr) {
             return Some(Node::Local(visible.slot));
         }
-        // What is no variable needs none.
-        let fragment = Fragment { expr: expr.clone(), variables: Box::default(), declares: false };
+        // What is no variable needs none, and is looked for by its name.
+        let mut by_name = variable.clone();
+        by_name.0 = None;
+        by_name.2.index = None;
+        let expr = Expr::Variable(by_name, None, expr.position());
+        let fragment = Fragment { expr, variables: Box::default(), declares: false };
         let path = &variable.2.path;
         Some(match path.first().map(|first| first.as_str()) {
             Some("global") if path.len() == 1 => Node::Global(Box::new(Global { name: variable.1.clone(), fragment })),
@@ -712,9 +723,11 @@ fn block_word(word: &str) -> Option<(&'static str, bool)> {
     BLOCK_WORDS.into_iter().find(|known| *known == word).map(|word| (word, is_closure))
 }
 
-/// A call whose arguments are operands.
+/// A call whose arguments are operands. A module is looked for by its name, the latest first: of several under one name
+/// Rhai's parser counts to the earliest.
 fn of_operands(call: &FnCallExpr, at: Position) -> Expr {
     let mut call = call.clone();
+    call.namespace.index = None;
     let count = call.args.len();
     for (index, argument) in call.args.iter_mut().enumerate() {
         *argument = operand(count - index, argument.start_position());

@@ -1,4 +1,4 @@
-//! What is left to Rhai's own evaluator: an expression whose operands are at hand, or a part of a body in a scope that
+//! What Rhai's evaluator is asked for: an expression whose operands are at hand, or a part of a body in a scope that
 //! mirrors the variables of its frame.
 
 use super::native::{again_with_integers, keeping};
@@ -7,20 +7,9 @@ use super::run::{Fault, Frame, Jump, Machine, R};
 use super::tree::{Fragment, Operands};
 use super::unit::CAPTURED;
 use super::value::Value;
-use crate::script::source::Hooks;
-use rhai::{AST, ASTNode, Caches, Dynamic, EvalAltResult, EvalContext, Expr, Expression, ImmutableString, Scope};
+use rhai::{Caches, Dynamic, EvalAltResult, EvalContext, Expr, Expression, ImmutableString, Scope};
 use smallvec::SmallVec;
 use std::sync::LazyLock;
-
-/// Notes the methods of a text that Rhai evaluates whole.
-pub fn note_all_methods(hooks: &dyn Hooks, text: &AST) {
-    text.walk(&mut |path: &[ASTNode]| {
-        if let Some(ASTNode::Expr(Expr::MethodCall(call, _))) = path.last() {
-            hooks.method_noted(&call.name, call.args.len());
-        }
-        true
-    });
-}
 
 /// The name of the operand that is so many from the end.
 pub fn operand_name(from_end: usize) -> ImmutableString {
@@ -38,10 +27,14 @@ impl Machine<'_> {
         caches: &mut Caches,
         declares: bool,
     ) -> Result<Dynamic, Box<EvalAltResult>> {
+        let libraries = self.global.lib.len();
+        self.global.lib.extend(self.hooks.methods());
         let mut context = EvalContext::new(self.engine, self.global, caches, scope, this);
         // Deprecated means "may change" here; the version is pinned.
         #[allow(deprecated)]
-        context.eval_expression_tree_raw(&Expression::from(expr), !declares)
+        let result = context.eval_expression_tree_raw(&Expression::from(expr), !declares);
+        self.global.lib.truncate(libraries);
+        result
     }
 
     /// `import` of a path that is at hand. The module stays until the block ends.

@@ -5,6 +5,7 @@
 //! Here is what the compiler knows of this: which variables may be changed, and where names stand.
 
 use super::tree::{Code, Node, Slot};
+use super::walk;
 use rhai::{ASTNode, Expr, Stmt};
 use std::cell::Cell;
 
@@ -98,33 +99,18 @@ pub fn move_out(node: &mut Node, moves: &mut dyn FnMut(Slot)) {
 
 /// Whether statements mention a variable of a name.
 pub fn mentions(statements: &[Stmt], name: &str) -> bool {
-    let found = Cell::new(false);
-    for statement in statements {
-        statement.walk(&mut Vec::new(), &mut |path: &[ASTNode]| {
-            note(path, name, &found);
-            !found.get()
-        });
-    }
-    found.get()
+    !statements.iter().all(|statement| walk::statement(statement, &mut |node| !names(node, name)))
 }
 
 /// Whether an expression mentions a variable of a name.
 pub fn mentions_in(expr: &Expr, name: &str) -> bool {
-    let found = Cell::new(false);
-    expr.walk(&mut Vec::new(), &mut |path: &[ASTNode]| {
-        note(path, name, &found);
-        !found.get()
-    });
-    found.get()
+    !walk::expr(expr, &mut |node| !names(node, name))
 }
 
-fn note(path: &[ASTNode], name: &str, found: &Cell<bool>) {
-    let mentioned = match path.last() {
-        Some(ASTNode::Expr(Expr::Variable(variable, ..))) => variable.1 == name,
-        Some(ASTNode::Stmt(Stmt::Share(shared))) => shared.iter().any(|(shared, _)| shared.name == name),
+fn names(node: &ASTNode, name: &str) -> bool {
+    match node {
+        ASTNode::Expr(Expr::Variable(variable, ..)) => variable.1 == name,
+        ASTNode::Stmt(Stmt::Share(shared)) => shared.iter().any(|(shared, _)| shared.name == name),
         _ => false,
-    };
-    if mentioned {
-        found.set(true);
     }
 }

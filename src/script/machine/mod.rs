@@ -1,9 +1,10 @@
-//! Scripts run compiled: Rhai's tree becomes one whose variables are slots and whose calls are bound, and this is run
-//! beside Rhai's evaluator, which goes on doing what has no node of its own.
+//! Scripts run compiled: Rhai's tree becomes one whose variables are slots and whose calls are bound. Rhai's evaluator is
+//! asked for single calls, of functions that no place remembers yet, and for what values of a host program's types do.
 //!
 //! `unit` finds and holds functions and lets Rhai call them; `compile` and `chain_tree` make `tree`s; `run`, `control`,
 //! `calls` and `chain` run them, `numbers` computes, `slices` cuts, `native` calls Rust, `callback` runs the closures that
-//! natives call, `lending` says what needs no copy,
+//! natives call, `rest`, `input_code` and
+//! `module_text` have code that is made or entered at run time, `lending` says what needs no copy,
 //! `environment` what a text sees, and `fragment` asks Rhai. Knows of the session only `Hooks`.
 //! Decision 0101 says why.
 
@@ -31,7 +32,9 @@ mod top_level;
 mod tree;
 mod unit;
 mod value;
+mod walk;
 
-pub use fragment::note_all_methods;
 pub use top_level::evaluate;
+#[cfg(test)]
+pub use top_level::run_text;
 pub use unit::{Unit, adopt, install};

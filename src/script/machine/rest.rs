@@ -6,8 +6,8 @@ use super::run::{Frame, Machine, R};
 use super::tree::{Block, Code, Rest};
 use super::unit::too_large;
 use super::value::Value;
+use super::walk;
 use rhai::{ASTNode, Dynamic, Expr, ImmutableString, Position, Stmt};
-use std::cell::Cell;
 use std::sync::Arc;
 
 /// A variable that a fragment has declared.
@@ -19,16 +19,10 @@ pub struct Declared {
 
 /// Whether a statement may declare variables by other means than `let`.
 pub fn may_declare(statement: &Stmt) -> bool {
-    let found = Cell::new(false);
-    statement.walk(&mut Vec::new(), &mut |path: &[ASTNode]| {
-        if let Some(ASTNode::Expr(Expr::Custom(custom, _))) = path.last()
-            && custom.scope_may_be_changed
-        {
-            found.set(true);
-        }
-        !found.get()
-    });
-    found.get()
+    !walk::statement(
+        statement,
+        &mut |node| !matches!(node, ASTNode::Expr(Expr::Custom(custom, _)) if custom.scope_may_be_changed),
+    )
 }
 
 impl Machine<'_> {

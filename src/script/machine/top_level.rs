@@ -7,6 +7,7 @@ use super::compile::{Left, Outer};
 use super::run::{Jump, Machine};
 use super::tree::Code;
 use super::unit::{Unit, run_statement, too_large};
+use super::walk;
 use rhai::{
     ASTFlags, ASTNode, Caches, Dynamic, Engine, EvalAltResult, EvalContext, Expr, Expression, GlobalRuntimeState,
     ImmutableString, Position, Scope, Stmt, StmtBlock,
@@ -15,6 +16,20 @@ use std::sync::Arc;
 
 /// What a statement of the top level comes to: a value, or the value with which the text returns.
 type Ended = Result<Result<Dynamic, Dynamic>, Box<EvalAltResult>>;
+
+/// Compiles and runs a text, in tests of its parts.
+#[cfg(test)]
+pub fn run_text(
+    engine: &Engine,
+    scope: &mut Scope,
+    text: &rhai::AST,
+    hooks: Arc<dyn crate::script::source::Hooks>,
+) -> Result<Dynamic, Box<EvalAltResult>> {
+    let (text, unit) = super::unit::adopt(engine, text, &hooks)?;
+    let mut global = engine.new_global_runtime_state();
+    global.lib.push(text.shared_lib().clone());
+    evaluate(engine, &mut global, scope, text.statements(), &unit)
+}
 
 /// Runs the statements as Rhai's `eval_statements_raw` does.
 pub fn evaluate(
@@ -113,10 +128,10 @@ fn named(statement: &Stmt, scope: &Scope) -> Vec<Outer> {
             found.extend(scope.is_constant(name).map(|is_constant| (name.clone(), is_constant)));
         }
     };
-    statement.walk(&mut Vec::new(), &mut |path: &[ASTNode]| {
-        match path.last() {
-            Some(ASTNode::Expr(Expr::Variable(variable, ..))) if variable.2.path.is_empty() => note(&variable.1),
-            Some(ASTNode::Stmt(Stmt::Share(shared))) => shared.iter().for_each(|(name, _)| note(&name.name)),
+    walk::statement(statement, &mut |node| {
+        match node {
+            ASTNode::Expr(Expr::Variable(variable, ..)) if variable.2.path.is_empty() => note(&variable.1),
+            ASTNode::Stmt(Stmt::Share(shared)) => shared.iter().for_each(|(name, _)| note(&name.name)),
             _ => {}
         }
         true

@@ -149,7 +149,7 @@ fn asked(natives: &mut Natives, host: &Arc<Host>) {
     }
 }
 
-/// What Rhai's evaluator calls for `m.name(..)` of a module: the closure or module in the field of that name, or else the
+/// What Rhai calls for `m.name(..)` of a module: the closure or module in the field of that name, or else the
 /// native that is found without this function.
 pub fn called(name: &str) -> RhaiFunc {
     let name: ImmutableString = name.into();

@@ -16,7 +16,6 @@ use crate::script::host::stack;
 use crate::script::host::stack::Stack;
 use crate::script::host::{Host, Output};
 use crate::script::language::arguments;
-use crate::script::session::compiled::Evaluator;
 use crate::script::session::handle::Session;
 use crate::script::session::interpreter;
 use crate::script::session::interpreter::Sizes;
@@ -301,7 +300,6 @@ impl Builder {
             variables: 10_000,
             functions: 10_000,
             modules: 64,
-            evaluator: self.sizes.evaluator,
         };
         self
     }
@@ -382,13 +380,6 @@ impl Builder {
     /// Modules that a session may import; above, E0807 is raised.
     pub fn module_limit(mut self, modules: usize) -> Builder {
         self.sizes.modules = modules;
-        self
-    }
-
-    /// What runs functions and loops; the environment's choice unless given.
-    #[doc(hidden)]
-    pub fn evaluator(mut self, evaluator: Evaluator) -> Builder {
-        self.sizes.evaluator = evaluator;
         self
     }
 

@@ -1,7 +1,6 @@
 //! Calls from the host program into functions of its scripts: interpreter state that is created once and used by many
 //! calls. Without it, most of the cost of a call would be looking up the native functions that it uses.
 
-use crate::script::host::methods::Methods;
 use crate::script::session::persistent::Persistent;
 use rhai::{AST, Caches, Dynamic, Engine, EvalAltResult, EvalContext, GlobalRuntimeState, Scope};
 use smallvec::SmallVec;
@@ -27,14 +26,12 @@ impl Calls {
         engine: &Engine,
         persistent: &Persistent,
         functions: &AST,
-        methods: &Methods,
         name: &str,
         values: &mut [Dynamic],
     ) -> Result<Dynamic, Box<EvalAltResult>> {
         // Moved out, so that a panic during a call leaves no half-updated state.
         let mut ready = self.0.take().unwrap_or_else(|| {
             let mut global = persistent.state();
-            global.lib.extend(methods.module());
             global.lib.push(functions.shared_lib().clone());
             let mut caches = Caches::new();
             caches.push_fn_resolution_cache();

@@ -68,7 +68,7 @@ pub struct Session {
     pub(in crate::script) scope: Scope<'static>,
     /// Functions of every text that ran, for `call`.
     pub(in crate::script) functions: AST,
-    /// The same, compiled, where the session compiles.
+    /// The same, compiled, after the first text has run.
     callable: Option<AST>,
     /// Imports and constants of every text that ran.
     pub(in crate::script) persistent: Persistent,
@@ -263,8 +263,7 @@ impl Session {
         let name = renamed.as_deref().unwrap_or(name);
         let functions = self.callable.as_ref().unwrap_or(&self.functions);
         let (engine, persistent, calls) = (&*self.engine, &self.persistent, &mut self.calls);
-        let methods = &self.host.methods;
-        let result = guarded(|| calls.call(engine, persistent, functions, methods, name, &mut values));
+        let result = guarded(|| calls.call(engine, persistent, functions, name, &mut values));
         let value = exit_as_value(result.map_err(|diag| self.error(diag))?).map_err(|failure| self.failure(failure))?;
         self.cast(value)
     }
@@ -332,10 +331,9 @@ impl Session {
         let own = own.map(|function| (written(function.name).to_string(), function.params.len()));
         *self.host.own_functions.write() = own.collect();
         let (merged, unit) = compiled(&self.engine, &self.host, &merged).map_err(|failure| self.failure(failure))?;
-        self.callable = unit.is_some().then(|| merged.clone_functions_only());
+        self.callable = Some(merged.clone_functions_only());
         let (engine, scope, persistent) = (&self.engine, &mut self.scope, &mut self.persistent);
-        let methods = self.host.methods.module();
-        let result = guarded(|| persistent.evaluate(engine, scope, &merged, unit.as_ref(), methods));
+        let result = guarded(|| persistent.evaluate(engine, scope, &merged, &unit));
         match exit_as_value(result.map_err(|diag| self.error(diag))?) {
             Ok(value) => Ok(value),
             Err(failure) => {

@@ -10,7 +10,6 @@ use crate::script::error;
 use crate::script::host::Host;
 use crate::script::host::limits::Watch;
 use crate::script::language::arguments;
-use crate::script::session::compiled::Evaluator;
 use crate::script::session::hooks::SessionHooks;
 use crate::script::session::modules::{Modules, Resolver};
 use crate::script::tensor_api::{modes, storage};
@@ -18,7 +17,6 @@ use parking_lot::Mutex;
 use rhai::Engine;
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 /// Size limits of scripts; see `Builder`.
 #[derive(Clone, Debug)]
@@ -31,7 +29,6 @@ pub struct Sizes {
     pub variables: usize,
     pub functions: usize,
     pub modules: usize,
-    pub evaluator: Evaluator,
 }
 
 impl Default for Sizes {
@@ -45,7 +42,6 @@ impl Default for Sizes {
             variables: usize::MAX,
             functions: usize::MAX,
             modules: usize::MAX,
-            evaluator: Evaluator::asked(),
         }
     }
 }
@@ -91,10 +87,10 @@ pub fn engine(
     let _ = engine.register_custom_operator("@", 180);
     crate::script::bind::apply::install(&mut engine);
     crate::script::bind::compare::install(&mut engine);
-    crate::script::source::install(&mut engine, Arc::new(SessionHooks(host.clone())));
+    crate::script::source::install(&mut engine);
     error::register(&mut engine, host.sources.clone());
     modes::register_eval(&mut engine, host, Arc::new(SessionHooks(host.clone())));
-    crate::script::cuda_api::devices::install(&mut engine, host);
+    crate::script::cuda_api::devices::install(&mut engine);
     crate::script::session::counted::install(&mut engine, host);
     crate::script::tensor_api::literal::install(&mut engine);
     let mut module = Natives::default();
@@ -155,7 +151,6 @@ pub fn engine(
     let _ = host.native_module.set(Arc::downgrade(&natives));
     engine.register_global_module(natives);
     crate::script::machine::install(&mut engine);
-    host.compiles.store(compiles(sizes), Ordering::Relaxed);
     let shared = host.clone();
     engine.on_print(move |text| (shared.output.read())(text));
     let shared = host.clone();
@@ -167,11 +162,6 @@ pub fn engine(
     }
     engine.set_module_resolver(Resolver { host: host.clone(), modules: modules.clone() });
     engine
-}
-
-/// Whether functions and loops are compiled.
-fn compiles(sizes: &Sizes) -> bool {
-    sizes.evaluator == Evaluator::Compiled
 }
 
 /// A type of the language, under the name that scripts and messages use.

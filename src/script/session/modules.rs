@@ -203,12 +203,8 @@ impl Resolver {
         };
         let ast = with_exports(&ast, &signatures);
         let (ast, unit) = compiled(engine, &self.host, &ast)?;
-        let text = match &unit {
-            Some(unit) => with_compiled_statements(engine, &ast, unit)?,
-            None => ast.clone(),
-        };
+        let text = with_compiled_statements(engine, &ast, &unit)?;
         let mut global = engine.new_global_runtime_state();
-        global.lib.extend(self.host.methods.module());
         // Deprecated means "may change" here; the version is pinned.
         #[allow(deprecated)]
         let mut module = Module::eval_ast_as_new_raw(engine, &mut Scope::new(), &mut global, &text)?;

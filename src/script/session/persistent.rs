@@ -3,7 +3,7 @@
 
 use crate::script::machine;
 use crate::script::machine::Unit;
-use rhai::{AST, Caches, Dynamic, Engine, EvalAltResult, GlobalRuntimeState, Module, Scope, Shared};
+use rhai::{AST, Dynamic, Engine, EvalAltResult, GlobalRuntimeState, Scope};
 use std::sync::Arc;
 
 /// Imports and constants of the top level.
@@ -30,24 +30,17 @@ impl Persistent {
     }
 
     /// Evaluates a text with the state that earlier texts left, and keeps the state that it leaves, also when it
-    /// fails. `methods`: the functions by which Rhai's evaluator calls methods of modules.
+    /// fails.
     pub fn evaluate(
         &mut self,
         engine: &Engine,
         scope: &mut Scope<'static>,
         ast: &AST,
-        unit: Option<&Arc<Unit>>,
-        methods: Option<Shared<Module>>,
+        unit: &Arc<Unit>,
     ) -> Result<Dynamic, Box<EvalAltResult>> {
         let mut global = self.0.clone();
-        global.lib.extend(methods);
         global.lib.push(ast.shared_lib().clone());
-        let result = match unit {
-            Some(unit) => machine::evaluate(engine, &mut global, scope, ast.statements(), unit),
-            // Deprecated means "may change" here; the version is pinned. `eval_ast_with_scope` has a state of its own.
-            #[allow(deprecated)]
-            None => engine.eval_statements_raw(&mut global, &mut Caches::new(), scope, ast.statements()),
-        };
+        let result = machine::evaluate(engine, &mut global, scope, ast.statements(), unit);
         unshadow(scope);
         self.keep(engine, global, scope);
         result

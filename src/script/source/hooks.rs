@@ -5,12 +5,7 @@
 use crate::base::span::Site;
 use crate::script::values::module::MissingField;
 use crate::script::values::panics;
-use crate::script::values::panics::Guarded;
-use crate::script::values::raise::site_of;
-use rhai::{
-    Dynamic, Engine, EvalAltResult, EvalContext, Expression, ImmutableString, Module, NativeCallContext, Position,
-    Shared, Token,
-};
+use rhai::{Dynamic, Engine, EvalAltResult, EvalContext, Expression, ImmutableString, Module, Position, Shared, Token};
 use std::any::Any;
 use std::sync::{Arc, Weak};
 
@@ -50,7 +45,7 @@ pub trait Hooks: Send + Sync + 'static {
     }
     /// Such a change is made.
     fn lost(&self, _at: Position) {}
-    /// Rhai's evaluator may call this method, with so many arguments.
+    /// Rhai may call this method in a value of a host program's type, with so many arguments.
     fn method_noted(&self, _name: &ImmutableString, _count: usize) {}
     /// The functions by which it calls methods of modules.
     fn methods(&self) -> Option<Shared<Module>> {
@@ -108,9 +103,9 @@ pub fn is_bare_word(word: &str) -> bool {
     word.ends_with("_grad") && is_block_word(word)
 }
 
-/// Registers the token mapping, `__truth`, `__at`, `__ac`, `__or` and `__try_wait`. The session registers `eval`,
-/// which the pass renames to `__eval`.
-pub fn install(engine: &mut Engine, hooks: Arc<dyn Hooks>) {
+/// Registers the token mapping and the words `__at`, `__ac`, `__or` and `__try_wait`. The session registers `eval`, which
+/// the pass renames to `__eval`.
+pub fn install(engine: &mut Engine) {
     // Deprecated means "may change" here; the version is pinned.
     #[allow(deprecated)]
     engine.on_parse_token(|token, _, _| match token {
@@ -120,44 +115,25 @@ pub fn install(engine: &mut Engine, hooks: Arc<dyn Hooks>) {
         token => token,
     });
 
-    engine.register_fn("__truth", |value: bool| value);
-    let truth = hooks.clone();
-    let of_value = move |context: NativeCallContext, value: Dynamic| truth.truth(value, context.call_position());
-    engine.register_fn("__truth", Guarded(of_value));
+    let words: [&[&str]; 4] = [
+        &["__at", "(", "$int$", ",", "$expr$", ")"],
+        &["__ac", "(", "$expr$", ")"],
+        &["__or", "(", "$int$", ",", "$expr$", ")"],
+        &["__try_wait", "$block$"],
+    ];
+    words.iter().for_each(|word| compiled_word(engine, word));
+}
 
-    let marks = hooks.clone();
-    let at = move |context: &mut EvalContext, inputs: &[Expression]| -> RhaiResult {
-        let site = inputs[0].get_literal_value::<i64>().unwrap_or(0);
-        let _marked = Marked::enter(&*marks, Site(site as u32), context.call_level());
-        context.eval_expression_tree(&inputs[1])
+/// A word that Rhai parses and the compiler of `script/machine` knows; nothing is evaluated by it.
+pub fn compiled_word(engine: &mut Engine, symbols: &[&str]) {
+    let refuse = |context: &mut EvalContext, inputs: &[Expression]| -> RhaiResult {
+        let at = inputs.first().map_or(Position::NONE, Expression::position);
+        let _ = context;
+        Err(Box::new(EvalAltResult::ErrorSystem("this is compiled, not evaluated".into(), at.to_string().into())))
     };
-    let symbols = ["__at", "(", "$int$", ",", "$expr$", ")"];
     // The words are constant and well formed: this cannot fail.
-    let at = engine.register_custom_syntax(symbols, false, at).map(drop);
-
-    let marks = hooks.clone();
-    let plain = move |context: &mut EvalContext, inputs: &[Expression]| -> RhaiResult {
-        let _marked = Marked::enter(&*marks, site_of(inputs[0].position()), context.call_level());
-        context.eval_expression_tree(&inputs[0])
-    };
-    let plain = engine.register_custom_syntax(["__ac", "(", "$expr$", ")"], false, plain).map(drop);
-
-    let asked = |context: &mut EvalContext, inputs: &[Expression]| -> RhaiResult {
-        let site = Site(inputs[0].get_literal_value::<i64>().unwrap_or(0) as u32);
-        match context.eval_expression_tree(&inputs[1]) {
-            Err(error) if is_missing(&error, site) => Ok(Dynamic::UNIT),
-            other => other,
-        }
-    };
-    let asked = engine.register_custom_syntax(["__or", "(", "$int$", ",", "$expr$", ")"], false, asked).map(drop);
-
-    let block = move |context: &mut EvalContext, inputs: &[Expression]| -> RhaiResult {
-        let entered = hooks.try_enter();
-        let result = panics::caught(inputs[0].position(), || context.eval_expression_tree(&inputs[0]));
-        hooks.try_leave(entered, result)
-    };
-    let wait = engine.register_custom_syntax(["__try_wait", "$block$"], false, block).map(drop);
-    debug_assert!(at.is_ok() && plain.is_ok() && asked.is_ok() && wait.is_ok());
+    let registered = engine.register_custom_syntax(symbols, false, refuse).map(drop);
+    debug_assert!(registered.is_ok());
 }
 
 /// Whether the entry at a position, by name or by bracket, is missing in the map or module.

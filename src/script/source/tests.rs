@@ -6,6 +6,7 @@ use super::pass::{self, Assignment, Marks, Options, Place, Underscore};
 use super::scope::Names;
 use crate::base::diag::Focus;
 use crate::base::span::Site;
+use crate::script::machine;
 use parking_lot::Mutex;
 use rhai::{Dynamic, Engine, EvalAltResult, NativeCallContext, Position, Scope};
 use std::sync::Arc;
@@ -417,7 +418,9 @@ impl Hooks for Recorder {
 fn engine(recorder: Arc<Recorder>) -> Engine {
     let mut engine = Engine::new();
     engine.set_max_expr_depths(256, 256);
-    install(&mut engine, recorder.clone());
+    install(&mut engine);
+    machine::install(&mut engine);
+    crate::script::bind::apply::install(&mut engine);
     let here = recorder.clone();
     engine.register_fn("here", move || here.current.lock().line() as i64);
     engine.register_fn("queue", move || *recorder.fault.lock() = true);
@@ -435,7 +438,9 @@ fn run(src: &str) -> (String, Vec<String>) {
     let recorder = Arc::new(Recorder::default());
     let engine = engine(recorder.clone());
     let out = pass::rewrite(src, &OPTIONS).unwrap();
-    let result = engine.eval_with_scope::<Dynamic>(&mut Scope::new(), &out.text);
+    let ast = engine.compile(&out.text);
+    let run = |ast| machine::run_text(&engine, &mut Scope::new(), &ast, recorder.clone());
+    let result = ast.map_err(Box::from).and_then(run);
     let shown = result.map_or_else(|error| format!("error: {error}"), |value| value.to_string());
     let events = recorder.events.lock().clone();
     (shown, events)
@@ -483,7 +488,8 @@ fn calls_know_their_place() {
     assert_eq!(source.base, 3);
     let engine = engine(Arc::default());
     let ast = engine.compile_scripts_with_scope(&Scope::new(), source.compiled()).unwrap();
-    assert_eq!(engine.eval_ast::<String>(&ast).unwrap(), "🦀5:8");
+    let value = machine::run_text(&engine, &mut Scope::new(), &ast, Arc::<Recorder>::default()).unwrap();
+    assert_eq!(value.to_string(), "🦀5:8");
     let site = Site::new(5, 8);
     let (found, range) = map.span(site, Focus::Call, None).unwrap();
     assert_eq!((&*found.name, &src[range]), ("b", "where_am_i()"));

@@ -17,13 +17,11 @@ use crate::script::values::type_names;
 use crate::script::values::types::{Cell, DTypeValue, SliceValue, Tensor};
 use crate::tensor::grad;
 use rhai::{
-    Array, Caches, Dynamic, Engine, EvalAltResult, EvalContext, Expression, FuncRegistration, NativeCallContext,
-    RhaiFunc,
+    Array, Dynamic, Engine, EvalAltResult, EvalContext, Expression, FuncRegistration, NativeCallContext, RhaiFunc,
 };
 use std::any::TypeId;
 use std::cell::LazyCell;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// Bound: time until a sleeping script notices an interruption.
@@ -239,17 +237,9 @@ pub fn register_eval(engine: &mut Engine, host: &Arc<Host>, hooks: Arc<dyn Hooks
         let engine = context.engine();
         // The text sees functions and modules of the place of the `eval`.
         let mut global = context.global_runtime_state().clone();
-        if shared.compiles.load(Ordering::Relaxed) {
-            let (ast, unit) = machine::adopt(engine, &ast, &hooks)?;
-            global.lib.push(ast.shared_lib().clone());
-            return machine::evaluate(engine, &mut global, context.scope_mut(), ast.statements(), &unit);
-        }
-        machine::note_all_methods(&*hooks, &ast);
-        global.lib.extend(hooks.methods());
+        let (ast, unit) = machine::adopt(engine, &ast, &hooks)?;
         global.lib.push(ast.shared_lib().clone());
-        // Deprecated means "may change" here; the version is pinned.
-        #[allow(deprecated)]
-        engine.eval_statements_raw(&mut global, &mut Caches::new(), context.scope_mut(), ast.statements())
+        machine::evaluate(engine, &mut global, context.scope_mut(), ast.statements(), &unit)
     };
     let registered = engine.register_custom_syntax(["__eval", "(", "$expr$", ")"], true, eval).map(drop);
     debug_assert!(registered.is_ok());

@@ -96,7 +96,7 @@ impl Maker {
             return Line::of(self.simple());
         }
         let depth = depth - 1;
-        match self.random.below(26) {
+        match self.random.below(28) {
             0..=9 => Line::of(self.simple()),
             10 | 11 => {
                 let head = format!("if {} {{", self.expr(Kind::Bool, 2));
@@ -122,10 +122,26 @@ impl Maker {
             17 => {
                 let value = self.expr(Kind::Int, 2);
                 let inner = self.body(depth);
-                let head = format!("switch {value} {{ 0 | 2 => {{");
+                let guard = self.expr(Kind::Bool, 1);
+                let cases =
+                    self.pick(&["", "0 if GUARD => print(7), ", "1 | 0 if GUARD => { i0 + 1 }, 1 if !b0 => (), "]);
+                let condition = self.pick(&["", "", " if GUARD"]);
+                let head = format!("switch {value} {{ {cases}0 | 2{condition} => {{").replace("GUARD", &guard);
                 let other =
                     self.pick(&["} 1..5 if b0 => print(5), _ => print(6) }", "} 5..=9 => { print(i0); } }", "} }"]);
                 Line { head, bodies: vec![(inner, other)] }
+            }
+            26 => {
+                let text = self.pick(&[
+                    "i0 += 1;",
+                    "let i0 = 7; let late = [i0]; late.push(b0);",
+                    "let a0 = i0; b0 = !b0; a0",
+                    "const I0 = i0; let f9 = || I0 + i0; i0 = 3; f9.call()",
+                    "if b0 { let i0 = 2; } i0 + nothing",
+                    "fn own(x) { x + 1 } own(i0)",
+                ]);
+                let variable = self.pick(&["print(eval(TEXT));", "eval(TEXT);", "let i9 = eval(TEXT); print(i9);"]);
+                Line::of(variable.replace("TEXT", &format!("{text:?}")))
             }
             18 => {
                 let inner = self.body(depth);

@@ -1,5 +1,5 @@
 //! Expressions of a program, as text. Kinds are followed roughly: now and then an operand is of another kind, and what
-//! comes of it is an error that both evaluators must tell alike.
+//! comes of it is an error that all sessions must tell alike.
 
 use super::statements::Maker;
 
