@@ -11,14 +11,14 @@ fn printed(modules: &[(&str, &str)], text: &str) -> Vec<String> {
     let mut builder =
         builder().output(move |line| sink.lock().expect("no test panics while printing").push(line.into()));
     for (name, text) in modules {
-        builder = builder.module(name, *text);
+        builder = builder.module(name, text);
     }
     let mut session = builder.build().expect("a session starts");
     if let Err(error) = session.run_str("script", text) {
         lines.lock().expect("as above").push(format!("{}: {error}", error.code()));
     }
-    let found = lines.lock().expect("as above").clone();
-    found
+    let found = lines.lock().expect("as above");
+    found.clone()
 }
 
 const ONE: (&str, &str) = ("one", "fn helper(x) { 1 } fn make() { |x| helper(x) }");

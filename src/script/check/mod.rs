@@ -57,9 +57,10 @@ impl Session {
             Ok(source) => source,
             Err(error) => return parts(&error),
         };
-        if let Err(error) = self.compile(&source) {
-            return parts(&error);
-        }
+        let compiled = match self.compile(&source) {
+            Ok(compiled) => compiled,
+            Err(error) => return parts(&error),
+        };
         let tokens = lex(text, script_start(text)).unwrap_or_default();
         let tree = {
             let natives = self.host.natives.read();
@@ -67,7 +68,7 @@ impl Session {
         };
         let mut names = Names::new(self, &source, &tokens, &tree);
         names.imports();
-        names.variables();
+        names.variables(&compiled);
         names.calls();
         names.paths();
         names.loops();

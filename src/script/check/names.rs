@@ -12,32 +12,28 @@ use crate::base::signature;
 use crate::base::span::Origin;
 use crate::script::error::{self, Context};
 use crate::script::library::texts::{STD, public};
+use crate::script::machine::unknown_names;
 use crate::script::manual;
 use crate::script::session::counted;
 use crate::script::session::counted::Counted;
 use crate::script::session::handle::Session;
+use crate::script::session::hooks::SessionHooks;
 use crate::script::session::modules::Resolver;
-use crate::script::source::Source;
 use crate::script::source::counters::gives_pairs;
 use crate::script::source::lex::{Kind, Token};
-use crate::script::source::pass;
 use crate::script::source::scope::definitions;
-use crate::script::source::tree::{self, CallForm, Tree};
+use crate::script::source::tree::{CallForm, Tree};
+use crate::script::source::{Hooks, Source};
+use crate::script::values::raise::site_of;
 use crate::script::values::types;
-use rhai::{EvalAltResult, Position};
-use std::collections::{BTreeMap, HashMap, HashSet};
+use rhai::{AST, EvalAltResult, Position};
+use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
+use std::sync::Arc;
 
 /// A function of the text: its tokens, parameters included.
 struct Function {
     run: Range<usize>,
-}
-
-/// Where a variable is declared, where its block ends, and in which function.
-struct Declared {
-    at: usize,
-    end: usize,
-    owner: Option<usize>,
 }
 
 pub struct Names<'a> {
@@ -127,69 +123,23 @@ impl<'a> Names<'a> {
         self.tree.calls.iter().any(|call| matches!(self.word(call.name as usize), "eval" | "is_def_var"))
     }
 
-    /// Where each block ends, for every token.
-    fn ends(&self) -> Vec<usize> {
-        let mut ends = vec![self.tokens.len(); self.tokens.len()];
-        let mut open: Vec<usize> = Vec::new();
-        for (at, end) in ends.iter_mut().enumerate() {
-            while open.last().is_some_and(|&end| end <= at) {
-                open.pop();
-            }
-            *end = open.last().copied().unwrap_or(self.tokens.len());
-            if self.word(at) == "{" {
-                open.push(self.tokens[at].partner as usize);
-            }
-        }
-        ends
-    }
-
-    pub fn variables(&mut self) {
-        if self.has_hidden_variables() {
-            return;
-        }
-        let ends = self.ends();
-        let mut declared: HashMap<&str, Vec<Declared>> = HashMap::new();
-        for &name in &self.tree.declared {
-            let name = name as usize;
-            declared.entry(self.word(name)).or_default().push(Declared {
-                at: name,
-                end: ends[name],
-                owner: self.owner(name),
-            });
-        }
+    /// Names of no variable, as the compiler of scripts finds them in the text.
+    pub fn variables(&mut self, text: &AST) {
+        let hooks: Arc<dyn Hooks> = Arc::new(SessionHooks(self.session.host.clone()));
+        let Ok(unknown) = unknown_names(&self.session.engine, text, &hooks) else { return };
         let functions: HashSet<&str> =
             self.tree.definitions.iter().map(|found| self.word(found.name as usize)).collect();
+        let mut found: Vec<(usize, bool)> =
+            unknown.iter().filter_map(|unknown| Some((self.token_at(unknown.at)?, unknown.in_function))).collect();
+        found.sort_unstable();
         let mut reported: HashSet<(&str, Option<usize>)> = HashSet::new();
-        let formats = pass::specifications(&self.source.text, self.tokens);
-        for value in self.tree.values.iter().map(|&value| value as usize) {
-            let at = self.tokens[value].start as usize;
-            if formats.iter().any(|format| format.contains(&at)) {
-                continue;
-            }
+        for (value, in_function) in found {
             let name = self.word(value);
-            // `export x as y`
-            if value > 0 && self.word(value - 1) == "as" {
-                continue;
-            }
             let is_language = matches!(name, "this" | "global" | "args" | "_") || types::constants().any(|c| c == name);
-            let is_constant = self.tree.outer_constants.contains(&(value as u32));
-            if is_language || is_constant || functions.contains(name) || tree::is_keyword(name) {
+            if is_language || functions.contains(name) || !reported.insert((name, self.owner(value))) {
                 continue;
             }
-            let owner = self.owner(value);
-            // `nn.linear(2, 2)`: the name of a module is not a value.
-            if self.modules.contains_key(name) && !self.is_declared_but_as_a_module(name) {
-                if reported.insert((name, owner)) {
-                    self.report(value, |at| EvalAltResult::ErrorVariableNotFound(name.to_string(), at));
-                }
-                continue;
-            }
-            let places = declared.get(name).map_or(&[][..], Vec::as_slice);
-            let seen = places.iter().any(|place| place.at < value && value < place.end && place.owner == owner);
-            if seen || !reported.insert((name, owner)) {
-                continue;
-            }
-            if places.iter().any(|place| place.owner.is_none()) && owner.is_some() {
+            if in_function && self.is_declared_outside(name) {
                 let text = format!("there is no variable `{name}`");
                 let diag = Diag::error(code::UNKNOWN_VARIABLE, text)
                     .label(self.origin(value), Focus::Call, "not found")
@@ -202,10 +152,16 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// Whether a name of an imported module is also that of a variable.
-    fn is_declared_but_as_a_module(&self, name: &str) -> bool {
-        let plain = |&&at: &&u32| at == 0 || self.word(at as usize - 1) != "as";
-        self.tree.declared.iter().filter(plain).any(|&at| self.word(at as usize) == name)
+    /// The token that begins at a position of the interpreter.
+    fn token_at(&self, at: Position) -> Option<usize> {
+        let start = self.source.offset(site_of(at)) as u32;
+        self.tokens.binary_search_by_key(&start, |token| token.start).ok()
+    }
+
+    /// Whether a variable of the top level has this name.
+    fn is_declared_outside(&self, name: &str) -> bool {
+        let mut all = self.tree.declared.iter().map(|&at| at as usize);
+        all.any(|at| self.word(at) == name && self.owner(at).is_none())
     }
 
     /// `import "name" as alias`: finds the module and its functions.

@@ -20,7 +20,7 @@ use rhai::{
     StmtBlock,
 };
 use smallvec::SmallVec;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::num::NonZeroUsize;
 use std::sync::{OnceLock, Weak};
 
@@ -42,17 +42,16 @@ pub struct Compiler {
     /// How many blocks are around behind which a variable may be read after a `return`: those of `try` and
     /// `with_device`.
     tries: usize,
+    /// Names of no variable that were met, and how many parts are around in which there may be more variables.
+    pub unknown: RefCell<Vec<Position>>,
+    open: usize,
     /// The function that is compiled, and how many parameters it has.
     running: Option<(ImmutableString, usize)>,
 }
 
 /// The body of a function; `None` where it is too large.
 pub fn function(def: &ScriptFuncDef, statements: &[Stmt], unit: Weak<Unit>) -> Option<Code> {
-    let mut compiler = Compiler::new(unit);
-    compiler.running = Some((def.name.clone(), def.params.len()));
-    for parameter in &def.params {
-        compiler.declare(parameter.clone(), false)?;
-    }
+    let mut compiler = Compiler::for_function(def, unit);
     let mut body = compiler.statements(statements)?;
     lending::move_out(&mut body, &mut |slot| compiler.changed.note(slot));
     let lends = compiler.changed.lends(def.params.len());
@@ -119,7 +118,17 @@ fn as_expr(statement: Stmt) -> Expr {
 }
 
 impl Compiler {
-    fn new(unit: Weak<Unit>) -> Compiler {
+    pub fn for_function(def: &ScriptFuncDef, unit: Weak<Unit>) -> Compiler {
+        let mut compiler = Compiler::new(unit);
+        compiler.running = Some((def.name.clone(), def.params.len()));
+        for parameter in &def.params {
+            // Rhai's parser lets no function have so many.
+            let _ = compiler.declare(parameter.clone(), false);
+        }
+        compiler
+    }
+
+    pub fn new(unit: Weak<Unit>) -> Compiler {
         Compiler {
             unit,
             visible: Vec::new(),
@@ -130,6 +139,8 @@ impl Compiler {
             nodes: 0,
             changed: Changed::default(),
             tries: 0,
+            unknown: RefCell::default(),
+            open: 0,
             running: None,
         }
     }
@@ -168,6 +179,12 @@ impl Compiler {
         self.find(&variable.1, from_end).map(|at| &self.visible[at])
     }
 
+    fn note_unknown(&self, at: Position) {
+        if self.open == 0 {
+            self.unknown.borrow_mut().push(at);
+        }
+    }
+
     fn fragment(&self, expr: Expr) -> Fragment {
         self.needs_all.set(true);
         self.changed.note_all();
@@ -195,7 +212,7 @@ impl Compiler {
         Some(if evaluates { Node::Evaluating(Box::new(block)) } else { Node::Block(Box::new(block)) })
     }
 
-    fn in_order(&mut self, statements: &[Stmt]) -> Option<Vec<Node>> {
+    pub fn in_order(&mut self, statements: &[Stmt]) -> Option<Vec<Node>> {
         let mut nodes = Vec::with_capacity(statements.len());
         for (at, statement) in statements.iter().enumerate() {
             nodes.push(self.statement(statement)?);
@@ -211,7 +228,10 @@ impl Compiler {
     /// What stands behind a statement that may declare variables when it runs.
     fn rest(&mut self, statements: &[Stmt]) -> Option<Node> {
         let (visible, next) = (self.visible.clone(), self.next);
-        let plain = self.statements(statements)?;
+        self.open += 1;
+        let plain = self.statements(statements);
+        self.open -= 1;
+        let plain = plain?;
         Some(Node::Rest(Box::new(Rest {
             plain,
             statements: statements.into(),
@@ -434,7 +454,10 @@ impl Compiler {
         if target.is_none() && !is_this {
             // Rhai says that there is no such variable.
             let mut lhs = pair.lhs.clone();
-            if let Expr::Variable(variable, index, _) = &mut lhs {
+            if let Expr::Variable(variable, index, at) = &mut lhs {
+                if variable.2.path.is_empty() {
+                    self.note_unknown(*at);
+                }
                 (variable.0, *index) = (None, None);
             }
             let of_operand = rhai::BinaryExpr { lhs, rhs: operand(1, pair.rhs.start_position()) };
@@ -512,6 +535,9 @@ impl Compiler {
         let Expr::Variable(variable, ..) = expr else { return None };
         if let Some(visible) = self.variable(expr) {
             return Some(Node::Local(visible.slot));
+        }
+        if variable.2.path.is_empty() {
+            self.note_unknown(expr.position());
         }
         // What is no variable needs none, and is looked for by its name.
         let mut by_name = variable.clone();

@@ -3,7 +3,7 @@
 //!
 //! `unit` finds and holds functions and lets Rhai call them; `compile` and `chain_tree` make `tree`s; `run`, `control`,
 //! `calls` and `chain` run them, `numbers` computes, `slices` cuts, `native` calls Rust, `callback` runs the closures that
-//! natives call, `rest`, `input_code` and
+//! natives call, `unknown` tells names of nothing, `rest`, `input_code` and
 //! `module_text` have code that is made or entered at run time, `lending` says what needs no copy,
 //! `environment` what a text sees, and `fragment` asks Rhai. Knows of the session only `Hooks`.
 //! Decision 0101 says why.
@@ -31,6 +31,7 @@ mod slices;
 mod top_level;
 mod tree;
 mod unit;
+mod unknown;
 mod value;
 mod walk;
 
@@ -38,3 +39,4 @@ pub use top_level::evaluate;
 #[cfg(test)]
 pub use top_level::run_text;
 pub use unit::{Unit, adopt, install};
+pub use unknown::unknown_names;

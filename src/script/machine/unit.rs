@@ -80,6 +80,11 @@ impl Unit {
         self.functions.get(name)?.iter().find(|function| function.def.params.len() == parameters).cloned()
     }
 
+    /// All functions, in no order.
+    pub fn functions(&self) -> impl Iterator<Item = &Arc<Function>> {
+        self.functions.values().flatten()
+    }
+
     pub fn has_typed(&self, name: &str) -> bool {
         self.typed.contains(name)
     }
@@ -88,9 +93,8 @@ impl Unit {
 impl Function {
     /// What it was compiled to; `None` where it is too large.
     pub fn code(&self) -> Option<&Code> {
-        let code = self
-            .code
-            .get_or_init(|| compile::function(&self.def, &statements(&self.def), self.unit.clone()).map(Box::new));
+        let code =
+            self.code.get_or_init(|| compile::function(&self.def, &self.statements(), self.unit.clone()).map(Box::new));
         code.as_deref()
     }
 
@@ -108,6 +112,10 @@ impl Function {
         self.stub.get()?.upgrade().map(rhai::FnPtr::from)
     }
 
+    pub fn statements(&self) -> Vec<Stmt> {
+        statements(&self.def)
+    }
+
     /// Whether it is called with the variables of the caller: the mark stands before its arguments.
     fn captures(&self, scope: &Scope) -> bool {
         // Rhai iterates from the latest to the earliest.
@@ -117,7 +125,7 @@ impl Function {
     fn among_caller(&self) -> &ScopeCode {
         self.among_caller.get_or_init(|| {
             let at = Position::NONE;
-            let body = Stmt::Block(Box::new(StmtBlock::new(statements(&self.def), at, at)));
+            let body = Stmt::Block(Box::new(StmtBlock::new(self.statements(), at, at)));
             ScopeCode::new(body, self.unit.clone())
         })
     }
