@@ -26,6 +26,10 @@ pub static STD: &[(&str, &[File])] = &[
             ("nn/recurrent.rhai", include_str!("../../../std/nn/recurrent.rhai")),
             ("nn/packed.rhai", include_str!("../../../std/nn/packed.rhai")),
             ("nn/attention.rhai", include_str!("../../../std/nn/attention.rhai")),
+            ("nn/parametrize.rhai", include_str!("../../../std/nn/parametrize.rhai")),
+            ("nn/parametrizations.rhai", include_str!("../../../std/nn/parametrizations.rhai")),
+            ("nn/fusion.rhai", include_str!("../../../std/nn/fusion.rhai")),
+            ("nn/lazy.rhai", include_str!("../../../std/nn/lazy.rhai")),
             ("nn/losses.rhai", include_str!("../../../std/nn/losses.rhai")),
             ("gradients.rhai", include_str!("../../../std/gradients.rhai")),
             ("nn/init.rhai", include_str!("../../../std/nn/init.rhai")),
@@ -44,6 +48,16 @@ pub static STD: &[(&str, &[File])] = &[
         ],
     ),
     ("data", &[("data.rhai", include_str!("../../../std/data.rhai"))]),
+    (
+        "metrics",
+        &[
+            ("metrics/metric.rhai", include_str!("../../../std/metrics/metric.rhai")),
+            ("metrics/classification.rhai", include_str!("../../../std/metrics/classification.rhai")),
+            ("metrics/curves.rhai", include_str!("../../../std/metrics/curves.rhai")),
+            ("metrics/regression.rhai", include_str!("../../../std/metrics/regression.rhai")),
+        ],
+    ),
+    ("prune", &[("prune.rhai", include_str!("../../../std/prune.rhai"))]),
     ("test", &[("test.rhai", include_str!("../../../std/test.rhai"))]),
 ];
 

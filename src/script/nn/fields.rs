@@ -8,6 +8,7 @@ use crate::script::bind::apply::{Callee, apply, callee};
 use crate::script::bind::rows::{Natives, raw};
 use crate::script::host::Host;
 use crate::script::host::methods::METHODS;
+use crate::script::nn::module_methods::listed;
 use crate::script::values::module::{Computed, ModuleValue, holds_itself, is_computed, is_own, module};
 use crate::script::values::panics::{GuardedCall, Place};
 use crate::script::values::raise::Native;
@@ -97,8 +98,9 @@ fn valued(context: &NativeCallContext, module: &ModuleValue, field: Dynamic) -> 
     }
 }
 
-/// `_computed(closure)`, a value for a field of a module; `_registered(module, name, tensor)`, which makes a tensor a
-/// buffer of the module.
+/// `_computed(closure)`, a value for a field of a module; `_registered(module, name, tensor, buffer)`, which makes
+/// a tensor the last parameter or buffer of a module; `_is_buffer(module, name)`; `_become(module, other)`, which gives a
+/// module all fields of another.
 fn made(natives: &mut Natives, host: &Arc<Host>) {
     raw(natives, "_computed", 1, |_, values| -> Native {
         match values[0].clone().try_cast::<FnPtr>() {
@@ -107,14 +109,38 @@ fn made(natives: &mut Natives, host: &Arc<Host>) {
         }
     });
     let shared = host.clone();
-    raw(natives, "_registered", 3, move |context, values| -> Native {
+    raw(natives, "_become", 2, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        let mut new = this(&values[1..]).read().clone();
+        let written = this(values).change(|fields| {
+            // Who holds the mode keeps it.
+            if let Some(mode) = fields.remove("training") {
+                new.insert("training".into(), mode);
+            }
+            std::mem::replace(fields, new)
+        });
+        // What was there is dropped outside the lock.
+        match written {
+            Some(_) => Ok(Dynamic::UNIT),
+            None => Err(shared.raise(&context, Diag::error(code::VALUE, "the module is being read"), "")),
+        }
+    });
+    raw(natives, "_is_buffer", 2, |_, values| -> Native {
+        Ok(listed(&this(values).read(), "_buffers", &text(values[1])).into())
+    });
+    let shared = host.clone();
+    raw(natives, "_registered", 4, move |context, values| -> Native {
         let context = context.expect("registered with a context");
         let (module, name) = (this(values), text(values[1]));
         write(&module, &name, values[2].flatten_clone()).map_err(|diag| shared.raise(&context, diag, ""))?;
+        let is_buffer = values[3].as_bool().unwrap_or(false);
         module.change(|fields| {
-            let Some(mut names) = fields.get_mut("_buffers").and_then(|names| names.write_lock::<Array>()) else { return };
-            if !names.iter().any(|known| known.read_lock::<ImmutableString>().is_some_and(|known| *known == name)) {
-                names.push(name.clone().into());
+            for (list, stays) in [("_order", true), ("_buffers", is_buffer)] {
+                let Some(mut names) = fields.get_mut(list).and_then(|names| names.write_lock::<Array>()) else { continue };
+                names.retain(|known| known.read_lock::<ImmutableString>().is_none_or(|known| *known != name));
+                if stays {
+                    names.push(name.clone().into());
+                }
             }
         });
         Ok(Dynamic::UNIT)
