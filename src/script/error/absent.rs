@@ -291,7 +291,10 @@ const TABLE: Reasons = &[
         &["remove_weight_norm", "remove_spectral_norm"],
     ),
     ("write `nn::clip_grad_norm_(parameters, max_norm)`", &["clip_grad_norm"]),
-    ("write `nn::fuse_conv_bn_eval(conv, bn)` or `nn::fuse_linear_bn_eval(linear, bn)`", &["fuse_conv_bn_weights", "fuse_linear_bn_weights"]),
+    (
+        "write `nn::fuse_conv_bn_eval(conv, bn)` or `nn::fuse_linear_bn_eval(linear, bn)`",
+        &["fuse_conv_bn_weights", "fuse_linear_bn_weights"],
+    ),
     (
         "kernels choose the order of memory themselves",
         &["convert_conv2d_weight_memory_format", "convert_conv3d_weight_memory_format"],

@@ -136,7 +136,9 @@ fn made(natives: &mut Natives, host: &Arc<Host>) {
         let is_buffer = values[3].as_bool().unwrap_or(false);
         module.change(|fields| {
             for (list, stays) in [("_order", true), ("_buffers", is_buffer)] {
-                let Some(mut names) = fields.get_mut(list).and_then(|names| names.write_lock::<Array>()) else { continue };
+                let Some(mut names) = fields.get_mut(list).and_then(|names| names.write_lock::<Array>()) else {
+                    continue;
+                };
                 names.retain(|known| known.read_lock::<ImmutableString>().is_none_or(|known| *known != name));
                 if stays {
                     names.push(name.clone().into());
@@ -185,7 +187,8 @@ fn asked(natives: &mut Natives, host: &Arc<Host>) {
         let list = GuardedCall::new(move |context, values| -> Native {
             let context = context.expect("registered with a context");
             let module = this(values);
-            let fields: Vec<(Identifier, Dynamic)> = module.read().iter().map(|(name, value)| (name.clone(), value.flatten_clone())).collect();
+            let fields: Vec<(Identifier, Dynamic)> =
+                module.read().iter().map(|(name, value)| (name.clone(), value.flatten_clone())).collect();
             let mut shown = Array::new();
             for (name, value) in fields.into_iter().filter(|(name, _)| !is_own(name)) {
                 shown.push(one((name.as_str(), &valued(&context, &module, value)?)));
