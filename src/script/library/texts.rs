@@ -42,6 +42,7 @@ pub static STD: &[(&str, &[File])] = &[
             ("optim/lbfgs.rhai", include_str!("../../../std/optim/lbfgs.rhai")),
             ("optim/adafactor.rhai", include_str!("../../../std/optim/adafactor.rhai")),
             ("optim/muon.rhai", include_str!("../../../std/optim/muon.rhai")),
+            ("optim/finder.rhai", include_str!("../../../std/optim/finder.rhai")),
             ("optim/averaging.rhai", include_str!("../../../std/optim/averaging.rhai")),
             ("gradients.rhai", include_str!("../../../std/gradients.rhai")),
             ("optim/schedules.rhai", include_str!("../../../std/optim/schedules.rhai")),
