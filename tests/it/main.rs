@@ -51,6 +51,7 @@ mod std_tests;
 #[cfg(unix)]
 mod terminal;
 mod text;
+mod training;
 mod try_blocks;
 mod views;
 mod waits;

@@ -145,6 +145,74 @@ fn schedules_go_on_where_those_of_torch_do() {
     none(problems);
 }
 
+/// Losses, parameters and calls of the closure after each step; half of the runs go on from a loaded state.
+#[test]
+fn lbfgs_steps_as_that_of_torch() {
+    let all = fixtures();
+    let cases = all["lbfgs"].as_array().expect("a list");
+    assert!(cases.len() > 30, "only {} cases", cases.len());
+    let mut session = Session::builder().all_files().build().expect("a session starts");
+    let mut problems = Vec::new();
+    for (at, case) in cases.iter().enumerate() {
+        let (make, loss) = (case["make"].as_str().expect("a source"), case["loss"].as_str().expect("a source"));
+        let mut s = format!(
+            "import \"optim\" as optim; import \"test\" as test;\n\
+             let p = tensor([-1.0, 2.0], #{{dtype: \"f64\", requires_grad: true}}); let calls = 0;\n\
+             let closure = || {{ calls += 1; p.grad = (); let loss = {loss}; loss.backward(); loss }};\n\
+             let opt = {make};\n"
+        );
+        for (step, row) in case["rows"].as_array().expect("a list").iter().enumerate() {
+            if at % 2 == 1 && step == 2 {
+                writeln!(s, "let d = opt.state_dict(); opt = {make}; opt.load_state_dict(d);").expect("text");
+            }
+            writeln!(
+                s,
+                "let loss = opt.step(closure).item();\n\
+                 test::assert_close([loss, p[0].item(), p[1].item()], [{}, {}, {}], 1e-5, 1e-9);\n\
+                 test::assert_equal(calls, {});",
+                row[0], row[1], row[2], row[3]
+            )
+            .expect("a string takes text");
+        }
+        if let Err(error) = session.run_str("lbfgs", &s) {
+            problems.push(format!("{make} of {loss}: {error:#}"));
+        }
+    }
+    none(problems);
+}
+
+#[test]
+fn averaged_models_are_those_of_torch() {
+    let all = fixtures();
+    let mut session = Session::builder().all_files().build().expect("a session starts");
+    let mut problems = Vec::new();
+    for case in all["averages"].as_array().expect("a list") {
+        let options = case["options"].as_str().expect("a source");
+        let mut s = format!(
+            "import \"nn\" as nn; import \"optim\" as optim; import \"test\" as test; let f64 = #{{dtype: \"f64\"}};\n\
+             let model = nn::module(#{{weight: nn::parameter(zeros([3], f64)), seen: zeros([3], f64)}});\n\
+             let average = optim::averaged_model(model, #{{{options}}});\n"
+        );
+        let rows = case["rows"].as_array().expect("a list");
+        for (value, row) in all["values"].as_array().expect("a list").iter().zip(rows) {
+            writeln!(
+                s,
+                "model.weight.detach().copy_(tensor({}, f64)); model.seen.copy_(tensor({}, f64));\n\
+                 average.update_parameters(model);\n\
+                 test::assert_close(average.module.weight.detach(), tensor({}, f64), 1e-12, 1e-14);\n\
+                 test::assert_close(average.module.seen, tensor({}, f64), 1e-12, 1e-14);\n\
+                 test::assert_equal(average.n_averaged.item(), {});",
+                value[0], value[1], row[0], row[1], row[2]
+            )
+            .expect("a string takes text");
+        }
+        if let Err(error) = session.run_str("averages", &s) {
+            problems.push(format!("{options}: {error:#}"));
+        }
+    }
+    none(problems);
+}
+
 /// One launch steps tensors of all sizes, beside numbers of the step: those without dimensions, and those that end
 /// within a vector, too.
 #[test]

@@ -23,6 +23,19 @@ fn prints_as_pytorch() {
     }
 }
 
+/// A float is the same text wherever it becomes one.
+#[test]
+fn floats_are_written_as_by_python() {
+    for (x, text) in [("1e-9", "1e-09"), ("1e22", "1e+22"), ("0.1", "0.1"), ("2.0", "2.0"), ("-1e-5", "-1e-05")] {
+        let script = format!(
+            "let x = {x}; print(x); print(x, 1); print([x]); print(`${{x}}`); print(\"\" + x); print(x + \"\"); print(str(x)); print(x.to_string());"
+        );
+        let printed = super::scripts::run(super::scripts::builder(), "floats", &script).printed;
+        let want = [text, &format!("{text} 1"), &format!("[{text}]"), text, text, text, text, text].join("\n");
+        assert_eq!(printed.trim_end(), want);
+    }
+}
+
 /// Element by linear index: listed, or `(index % modulus) * scale + offset`.
 fn values(case: &Json, dtype: DType) -> Box<dyn Fn(usize) -> Scalar + '_> {
     let scalar = move |x: f64| match dtype {

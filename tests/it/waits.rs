@@ -8,10 +8,16 @@ fn ended(busy: u32, statements: &[&str]) -> Vec<bool> {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("x.npy").display().to_string();
     let mut text = format!(
-        "import \"nn\" as nn; import \"optim\" as optim;
+        "import \"nn\" as nn; import \"optim\" as optim; import \"metrics\" as metrics;
         let x = arange(4, #{{device: \"cuda\", dtype: \"f32\"}});
         let m = x > 1; let i = tensor(1, #{{device: \"cuda\"}}); let labels = tensor([0, 2], #{{device: \"cuda\"}});
         let model = nn::linear(4, 2).to(\"cuda\"); let opt = optim::adam(model.parameters(), #{{lr: 0.1}});
+        let scores = rand([2, 3], #{{device: \"cuda\"}});
+        let average = optim::averaged_model(model, #{{multi_avg_fn: optim::get_ema_multi_avg_fn(0.9)}});
+        let factored = optim::adafactor(model.parameters()); let orthogonal = optim::muon([model.weight]);
+        let accuracy = metrics::accuracy(\"multiclass\", #{{num_classes: 3, top_k: 2}});
+        let curve = metrics::auroc(\"multiclass\", #{{num_classes: 3}}); let error = metrics::mean_squared_error();
+        let normed = nn::spectral_norm(nn::linear(4, 2)).to(\"cuda\");
         let mark = event(); let e = event(); let s = stream(); let file = {file:?};
 \n"
     );
@@ -74,6 +80,12 @@ fn what_reads_no_value_does_not_wait() {
         "rand([4], #{device: \"cuda\"}); tensor([1.0, 2.0]).cuda(); x.clone(); x.to(\"f64\")",
         "one_hot(labels, 4); x.topk(2)",
         "let loss = cross_entropy(model.forward(x.view([1, 4])), tensor([1]).cuda()); opt.zero_grad(); loss.backward(); opt.step()",
+        "model(x.view([1, 4])).sum().backward(); factored.step(); orthogonal.step()",
+        "average.update_parameters(model)",
+        "accuracy.update(scores, labels); accuracy(scores, labels)",
+        "curve.update(scores, labels); error.update(x, x + 1)",
+        "accuracy.update(scores, labels); let v = accuracy.compute()",
+        "normed(x.view([1, 4])).sum().backward()",
         "e.record(); s.wait_event(e); e.query(); s.query(); s.record_event()",
         "with_stream(s) { x.sum() }",
         "try { let n = 1 + 1; } catch (e) { }",

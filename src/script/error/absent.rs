@@ -287,11 +287,29 @@ const TABLE: Reasons = &[
     ),
     ("there are no classes to inherit from: write `optim::lambda_lr(opt, |step| ...)`", &["LRScheduler"]),
     (
-        "there is no L-BFGS, whose step computes the loss again and again; for small smooth problems, `optim::adam` with \
-         many steps, or Newton's method by `grad` and `solve`, comes near",
-        &["LBFGS"],
+        "`nn::weight_norm` and `nn::spectral_norm` are parametrizations: write `nn::remove_parametrizations(m, \"weight\")`",
+        &["remove_weight_norm", "remove_spectral_norm"],
     ),
-    ("it is not among tscript's optimizers; the nearest is `optim::adamw`", &["Muon", "Adafactor"]),
+    ("write `nn::clip_grad_norm_(parameters, max_norm)`", &["clip_grad_norm"]),
+    (
+        "write `nn::fuse_conv_bn_eval(conv, bn)` or `nn::fuse_linear_bn_eval(linear, bn)`",
+        &["fuse_conv_bn_weights", "fuse_linear_bn_weights"],
+    ),
+    (
+        "kernels choose the order of memory themselves",
+        &["convert_conv2d_weight_memory_format", "convert_conv3d_weight_memory_format"],
+    ),
+    ("parameters are drawn when a module is made; functions such as `nn::zeros_(w)` write others", &["skip_init"]),
+    (
+        "`m.parametrizations.weight` is the list; a weight that is read several times is kept by `let w = m.weight;`",
+        &["ParametrizationList", "cached"],
+    ),
+    ("`m.copy()` is a module with the same parametrizations", &["transfer_parametrizations_and_params"]),
+    ("a parametrized module stays of its type", &["type_before_parametrizations"]),
+    (
+        "there are no classes to inherit from: `prune::custom_from_mask(m, \"weight\", mask)` prunes by any rule",
+        &["BasePruningMethod", "PruningContainer"],
+    ),
     ("write `grad_fn`, or look at `requires_grad`", &["output_nr", "grad_dtype", "volatile"]),
     ("write `set_default_dtype(\"f64\")`", &["set_default_tensor_type"]),
     ("write `current_device()`", &["get_default_device"]),
@@ -299,7 +317,7 @@ const TABLE: Reasons = &[
 ];
 
 /// Why a name of PyTorch does not exist, or what to write instead. Capitalized names also match in lower case, as the
-/// library's names are: `optim::lbfgs`.
+/// library's names are: `optim::optimizer`.
 pub fn reason(name: &str) -> Option<&'static str> {
     let plain = |name: &str| name.replace('_', "").to_lowercase();
     let in_small = |known: &&str| known.starts_with(char::is_uppercase) && plain(known) == plain(name);
@@ -351,7 +369,8 @@ mod tests {
                 let there = match kind.as_str() {
                     "functions" => natives.contains(name),
                     "members" => natives.contains(name) || properties.iter().any(|known| known == name),
-                    "modules" | "initializers" => in_library("nn", name),
+                    "modules" | "initializers" | "utilities" => in_library("nn", name),
+                    "pruning" => in_library("prune", name),
                     // `absent_cuda.rs` handles these.
                     "cuda" => true,
                     _ => in_library("optim", name),

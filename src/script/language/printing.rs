@@ -3,6 +3,7 @@
 //! Rhai's own functions ignore an error of converting to text and write the type name instead; a tensor that a fault
 //! has reached must raise that fault wherever it becomes text. `show.rs` formats the values.
 
+use crate::base::float_text::float_text;
 use crate::script::bind::rows;
 use crate::script::bind::rows::Natives;
 use crate::script::host::Host;
@@ -43,7 +44,7 @@ fn printed(module: &mut Natives, host: &Arc<Host>) {
         };
         rows::raw(module, name, 1, print.clone());
         // Rhai has its own functions for these types, which would take precedence over one for any type.
-        for kind in [TypeId::of::<Map>(), TypeId::of::<Array>()] {
+        for kind in [TypeId::of::<Map>(), TypeId::of::<Array>(), TypeId::of::<f64>()] {
             let func =
                 RhaiFunc::Method { func: Arc::new(print.clone()), has_context: true, is_pure: true, is_volatile: true };
             FuncRegistration::new(name).in_global_namespace().place_raw_in(&mut module.module, [kind], func);
@@ -61,7 +62,10 @@ fn text(host: &Host, context: &NativeCallContext, value: &mut Dynamic) -> Result
     if let Some(text) = value.read_lock::<ImmutableString>() {
         return Ok(text.clone());
     }
-    if value.is_int() || value.is_float() || value.is_bool() || value.is_char() {
+    if let Ok(x) = value.as_float() {
+        return Ok(float_text(x).into());
+    }
+    if value.is_int() || value.is_bool() || value.is_char() {
         return Ok(value.to_string().into());
     }
     if value.is_array() || value.is_map() || value.is::<ModuleValue>() || value.is::<Tensor>() {

@@ -26,6 +26,10 @@ pub static STD: &[(&str, &[File])] = &[
             ("nn/recurrent.rhai", include_str!("../../../std/nn/recurrent.rhai")),
             ("nn/packed.rhai", include_str!("../../../std/nn/packed.rhai")),
             ("nn/attention.rhai", include_str!("../../../std/nn/attention.rhai")),
+            ("nn/parametrize.rhai", include_str!("../../../std/nn/parametrize.rhai")),
+            ("nn/parametrizations.rhai", include_str!("../../../std/nn/parametrizations.rhai")),
+            ("nn/fusion.rhai", include_str!("../../../std/nn/fusion.rhai")),
+            ("nn/lazy.rhai", include_str!("../../../std/nn/lazy.rhai")),
             ("nn/losses.rhai", include_str!("../../../std/nn/losses.rhai")),
             ("gradients.rhai", include_str!("../../../std/gradients.rhai")),
             ("nn/init.rhai", include_str!("../../../std/nn/init.rhai")),
@@ -35,11 +39,26 @@ pub static STD: &[(&str, &[File])] = &[
         "optim",
         &[
             ("optim/optimizers.rhai", include_str!("../../../std/optim/optimizers.rhai")),
+            ("optim/lbfgs.rhai", include_str!("../../../std/optim/lbfgs.rhai")),
+            ("optim/adafactor.rhai", include_str!("../../../std/optim/adafactor.rhai")),
+            ("optim/muon.rhai", include_str!("../../../std/optim/muon.rhai")),
+            ("optim/finder.rhai", include_str!("../../../std/optim/finder.rhai")),
+            ("optim/averaging.rhai", include_str!("../../../std/optim/averaging.rhai")),
             ("gradients.rhai", include_str!("../../../std/gradients.rhai")),
             ("optim/schedules.rhai", include_str!("../../../std/optim/schedules.rhai")),
         ],
     ),
     ("data", &[("data.rhai", include_str!("../../../std/data.rhai"))]),
+    (
+        "metrics",
+        &[
+            ("metrics/metric.rhai", include_str!("../../../std/metrics/metric.rhai")),
+            ("metrics/classification.rhai", include_str!("../../../std/metrics/classification.rhai")),
+            ("metrics/curves.rhai", include_str!("../../../std/metrics/curves.rhai")),
+            ("metrics/regression.rhai", include_str!("../../../std/metrics/regression.rhai")),
+        ],
+    ),
+    ("prune", &[("prune.rhai", include_str!("../../../std/prune.rhai"))]),
     ("test", &[("test.rhai", include_str!("../../../std/test.rhai"))]),
 ];
 

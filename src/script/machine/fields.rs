@@ -8,7 +8,7 @@ use super::run::{Machine, R};
 use super::tree::{Chain, Step, StepKind};
 use super::value::Value;
 use crate::script::bind::apply::{Callee, callee};
-use crate::script::values::module::{ModuleValue, holds_itself, is_handle, may_hold_modules};
+use crate::script::values::module::{ModuleValue, holds_itself, is_computed, is_handle, may_hold_modules};
 use crate::script::values::raise::raise;
 use rhai::{Dynamic, ImmutableString};
 use std::mem::take;
@@ -33,6 +33,16 @@ impl Machine<'_> {
             return self.hand_over(chain, at, target, operands, goal);
         };
         let rest = &chain.steps[next..];
+        if let Some(closure) = module.computed(&name) {
+            if matches!(goal, Goal::Write(..)) {
+                return Err(Some(raise(is_computed(&name), step.at)));
+            }
+            let value = self.pointer(stack, &closure, Some(target), &mut [], step.at)?;
+            if rest.is_empty() {
+                return Ok(value);
+            }
+            return self.walk(stack, chain, next, &mut value.boxed(), operands, goal);
+        }
         let in_place = match &goal {
             Goal::Read | Goal::Ask => {
                 module.read().get(name.as_str()).and_then(|field| read(field, rest, operands, false))

@@ -4,7 +4,7 @@
 use super::numbers;
 use super::tree::{AssignChain, Step, StepKind};
 use super::value::Value;
-use crate::script::values::module::{ModuleValue, is_own, may_hold_modules, module};
+use crate::script::values::module::{Computed, ModuleValue, is_own, may_hold_modules, module};
 use rhai::{Array, Dynamic, ImmutableString, Map};
 use smallvec::SmallVec;
 
@@ -47,7 +47,10 @@ pub fn reach<T>(
     };
     match value.read_lock::<Map>() {
         Some(map) => reach(map.get(name)?, rest, operands, shared, ask),
-        None => reach(module(value)?.read().get(name)?, rest, operands, shared, ask),
+        None => match module(value)?.read().get(name)? {
+            field if field.is::<Computed>() => None,
+            field => reach(field, rest, operands, shared, ask),
+        },
     }
 }
 
@@ -108,6 +111,7 @@ pub fn write_field(
         return None;
     }
     let written = module.change(|fields| match fields.get_mut(name) {
+        Some(element) if element.is::<Computed>() => None,
         Some(element) => write(element, rest, operands, assign, value),
         None if rest.is_empty() && assign.op.is_none() && !assign.info.is_op_assignment() => {
             fields.insert(name.into(), value.clone().boxed());

@@ -5,20 +5,22 @@ use crate::base::code;
 use crate::base::diag::{Diag, Result};
 use crate::fail;
 use crate::script::bind::apply::{Callee, apply, callee};
-use crate::script::bind::rows::Natives;
+use crate::script::bind::rows::{Natives, raw};
 use crate::script::host::Host;
 use crate::script::host::methods::METHODS;
-use crate::script::values::module::{ModuleValue, holds_itself, is_own, module};
+use crate::script::nn::module_methods::listed;
+use crate::script::values::module::{Computed, ModuleValue, holds_itself, is_computed, is_own, module};
 use crate::script::values::panics::{GuardedCall, Place};
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
-use rhai::{Array, Dynamic, FuncRegistration, ImmutableString, NativeCallContext, RhaiFunc};
+use rhai::{Array, Dynamic, FnPtr, FuncRegistration, Identifier, ImmutableString, NativeCallContext, RhaiFunc};
 use std::any::TypeId;
 use std::sync::Arc;
 
 pub fn register(natives: &mut Natives, host: &Arc<Host>) {
     indexers(natives, host);
     asked(natives, host);
+    made(natives, host);
 }
 
 /// Fields by which the library knows a module.
@@ -32,6 +34,9 @@ pub fn write(module: &ModuleValue, name: &str, value: Dynamic) -> Result<()> {
     }
     if OWN.contains(&name) {
         fail!(VALUE, "the field `{name}` is the library's own");
+    }
+    if module.computed(name).is_some() {
+        return Err(is_computed(name));
     }
     if name == "training" && !value.is_bool() {
         fail!(ARGUMENT_TYPE, "`training` is true or false, not {}", type_names::of_value(&value));
@@ -55,7 +60,8 @@ fn indexers(natives: &mut Natives, host: &Arc<Host>) {
     let get = GuardedCall::new(|context, values| -> Native {
         let context = context.expect("registered with a context");
         let (module, name) = (this(values), text(values[1]));
-        module.get(&name).ok_or_else(|| module.missing(&name, context.call_position()))
+        let field = module.get(&name).ok_or_else(|| module.missing(&name, context.call_position()))?;
+        valued(&context, &module, field)
     });
     let shared = host.clone();
     let set = GuardedCall::new(move |context, values| -> Native {
@@ -82,6 +88,65 @@ fn indexers(natives: &mut Natives, host: &Arc<Host>) {
     });
     let types = [own, TypeId::of::<i64>(), TypeId::of::<Dynamic>()];
     FuncRegistration::new_index_setter().place_shared_in(&mut natives.module, types, &replace);
+}
+
+/// The value of a field: where it is computed, what the closure gives now.
+fn valued(context: &NativeCallContext, module: &ModuleValue, field: Dynamic) -> Native {
+    match field.read_lock::<Computed>().map(|computed| computed.0.clone()) {
+        Some(closure) => closure.call_raw(context, Some(&mut Dynamic::from(module.clone())), []),
+        None => Ok(field),
+    }
+}
+
+/// `_computed(closure)`, a value for a field of a module; `_registered(module, name, tensor, buffer)`, which makes
+/// a tensor the last parameter or buffer of a module; `_is_buffer(module, name)`; `_become(module, other)`, which gives a
+/// module all fields of another.
+fn made(natives: &mut Natives, host: &Arc<Host>) {
+    raw(natives, "_computed", 1, |_, values| -> Native {
+        match values[0].clone().try_cast::<FnPtr>() {
+            Some(closure) => Ok(Dynamic::from(Computed(closure))),
+            None => Ok(values[0].flatten_clone()),
+        }
+    });
+    let shared = host.clone();
+    raw(natives, "_become", 2, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        let mut new = this(&values[1..]).read().clone();
+        let written = this(values).change(|fields| {
+            // Who holds the mode keeps it.
+            if let Some(mode) = fields.remove("training") {
+                new.insert("training".into(), mode);
+            }
+            std::mem::replace(fields, new)
+        });
+        // What was there is dropped outside the lock.
+        match written {
+            Some(_) => Ok(Dynamic::UNIT),
+            None => Err(shared.raise(&context, Diag::error(code::VALUE, "the module is being read"), "")),
+        }
+    });
+    raw(natives, "_is_buffer", 2, |_, values| -> Native {
+        Ok(listed(&this(values).read(), "_buffers", &text(values[1])).into())
+    });
+    let shared = host.clone();
+    raw(natives, "_registered", 4, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        let (module, name) = (this(values), text(values[1]));
+        write(&module, &name, values[2].flatten_clone()).map_err(|diag| shared.raise(&context, diag, ""))?;
+        let is_buffer = values[3].as_bool().unwrap_or(false);
+        module.change(|fields| {
+            for (list, stays) in [("_order", true), ("_buffers", is_buffer)] {
+                let Some(mut names) = fields.get_mut(list).and_then(|names| names.write_lock::<Array>()) else {
+                    continue;
+                };
+                names.retain(|known| known.read_lock::<ImmutableString>().is_none_or(|known| *known != name));
+                if stays {
+                    names.push(name.clone().into());
+                }
+            }
+        });
+        Ok(Dynamic::UNIT)
+    });
 }
 
 /// The layers of a container, and which of them an index means.
@@ -119,23 +184,34 @@ fn asked(natives: &mut Natives, host: &Arc<Host>) {
         ("items", |(name, value)| vec![name.into(), value.flatten_clone()].into()),
     ];
     for (name, one) in lists {
-        of_modules(natives, host, name, 1, move |values| {
+        let list = GuardedCall::new(move |context, values| -> Native {
+            let context = context.expect("registered with a context");
             let module = this(values);
-            let fields = module.read();
-            let shown = fields.iter().map(|(name, value)| (name.as_str(), value)).filter(|(name, _)| !is_own(name));
-            Ok(shown.map(one).collect::<Array>().into())
+            let fields: Vec<(Identifier, Dynamic)> =
+                module.read().iter().map(|(name, value)| (name.clone(), value.flatten_clone())).collect();
+            let mut shown = Array::new();
+            for (name, value) in fields.into_iter().filter(|(name, _)| !is_own(name)) {
+                shown.push(one((name.as_str(), &valued(&context, &module, value)?)));
+            }
+            Ok(shown.into())
         });
+        natives.place_on(TypeId::of::<ModuleValue>(), name, 1..=1, &list);
     }
     of_modules(natives, host, "contains", 2, |values| {
         let name = named(values[1], "in")?;
         Ok(this(values).read().contains_key(name.as_str()).into())
     });
-    for count in 2..=3 {
-        of_modules(natives, host, "get", count, |values| {
-            let found = this(values).get(&named(values[1], "get")?);
-            Ok(found.unwrap_or_else(|| values.get(2).map_or(Dynamic::UNIT, |value| value.flatten_clone())))
-        });
-    }
+    let shared = host.clone();
+    let get = GuardedCall::new(move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        let name = named(values[1], "get").map_err(|diag| shared.raise(&context, diag, ""))?;
+        let module = this(values);
+        match module.get(&name) {
+            Some(field) => valued(&context, &module, field),
+            None => Ok(values.get(2).map_or(Dynamic::UNIT, |value| value.flatten_clone())),
+        }
+    });
+    natives.place_on(TypeId::of::<ModuleValue>(), "get", 2..=3, &get);
     for name in ["remove", "pop"] {
         of_modules(natives, host, name, 2, move |values| {
             let (module, field) = (this(values), named(values[1], name)?);

@@ -66,7 +66,8 @@ pub fn is_flat(map: &Map, name: &str) -> bool {
     map.get("_flat").and_then(|flat| flat.read_lock::<ImmutableString>().map(|flat| *flat == name)).unwrap_or(false)
 }
 
-fn listed(map: &Map, list: &str, name: &str) -> bool {
+/// Whether a name is in one of the library's lists of a module's fields.
+pub fn listed(map: &Map, list: &str, name: &str) -> bool {
     let names = map.get(list).and_then(|names| names.read_lock::<Array>());
     names.is_some_and(|names| {
         names.iter().any(|item| item.read_lock::<ImmutableString>().is_some_and(|item| item.as_str() == name))
@@ -126,6 +127,25 @@ fn inside(value: &Dynamic, depth: usize, found: &mut Array) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// An error where a layer below has not seen an input yet, which will tell how large its tensors are.
+fn check_known(value: &Dynamic, depth: usize) -> Result<()> {
+    if depth > MAX_DEPTH {
+        fail!(VALUE, "modules are nested more than {MAX_DEPTH} deep");
+    }
+    if let Some(map) = fields(value) {
+        if map.contains_key("_lazy") {
+            let kind = map.get("_name").map(|name| name.to_string()).unwrap_or_default();
+            let diag = Diag::error(code::VALUE, format!("`{kind}` has no tensors before it has seen an input"));
+            return Err(diag.help("call the module once with an input such as it will get: `model(x)`"));
+        }
+        map.values().try_for_each(|item| check_known(item, depth + 1))
+    } else if let Some(array) = value.read_lock::<Array>() {
+        array.iter().try_for_each(|item| check_known(item, depth + 1))
+    } else {
+        Ok(())
+    }
 }
 
 /// The members of one kind, without duplicate tensors.
@@ -201,6 +221,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
 fn listing(module: &mut Natives, host: &Arc<Host>) {
     for (plain, named, buffers) in [("parameters", "named_parameters", false), ("buffers", "named_buffers", true)] {
         method(module, host, plain, 1, move |_, _, this, _| {
+            check_known(this, 0)?;
             Ok(distinct(this, buffers)?
                 .into_iter()
                 .map(|member| Dynamic::from(member.tensor))
@@ -209,6 +230,7 @@ fn listing(module: &mut Natives, host: &Arc<Host>) {
         });
         method(module, host, named, 1, move |_, _, this, _| {
             let pair = |member: Member| Dynamic::from(vec![member.name.into(), Dynamic::from(member.tensor)] as Array);
+            check_known(this, 0)?;
             Ok(distinct(this, buffers)?.into_iter().map(pair).collect::<Array>().into())
         });
     }
@@ -225,6 +247,7 @@ fn inner(module: &mut Natives, host: &Arc<Host>) {
 
 fn states(module: &mut Natives, host: &Arc<Host>) {
     method(module, host, "state_dict", 1, |host, context, this, _| {
+        check_known(this, 0)?;
         let engine = host.engine(context);
         let entry = |member: Member| (member.name.into(), Dynamic::from(engine.tensor(member.tensor.view())));
         Ok(members(this)?.into_iter().map(entry).collect::<Map>().into())
@@ -248,6 +271,7 @@ fn load(engine: &mut Engine, this: &Dynamic, state: &Dynamic, strict: bool) -> R
     let Some(state) = state.read_lock::<Map>().map(|map| map.clone()) else {
         fail!(ARGUMENT_TYPE, "a state is a map of tensors, not {}", type_names::of_value(state));
     };
+    check_known(this, 0)?;
     let own = members(this)?;
     let named: BTreeMap<&str, &Tensor> = own.iter().map(|member| (member.name.as_str(), &member.tensor)).collect();
     let missing: Vec<&str> = named.keys().copied().filter(|name| !state.contains_key(*name)).collect();
@@ -362,6 +386,7 @@ fn modes(module: &mut Natives, host: &Arc<Host>) {
     });
     for arity in 1..=2 {
         method(module, host, "requires_grad_", arity, |_, _, this, rest| {
+            check_known(this, 0)?;
             let on = rest.first().is_none_or(|value| value.as_bool().unwrap_or(true));
             for member in distinct(this, false)? {
                 properties::set_requires_grad(&member.tensor, on)?;

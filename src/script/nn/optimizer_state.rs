@@ -10,6 +10,7 @@ use crate::fail;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::Emit;
 use crate::op::row::{Kind, Op, Param, Source};
+use crate::op::rows::optim::sgd_lion::STORED;
 use crate::op::rows::optim::step::COUNTED;
 use crate::op::rows::pointwise::arith::MOVE;
 use crate::op::rows::shape::view::CLONE;
@@ -42,6 +43,16 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
             };
             groups.with(|groups| advance(engine, &row, &fixed, groups))
         })
+    });
+    let shared = host.clone();
+    raw(module, "_due", 2, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        shared.call(&context, |engine| due(engine, values[0], values[1]))
+    });
+    let shared = host.clone();
+    raw(module, "_store", 1, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        shared.call(&context, |engine| store(engine, values[0]))
     });
     let shared = host.clone();
     raw(module, "_step_counts", 2, move |context, values| -> Native {
@@ -245,6 +256,55 @@ fn advance(engine: &mut Engine, row: &str, fixed: &Map, groups: &Dynamic) -> Res
         Ok(())
     })?;
     // Every iteration of a training loop creates the same windows.
+    engine.rt.flush();
+    Ok(Dynamic::UNIT)
+}
+
+/// `_due(params, steps)`: the parameters of a group with a gradient, by their count of steps: maps of `members`, their
+/// numbers, and `step`, the count. `steps` is the group's cell.
+fn due(engine: &mut Engine, params: &Dynamic, steps: &Dynamic) -> Result<Dynamic> {
+    let params = tensors(params)?;
+    let Some(steps) = steps.read_lock::<Cell>().map(|steps| steps.clone()) else { fail!(INTERNAL, "steps are a cell") };
+    steps.with(|steps| {
+        let Some(mut steps) = steps.write_lock::<Array>() else { fail!(INTERNAL, "steps are an array") };
+        steps.resize(params.len(), Dynamic::UNIT);
+        let mut found = Array::new();
+        for members in together(&params, &steps) {
+            let step = count_of(engine, &params, &mut steps, &members)?;
+            let members = members.into_iter().map(|at| Dynamic::from_int(at as i64)).collect::<Array>();
+            found.push(
+                Map::from_iter([("members".into(), members.into()), ("step".into(), Dynamic::from(step))]).into(),
+            );
+        }
+        Ok(found.into())
+    })
+}
+
+/// `_store(parts)`: writes what a script computed for a step: each part is a map of `step`, the count, and the lists `to`
+/// and `from`. All of it is written and counted, or nothing.
+fn store(engine: &mut Engine, parts: &Dynamic) -> Result<Dynamic> {
+    let Some(parts) = parts.read_lock::<Array>() else { fail!(INTERNAL, "the parts of a step are an array") };
+    let mut all: Vec<(Tensor, Vec<Tensor>, Vec<Tensor>)> = Vec::new();
+    for part in parts.iter() {
+        let Some(part) = part.read_lock::<Map>() else { fail!(INTERNAL, "a part of a step is a map") };
+        let list = |name: &str| part.get(name).map_or_else(|| Ok(Vec::new()), tensors);
+        let step = part.get("step").and_then(|step| step.read_lock::<Tensor>().map(|step| step.clone()));
+        let Some(step) = step else { fail!(INTERNAL, "a part of a step has a count") };
+        all.push((step, list("to")?, list("from")?));
+    }
+    if all.is_empty() {
+        return Ok(Dynamic::UNIT);
+    }
+    let written = |visit: &mut dyn FnMut(&Tensor)| all.iter().flat_map(|(_, to, _)| to).for_each(visit);
+    let operands = |visit: &mut dyn FnMut(&Tensor)| {
+        all.iter().for_each(|(step, to, from)| to.iter().chain(from).chain([step]).for_each(&mut *visit));
+    };
+    engine.held_as_one(&written, &operands, |engine| {
+        for (step, to, from) in &all {
+            engine.apply(&STORED, crate::args![to.as_slice(), from.as_slice(), step])?;
+        }
+        Ok(())
+    })?;
     engine.rt.flush();
     Ok(Dynamic::UNIT)
 }

@@ -5,7 +5,7 @@ use crate::base::diag::Diag;
 use crate::script::values::types::{Cell, Tensor};
 use parking_lot::RwLock;
 use parking_lot::lock_api::ArcRwLockReadGuard;
-use rhai::{Array, Dynamic, DynamicReadLock, EvalAltResult, Map, Position};
+use rhai::{Array, Dynamic, DynamicReadLock, EvalAltResult, FnPtr, Map, Position};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -13,6 +13,11 @@ use std::sync::Arc;
 /// never of the script.
 #[derive(Clone)]
 pub struct ModuleValue(Arc<RwLock<Map>>);
+
+/// What stands in a field whose value a closure of the module gives, each time anew that it is read. It is no tensor, so
+/// that nothing lists, moves or saves it.
+#[derive(Clone)]
+pub struct Computed(pub FnPtr);
 
 /// The fields of a module or the entries of a map, for as long as they are read.
 pub enum Fields<'a> {
@@ -99,6 +104,11 @@ impl ModuleValue {
         self.read().get(name).map(Dynamic::flatten_clone)
     }
 
+    /// The closure that gives the value of a field, where one does.
+    pub fn computed(&self, name: &str) -> Option<FnPtr> {
+        self.read().get(name)?.read_lock::<Computed>().map(|computed| computed.0.clone())
+    }
+
     /// Whether two handles belong to one module.
     pub fn same(&self, other: &ModuleValue) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
@@ -132,6 +142,13 @@ impl ModuleValue {
 /// Whether a field is the library's own: it is not listed, but can be named.
 pub fn is_own(name: &str) -> bool {
     name.starts_with('_') || name == MODE
+}
+
+/// The error of a write to a field that is computed.
+#[cold]
+pub fn is_computed(name: &str) -> Box<Diag> {
+    Diag::error(code::VALUE, format!("the field `{name}` is computed from others each time it is read"))
+        .help(format!("`m.remove(\"{name}\")` takes the computation out; what it is computed from can be written"))
 }
 
 /// The error of a module that would become a part of itself.

@@ -1,8 +1,8 @@
-//! Steps of SGD and Lion.
+//! Steps of SGD and Lion, and of those that a script computes.
 
 use crate::op::formula::{Formula, Value};
 use crate::op::row::{Lower, Op};
-use crate::op::rows::optim::step::{P, average, descent, each_and_count, each_counted, lists, step};
+use crate::op::rows::optim::step::{G, P, average, descent, each_and_count, each_counted, lists, step};
 use crate::signature;
 
 signature!(sgd(
@@ -36,6 +36,19 @@ static SGD: Op = step(
     }),
 );
 
+signature!(stored(params: Tensors, grads: Tensors, step: Tensor));
+
+/// The second list has the new values of the first.
+pub static STORED: Op = step(
+    "_stored_step",
+    stored::PARAMS,
+    "A step whose results were computed before.",
+    Lower::Steps(|e, a| {
+        let lists = lists(a, 2, |_| true, stored::PARAMS)?;
+        each_and_count(e, &lists, a.tensor(stored::step), |f: &Formula| _ = f.set(P, f.get(G)))
+    }),
+);
+
 signature!(lion(
     params: Tensors, grads: Tensors, exp_avg: Tensors = None, lr: Float, beta1: Float = 0.9, beta2: Float = 0.99,
     weight_decay: Float = 0.0, maximize: Bool = false, step: Tensor,
@@ -58,4 +71,4 @@ static LION: Op = step(
     }),
 );
 
-pub static ROWS: &[&Op] = &[&SGD, &LION];
+pub static ROWS: &[&Op] = &[&SGD, &STORED, &LION];

@@ -1,0 +1,39 @@
+//! What belongs to training beside optimizers: `metrics`, `prune`, parametrizations and fused layers of `nn`, against
+//! torchmetrics, scikit-learn and PyTorch. Fixtures and their generator: `tests/fixtures/training`.
+
+use super::scripts::{folder, none};
+use serde_json::Value;
+use tscript::Session;
+
+/// Runs the scripts of a file, whose `got` is compared with what the others gave.
+fn compare(file: &str, least: usize, relative: f64, absolute: f64) {
+    let text = std::fs::read_to_string(folder("fixtures/training").join(file)).expect("the fixtures");
+    let cases: Value = serde_json::from_str(&text).expect("JSON");
+    let cases = cases.as_array().expect("a list");
+    assert!(cases.len() >= least, "only {} cases", cases.len());
+    let mut session = Session::builder().all_files().build().expect("a session starts");
+    let mut problems = Vec::new();
+    for case in cases {
+        let (script, want) = (case["script"].as_str().expect("a script"), &case["want"]);
+        let text = format!(
+            "import \"nn\" as nn; import \"optim\" as optim; import \"metrics\" as metrics; import \"prune\" as prune; \
+             import \"test\" as test;\n{script}\n\
+             let got = cat(got.map(|x| x.to(\"f64\").reshape([-1])));\n\
+             test::assert_close(got, tensor({want}, #{{dtype: \"f64\"}}), {relative:?}, {absolute:?});"
+        );
+        if let Err(error) = session.run_str("training", &text) {
+            problems.push(format!("{script}\n{error:#}"));
+        }
+    }
+    none(problems);
+}
+
+#[test]
+fn metrics_are_those_of_torchmetrics_and_scikit_learn() {
+    compare("metrics.json", 290, 2e-5, 1e-6);
+}
+
+#[test]
+fn parametrized_pruned_and_fused_modules_are_those_of_torch() {
+    compare("modules.json", 95, 1e-9, 1e-11);
+}
