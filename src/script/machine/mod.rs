@@ -1,17 +1,15 @@
 //! Scripts run compiled: Rhai's tree becomes one whose variables are slots and whose calls are bound. Rhai's evaluator is
 //! asked for single calls, of functions that no place remembers yet, and for what values of a host program's types do.
 //!
-//! `unit` finds and holds functions and lets Rhai call them; `compile` and `chain_tree` make `tree`s; `run`, `control`,
-//! `calls` and `chain` run them, `numbers` computes, `slices` cuts, `native` calls Rust, `callback` runs the closures that
-//! natives call, `unknown` tells names of nothing, `rest`, `input_code` and
-//! `module_text` have code that is made or entered at run time, `lending` says what needs no copy,
-//! `environment` what a text sees, and `fragment` asks Rhai. Knows of the session only `Hooks`.
+//! `unit` finds and holds functions and lets Rhai call them; `compile` makes `tree`s; `run`, `control`, `calls` and `chain`
+//! run them, `numbers` computes, `slices` cuts, `native` calls Rust, `callback` runs the closures that natives call. `rest`,
+//! `input_code` and `module_text` have code that is made or entered at run time; `environment` knows what a text sees, and
+//! `fragment` asks Rhai. Knows of the session only `Hooks`.
 //! Decision 0101 says why.
 
 pub mod callback;
 mod calls;
 mod chain;
-mod chain_tree;
 mod compile;
 mod control;
 mod environment;
@@ -19,7 +17,6 @@ mod fields;
 mod fragment;
 mod input_code;
 mod intrinsics;
-mod lending;
 pub mod module_text;
 mod native;
 mod numbers;
@@ -31,12 +28,10 @@ mod slices;
 mod top_level;
 mod tree;
 mod unit;
-mod unknown;
 mod value;
-mod walk;
 
+pub use compile::unknown::unknown_names;
 pub use top_level::evaluate;
 #[cfg(test)]
 pub use top_level::run_text;
 pub use unit::{Unit, adopt, install};
-pub use unknown::unknown_names;

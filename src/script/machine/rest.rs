@@ -1,12 +1,12 @@
 //! Statements behind one that declares variables when it runs: `eval("let x = 1;")`, or a host program's syntax. They are
 //! compiled when it is known what there is.
 
+use super::compile::walk;
 use super::compile::{Compiler, Outer};
 use super::run::{Frame, Machine, R};
 use super::tree::{Block, Code, Rest};
 use super::unit::too_large;
 use super::value::Value;
-use super::walk;
 use rhai::{ASTNode, Dynamic, Expr, ImmutableString, Position, Stmt};
 use std::sync::Arc;
 

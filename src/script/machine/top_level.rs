@@ -3,11 +3,11 @@
 
 use super::callback::Running;
 use super::compile;
+use super::compile::walk;
 use super::compile::{Left, Outer};
 use super::run::{Jump, Machine};
 use super::tree::Code;
 use super::unit::{Unit, run_statement, too_large};
-use super::walk;
 use rhai::{
     ASTFlags, ASTNode, Caches, Dynamic, Engine, EvalAltResult, EvalContext, Expr, Expression, GlobalRuntimeState,
     ImmutableString, Position, Scope, Stmt, StmtBlock,

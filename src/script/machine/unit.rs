@@ -112,7 +112,7 @@ impl Function {
         self.stub.get()?.upgrade().map(rhai::FnPtr::from)
     }
 
-    pub fn statements(&self) -> Vec<Stmt> {
+    pub(super) fn statements(&self) -> Vec<Stmt> {
         statements(&self.def)
     }
 

@@ -472,7 +472,10 @@ fn rewritten_text_runs() {
 fn leaving_a_try_waits() {
     assert_eq!(run("try { 1 } catch { 2 }"), ("1".into(), vec!["end".into()]));
     assert_eq!(run("fn f() { try { return 1; } catch { } 2 } f()"), ("1".into(), vec!["jump".into()]));
-    assert_eq!(run("let i = 0; while i < 2 { i += 1; try { if i == 1 { continue; } break; } catch { } }").1, ["jump", "jump"]);
+    assert_eq!(
+        run("let i = 0; while i < 2 { i += 1; try { if i == 1 { continue; } break; } catch { } }").1,
+        ["jump", "jump"]
+    );
     assert_eq!(run("let r = 0; try { queue(); r = 1; } catch (e) { r = e + r; } r").0, "late1");
     assert_eq!(run("fn f() { try { queue(); return 1; } catch (e) { return e; } } f()").0, "late");
     assert_eq!(run("try { throw 5; } catch (e) { print(e); }").1, ["error"]);

@@ -4,8 +4,8 @@
 //!
 //! Here is what the compiler knows of this: which variables may be changed, and where names stand.
 
-use super::tree::{Code, Node, Slot};
 use super::walk;
+use crate::script::machine::tree::{Code, Node, Slot};
 use rhai::{ASTNode, Expr, Stmt};
 use std::cell::Cell;
 

@@ -1,10 +1,10 @@
 //! `a.b[c].d(e)` of Rhai's tree, which nests to the right, as a root and a list of steps.
 
-use super::compile::{Compiler, operand};
-use super::intrinsics::Intrinsic;
 use super::lending::only_reads;
-use super::native::Site;
-use super::tree::{Chain, Node, Root, Step, StepKind};
+use super::{Compiler, operand};
+use crate::script::machine::intrinsics::Intrinsic;
+use crate::script::machine::native::{Site, is_keyword};
+use crate::script::machine::tree::{Chain, Node, Root, Step, StepKind};
 use rhai::{ASTFlags, Expr, Position};
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -97,7 +97,7 @@ fn dot(compiler: &mut Compiler, item: &Expr, operands: &mut Vec<Node>) -> Option
             }
             let unit = compiler.unit.upgrade()?;
             unit.hooks.method_noted(&call.name, call.args.len());
-            let is_word = super::native::is_keyword(&call.name) || unit.has_typed(&call.name);
+            let is_word = is_keyword(&call.name) || unit.has_typed(&call.name);
             let function = unit.find(&call.name, call.args.len());
             Some(StepKind::Method {
                 name: call.name.clone(),

@@ -1,11 +1,13 @@
 //! From Rhai's tree to ours: names become slots, operators and calls are bound. What has no node of its own is a fragment,
 //! which Rhai evaluates; what stands behind a fragment that declares variables is compiled again when they are known.
 
-use super::chain_tree;
+mod chain_tree;
+mod lending;
+pub mod unknown;
+pub mod walk;
+
 use super::fragment::operand_name;
 use super::input_code;
-use super::lending;
-use super::lending::Changed;
 use super::native::Site;
 use super::quick::{self, Luck};
 use super::rest;
@@ -15,6 +17,7 @@ use super::value::Value;
 use crate::base::span::Site as Place;
 use crate::script::source::hooks::BLOCK_WORDS;
 use crate::script::values::raise::site_of;
+use lending::Changed;
 use rhai::{
     ASTFlags, CustomExpr, Expr, FlowControl, FnCallExpr, Ident, ImmutableString, Position, ScriptFuncDef, Stmt,
     StmtBlock,

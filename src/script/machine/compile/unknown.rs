@@ -1,9 +1,8 @@
 //! The names of a text that stand for nothing, as the compiler finds them: what `tscript check` tells of variables is what a
 //! run would.
 
-use super::compile::Compiler;
-use super::unit::{Unit, adopt};
-use super::walk;
+use super::{Compiler, walk};
+use crate::script::machine::unit::{Unit, adopt};
 use crate::script::source::Hooks;
 use rhai::{AST, ASTNode, Engine, EvalAltResult, Expr, ImmutableString, Position, Stmt};
 use std::collections::HashSet;
