@@ -496,6 +496,18 @@ impl Machine<'_> {
         self.hand_over_expr(chain, &chain.singles()[at], at, target, &mut operands, Some(site))
     }
 
+    /// Gives one step by name or index to Rhai, by itself.
+    pub(super) fn property(&mut self, chain: &Chain, at: usize, target: &mut Dynamic, operands: &Values) -> R {
+        let mut operands: Values = match &chain.steps[at].kind {
+            StepKind::Index { operand, .. } => {
+                let own = |(at, value): (usize, &Value)| if at == *operand { value.clone() } else { Value::Unit };
+                operands.iter().enumerate().map(own).collect()
+            }
+            _ => operands.iter().map(|_| Value::Unit).collect(),
+        };
+        self.hand_over_expr(chain, &chain.singles()[at], at, target, &mut operands, None)
+    }
+
     /// As `hand_over`; a place keeps the native function that Rhai finds.
     fn hand_over_noting(
         &mut self,

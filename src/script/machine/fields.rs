@@ -47,6 +47,14 @@ impl Machine<'_> {
         let found = module.read().get(name.as_str()).map(|field| plan(field, rest, operands));
         let Some(plan) = found else {
             return match goal {
+                Goal::Read | Goal::Ask if module.property(&name).is_some() => {
+                    // By itself: in one piece with what follows, Rhai would write the value back.
+                    let value = self.property(chain, at, target, operands)?;
+                    match rest.is_empty() {
+                        true => Ok(value),
+                        false => self.walk(stack, chain, next, &mut value.boxed(), operands, goal),
+                    }
+                }
                 Goal::Ask if rest.is_empty() => Ok(Value::Unit),
                 Goal::Write(assign, _) if rest.is_empty() && !assign.info.is_op_assignment() => {
                     self.hand_over(chain, at, target, operands, goal)

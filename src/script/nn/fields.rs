@@ -1,5 +1,8 @@
 //! The fields of a module as a script reads and writes them: `m.fc`, `m["fc"]`, `m[0]`, `m.get("fc")`, `"fc" in m`,
 //! `m.keys()`. A property that a type does not have is asked of its indexer by Rhai, so that the indexers serve both.
+//!
+//! `_properties` is a map of functions of the library that compute a value whenever its name is read, as `d.mean` of a
+//! distribution.
 
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
@@ -22,7 +25,7 @@ pub fn register(natives: &mut Natives, host: &Arc<Host>) {
 }
 
 /// Fields by which the library knows a module.
-const OWN: [&str; 6] = ["_buffers", "_flat", "_name", "_order", "_row", "_serial"];
+const OWN: [&str; 7] = ["_buffers", "_flat", "_name", "_order", "_properties", "_row", "_serial"];
 
 /// Writes a field: all changes of fields that scripts make come here, or are made in place by the machine where the
 /// value holds no module.
@@ -55,7 +58,11 @@ fn indexers(natives: &mut Natives, host: &Arc<Host>) {
     let get = GuardedCall::new(|context, values| -> Native {
         let context = context.expect("registered with a context");
         let (module, name) = (this(values), text(values[1]));
-        module.get(&name).ok_or_else(|| module.missing(&name, context.call_position()))
+        match (module.get(&name), module.property(&name)) {
+            (Some(value), _) => Ok(value),
+            (None, Some(property)) => property.call_raw(&context, Some(values[0]), []),
+            (None, None) => Err(module.missing(&name, context.call_position())),
+        }
     });
     let shared = host.clone();
     let set = GuardedCall::new(move |context, values| -> Native {

@@ -5,7 +5,7 @@ use crate::base::diag::Diag;
 use crate::script::values::types::{Cell, Tensor};
 use parking_lot::RwLock;
 use parking_lot::lock_api::ArcRwLockReadGuard;
-use rhai::{Array, Dynamic, DynamicReadLock, EvalAltResult, Map, Position};
+use rhai::{Array, Dynamic, DynamicReadLock, EvalAltResult, FnPtr, Map, Position};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -89,7 +89,10 @@ impl ModuleValue {
     /// The error of a name that is no field, at the place where it is named.
     #[cold]
     pub fn missing(&self, name: &str, at: Position) -> Box<EvalAltResult> {
-        let fields = self.read().keys().map(|key| key.to_string()).collect();
+        let all = self.read();
+        let properties = all.get("_properties").and_then(|all| all.read_lock::<Map>());
+        let properties = properties.iter().flat_map(|all| all.keys());
+        let fields = all.keys().chain(properties).map(|key| key.to_string()).collect();
         let missing = MissingField { name: name.to_string(), fields };
         Box::new(EvalAltResult::ErrorRuntime(Dynamic::from(missing), at))
     }
@@ -97,6 +100,13 @@ impl ModuleValue {
     /// The value of a field; none if there is no such field.
     pub fn get(&self, name: &str) -> Option<Dynamic> {
         self.read().get(name).map(Dynamic::flatten_clone)
+    }
+
+    /// The function that computes a value which is no field, but is read as one; it finds the module in `this`.
+    pub fn property(&self, name: &str) -> Option<FnPtr> {
+        let fields = self.read();
+        let all = fields.get("_properties")?.read_lock::<Map>()?;
+        all.get(name)?.read_lock::<FnPtr>().map(|function| function.clone())
     }
 
     /// Whether two handles belong to one module.
