@@ -108,7 +108,7 @@ impl Machine<'_> {
         let StepKind::Method { name, .. } = &step.kind else { return Ok(None) };
         let held = match module.read().get(name.as_str()) {
             Some(field) => self.held(&chain.unit, field, arguments),
-            None => return Ok(None),
+            None => None,
         };
         if let Some((function, mut values)) = held {
             return self.run(stack, &function, &mut values, Some(target), step.at).map(Some);
@@ -127,7 +127,14 @@ impl Machine<'_> {
                 }
                 result
             }
-            None => Ok(None),
+            None => match module.property(name) {
+                // `t.inv(y)`: what is computed is called.
+                Some(property) => {
+                    let value = self.pointer(stack, &chain.unit, &property, Some(target), &mut [], step.at)?;
+                    self.applied(stack, &chain.unit, &mut value.boxed(), arguments, step.at)
+                }
+                None => Ok(None),
+            },
         }
     }
 }
