@@ -15,8 +15,7 @@ fn text(value: &Value) -> &str {
     value.as_str().expect("a text")
 }
 
-const HEAD: &str =
-    "import \"distributions\" as dist; import \"test\" as test;\nlet f64 = #{dtype: \"f64\"};\n";
+const HEAD: &str = "import \"distributions\" as dist; import \"test\" as test;\nlet f64 = #{dtype: \"f64\"};\n";
 
 /// One check as a script of its own: what an expression gives, and the gradients of its sum.
 fn script(case: &Value, check: &Value) -> String {
@@ -26,7 +25,8 @@ fn script(case: &Value, check: &Value) -> String {
     }
     let (expression, want) = (text(&check[0]), text(&check[1]));
     writeln!(s, "let found = {expression};").expect("a string takes text");
-    let compare = if want.starts_with("tensor") { "test::assert_close(tensor(found), " } else { "test::assert_equal(found, " };
+    let compare =
+        if want.starts_with("tensor") { "test::assert_close(tensor(found), " } else { "test::assert_equal(found, " };
     let digits = if case["name"] == "von_mises" { ", 1e-5, 1e-6" } else { ", 1e-9, 1e-12" };
     let close = if want.starts_with("tensor") { digits } else { "" };
     writeln!(s, "{compare}{want}{close});").expect("a string takes text");

@@ -52,7 +52,10 @@ pub static STD: &[(&str, &[File])] = &[
             ("distributions/von_mises.rhai", include_str!("../../../std/distributions/von_mises.rhai")),
             ("distributions/discrete.rhai", include_str!("../../../std/distributions/discrete.rhai")),
             ("distributions/categorical.rhai", include_str!("../../../std/distributions/categorical.rhai")),
-            ("distributions/multivariate_normal.rhai", include_str!("../../../std/distributions/multivariate_normal.rhai")),
+            (
+                "distributions/multivariate_normal.rhai",
+                include_str!("../../../std/distributions/multivariate_normal.rhai"),
+            ),
             ("distributions/relaxed.rhai", include_str!("../../../std/distributions/relaxed.rhai")),
             ("distributions/compound.rhai", include_str!("../../../std/distributions/compound.rhai")),
             ("distributions/transforms.rhai", include_str!("../../../std/distributions/transforms.rhai")),
