@@ -184,6 +184,47 @@ static __device__ double ts_gamma_part(double a, double x, bool tail) {
 TS_FN double ts_igamma(double a, double x) { return ts_gamma_part(a, x, false); }
 TS_FN double ts_igammac(double a, double x) { return ts_gamma_part(a, x, true); }
 
+// How samples of gamma and beta distributions move with a parameter: `src/kernel/math/reparameterized.rs`.
+TS_FN float ts_sampled(float, float b) { return b; }
+TS_FN double ts_sampled(double, double b) { return b; }
+static __device__ double ts_gamma_tail(double a, double x, double c, bool upper) {
+    const double scale = 1.0 / (fabs(a - x) + sqrt(x)), sign = upper ? 1.0 : -1.0;
+    double sum = 0;
+    for (int node = 0; node < 600; node++) {
+        const double t = -3.4 + 0.1 * node, bend = exp(-t), u = exp(t - bend), s = sign * scale * u;
+        const double exponent = a * s - x * expm1(s);
+        if (exponent < -45.0) break;
+        sum += u * (1.0 + bend) * exp(exponent) * (c + s);
+    }
+    return sign * x * sum * scale * 0.1;
+}
+TS_FN double ts_gamma_slope(double a, double x) {
+    if (!(a > 0 && x >= 0)) return ts_nan(0.0);
+    if (x == 0) return 0;
+    return ts_gamma_tail(a, x, log(x) - ts_digamma(a), x > a);
+}
+// Over the tail of `near`, which is x (`lower`) or 1 - x; `a` and `b` are its parameter and the other's.
+static __device__ double ts_beta_tail(double near, double far, double a, double b, double c, bool lower) {
+    const double r = near / far;
+    const double scale = 1.0 / (fabs(a - (b - 1.0) * r) + sqrt(fabs(b - 1.0) * r / far));
+    double sum = 0;
+    for (int node = 0; node < 600; node++) {
+        const double t = -3.4 + 0.1 * node, bend = exp(-t), u = exp(t - bend), s = scale * u;
+        const double rise = log1p(-r * expm1(-s)), exponent = -a * s + (b - 1.0) * rise;
+        if (exponent < -45.0) break;
+        sum += u * (1.0 + bend) * exp(exponent) * (c + (lower ? -s : rise));
+    }
+    return sum * scale * 0.1;
+}
+TS_FN double ts_dirichlet_slope(double x, double a, double total) {
+    const double b = total - a, y = 1.0 - x;
+    if (!(a > 0 && b > 0 && x >= 0 && y >= 0)) return ts_nan(0.0);
+    if (x == 0) return 0;
+    const double c = log(x) - (ts_digamma(a) - ts_digamma(total));
+    if (x * total <= a && y > 0) return -x / y * ts_beta_tail(x, y, a, b, c, true);
+    return ts_beta_tail(y, x, b, a, c, false);
+}
+
 // Random counts by inversion: probabilities are subtracted from u, from the mode outward. `count` < 0: Poisson of mean `a`;
 // else binomial.
 static __device__ double ts_outwards(double u, double mode, double at_mode, double count, double a) {

@@ -14,6 +14,7 @@ mod cuda_text;
 mod damage;
 mod differential;
 #[cfg(unix)]
+mod distributions;
 mod docs;
 mod draws;
 mod editor;

@@ -1,13 +1,14 @@
 //! Special functions that are computed in f64, one element at a time, for any dtype.
 
 use super::super::math::polynomial::Polynomial;
-use super::super::math::{bessel, counts, gamma, normal};
+use super::super::math::{bessel, counts, gamma, normal, reparameterized};
 use super::*;
 
 /// A float that can be computed by a function of f64.
 trait Wide: Copy {
     fn wide(self, function: fn(f64) -> f64) -> Self;
     fn wide2(self, other: Self, function: fn(f64, f64) -> f64) -> Self;
+    fn wide3(self, second: Self, third: Self, function: fn(f64, f64, f64) -> f64) -> Self;
 }
 
 macro_rules! wide {
@@ -20,6 +21,10 @@ macro_rules! wide {
             #[inline(always)]
             fn wide2(self, other: $T, function: fn(f64, f64) -> f64) -> $T {
                 function(self as f64, other as f64) as $T
+            }
+            #[inline(always)]
+            fn wide3(self, second: $T, third: $T, function: fn(f64, f64, f64) -> f64) -> $T {
+                function(self as f64, second as f64, third as f64) as $T
             }
         })*
     };
@@ -66,6 +71,13 @@ functions! {
     /// Random counts of mean `a`, and of `a` trials of probability `b`, from uniform numbers.
     POISSON "poisson" "ts_poisson(a, b)" { (a: F64, b: F64) -> F64 = counts::poisson(a, b); }
     BINOMIAL "binomial" "ts_binomial(a, b, c)" { (a: F64, b: F64, c: F64) -> F64 = counts::binomial(a, b, c); }
+
+    /// Samples `b` that move with parameters `a`, and how they move.
+    SAMPLED "sampled" "ts_sampled(a, b)" { float(a, b) = { let _ = a; b }; }
+    GAMMA_SLOPE "gamma_slope" "ts_gamma_slope(a, b)" { float(a, b) = a.wide2(b, reparameterized::gamma); }
+    DIRICHLET_SLOPE "dirichlet_slope" "ts_dirichlet_slope(a, b, c)" {
+        float(a, b, c) = a.wide3(b, c, reparameterized::dirichlet);
+    }
 
     /// I0 and I1 times e^-|a|.
     I0E "i0e" "ts_i0e(a)" { float(a) = a.wide(bessel::i0e); }

@@ -13,6 +13,7 @@ mod double;
 pub mod gamma;
 pub mod normal;
 pub mod polynomial;
+pub mod reparameterized;
 mod single;
 mod special;
 pub mod vector;

@@ -8,6 +8,7 @@ pub static FAMILIES: &[(Chapter, &[&Op])] = &[
     (Creation, creation::create::ROWS),
     (Random, random::distributions::ROWS),
     (Random, random::poisson_binomial::ROWS),
+    (Random, random::reparameterized::ROWS),
     (Creation, creation::signal_windows::ROWS),
     (Creation, pointwise::convert::ROWS),
     (Pointwise, pointwise::arith::ROWS),

@@ -310,6 +310,31 @@ const TABLE: Reasons = &[
         "there are no classes to inherit from: `prune::custom_from_mask(m, \"weight\", mask)` prunes by any rule",
         &["BasePruningMethod", "PruningContainer"],
     ),
+    (
+        "write `dist::transformed_distribution(dist::normal(loc, scale), dist::stick_breaking_transform())`",
+        &["LogisticNormal"],
+    ),
+    ("write `dist::relaxed_bernoulli(temperature, probs)`, and `logit` of its draws", &["LogitRelaxedBernoulli"]),
+    ("write `dist::multivariate_normal(loc, covariance_matrix)`", &["LowRankMultivariateNormal"]),
+    (
+        "it is not among the families of `distributions`",
+        &["ContinuousBernoulli", "GeneralizedPareto", "LKJCholesky", "Wishart"],
+    ),
+    (
+        "there are no classes to inherit from: a distribution of your own is a map or module with closures `sample` and \
+         `log_prob`",
+        &["Distribution", "ExponentialFamily", "Transform"],
+    ),
+    ("a formula of your own is a function; `dist::kl_divergence` knows PyTorch's pairs", &["register_kl"]),
+    ("the values that a distribution has are told by `d.support.check(x)`", &["biject_to", "transform_to"]),
+    ("write `dist::compose_transform([])`", &["identity_transform"]),
+    ("transform the parts, and join them by `cat` or `stack`", &["CatTransform", "StackTransform"]),
+    ("reshape what the transform takes or gives: `t(x).reshape(size)`", &["ReshapeTransform"]),
+    ("write the distribution function itself: `d.cdf(x)`, `d.icdf(p)`", &["CumulativeDistributionTransform"]),
+    (
+        "matrices are made of numbers by `tril` and `diag_embed`: `x.tril(-1) + x.diagonal().exp().diag_embed()`",
+        &["CorrCholeskyTransform", "LowerCholeskyTransform", "PositiveDefiniteTransform"],
+    ),
     ("write `grad_fn`, or look at `requires_grad`", &["output_nr", "grad_dtype", "volatile"]),
     ("write `set_default_dtype(\"f64\")`", &["set_default_tensor_type"]),
     ("write `current_device()`", &["get_default_device"]),
@@ -371,6 +396,7 @@ mod tests {
                     "members" => natives.contains(name) || properties.iter().any(|known| known == name),
                     "modules" | "initializers" | "utilities" => in_library("nn", name),
                     "pruning" => in_library("prune", name),
+                    "distributions" => in_library("distributions", name),
                     // `absent_cuda.rs` handles these.
                     "cuda" => true,
                     _ => in_library("optim", name),

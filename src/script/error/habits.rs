@@ -47,7 +47,8 @@ pub(super) fn variable(name: &str) -> Option<&'static str> {
 }
 
 const DEEPCOPY: &str = "a module has `model.copy()`, a tensor `x.clone()`; arrays and maps are copied by `let`";
-const DISTRIBUTIONS: &str = "there are no distribution objects: draw by `randn`, `rand`, `normal(mean, std)`, `bernoulli(p)`, `multinomial(p, n)`";
+const DISTRIBUTIONS: &str =
+    "distributions are in a module, in small letters: `import \"distributions\" as dist;`, `dist::normal(0.0, 1.0)`";
 const EXCEPTIONS: &str = "what is thrown is any value: `throw \"what is wrong\"`; `catch (e)` has it as `e`";
 const RANGES: &str = "write `0..n`, or `range(0, n, step)`";
 
@@ -117,9 +118,30 @@ pub(super) fn function(name: &str) -> Option<&'static str> {
         "Parameter" => "write `tensor(values, #{requires_grad: true})`, or `nn::parameter(values)`",
         "set_seed" | "seed_everything" => "write `manual_seed(0)`",
         "mse" | "MSELoss" => "write `mse_loss(x, y)`, or `nn::mse_loss()`",
-        "Normal" | "Beta" | "Categorical" | "Bernoulli" | "Uniform" | "Gamma" | "Dirichlet" | "Laplace" => {
-            DISTRIBUTIONS
-        }
+        "Normal"
+        | "Beta"
+        | "Categorical"
+        | "Bernoulli"
+        | "Uniform"
+        | "Gamma"
+        | "Dirichlet"
+        | "Laplace"
+        | "LogNormal"
+        | "Exponential"
+        | "Poisson"
+        | "Binomial"
+        | "Geometric"
+        | "Cauchy"
+        | "StudentT"
+        | "Gumbel"
+        | "HalfNormal"
+        | "VonMises"
+        | "MultivariateNormal"
+        | "OneHotCategorical"
+        | "Independent"
+        | "MixtureSameFamily"
+        | "TransformedDistribution"
+        | "kl_divergence" => DISTRIBUTIONS,
         "random" => "write `rand([2])`",
         "super" => "there are no classes: a map calls what another one holds, `this.base.forward(x)`",
         "clip_grad_norm_" | "clip_grad_value_" => {

@@ -88,7 +88,7 @@ pub(super) fn is_import(at: Site, context: &Context) -> bool {
 
 /// The correct form of an `import` without quotes.
 pub(super) fn import(path: &[&str]) -> String {
-    const LIBRARY: [&str; 4] = ["nn", "optim", "data", "test"];
+    const LIBRARY: [&str; 5] = ["nn", "optim", "data", "distributions", "test"];
     match path.iter().find(|part| LIBRARY.contains(part)) {
         Some(module) => format!("write `import \"{module}\" as {module};`"),
         None if path.first().is_some_and(|first| PACKAGES.contains(first)) => {
@@ -144,7 +144,7 @@ pub(super) fn spelled(path: &[&str]) -> Option<String> {
         }
         ["nn", "functional" | "utils" | "init" | "modules", name] => plain(name).or_else(|| of_module("nn", name)),
         ["cuda", name, ..] => Some(of_cuda(name)),
-        [module @ ("nn" | "optim" | "data" | "test"), rest @ ..] => {
+        [module @ ("nn" | "optim" | "data" | "distributions" | "test"), rest @ ..] => {
             rest.iter().rev().find_map(|name| of_module(module, name))
         }
         ["utils", "data", name] => of_module("data", name),

@@ -127,7 +127,14 @@ impl Machine<'_> {
                 }
                 result
             }
-            None => Ok(None),
+            None => match module.computed(name) {
+                // `t.inv(y)`: what is computed is called.
+                Some(closure) => {
+                    let value = self.pointer(stack, &closure, Some(target), &mut [], step.at)?;
+                    self.applied(stack, &mut value.boxed(), arguments, step.at)
+                }
+                None => Ok(None),
+            },
         }
     }
 }

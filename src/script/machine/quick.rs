@@ -119,6 +119,15 @@ impl Number {
     }
 }
 
+/// Whether a node runs no code of the script. What stands in a field of a module may be computed by a closure.
+pub fn calls_nothing(node: &Node) -> bool {
+    match node {
+        Node::Literal(_) | Node::Local(_) => true,
+        Node::Binary(binary) => binary.is_quick && calls_nothing(&binary.left) && calls_nothing(&binary.right),
+        _ => false,
+    }
+}
+
 /// Whether an expression may be evaluated here.
 pub fn is_quick(node: &Node) -> bool {
     match node {

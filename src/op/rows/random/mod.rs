@@ -2,3 +2,4 @@
 
 pub mod distributions;
 pub mod poisson_binomial;
+pub mod reparameterized;

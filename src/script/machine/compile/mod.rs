@@ -604,7 +604,7 @@ impl Compiler {
             let operands = Operands { expr: of_operands(call, at) };
             let function = std::sync::Arc::downgrade(&function);
             let lendable = self.lendable(call, &arguments);
-            let is_simple = arguments.iter().all(|node| matches!(node, Node::Literal(_)) || quick::is_quick(node));
+            let is_simple = arguments.iter().all(quick::calls_nothing);
             let call = Call { function, arguments, first_is_variable, lendable, is_simple, operands, at };
             return Some(Node::Call(Box::new(call)));
         }
