@@ -1,5 +1,5 @@
-//! Closures that natives call: `xs.map(|x| 2 * x)`, `sorted(xs, |x| x.age)`. It is run here, with
-//! one stack and one state for all calls of a native; a function that is not compiled is given to Rhai.
+//! Closures that natives call: `xs.map(|x| 2 * x)`, `sorted(xs, |x| x.age)`. They are run here,
+//! with one stack and one state for all calls of a native; a function with a name is given to Rhai.
 
 use super::run::Machine;
 use super::tree::Code;

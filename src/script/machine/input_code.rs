@@ -3,10 +3,10 @@
 //! is given.
 
 use super::compile::{self, Outer};
+use super::rest::LastCode;
 use super::run::Machine;
 use super::tree::Code;
 use super::unit::{Unit, run_statement, too_large};
-use parking_lot::Mutex;
 use rhai::{CustomExpr, Dynamic, Engine, EvalAltResult, EvalContext, Expr, Stmt};
 use std::sync::{Arc, Weak};
 
@@ -17,8 +17,7 @@ const WORD: &str = "__code";
 pub struct ScopeCode {
     unit: Weak<Unit>,
     statement: Stmt,
-    /// The code of the last time, and its variables.
-    known: Mutex<Option<(Vec<Outer>, Arc<Code>)>>,
+    known: LastCode,
 }
 
 /// Registers the word.
@@ -61,7 +60,7 @@ pub fn enclose(input: &mut Expr, unit: &Weak<Unit>) {
 
 impl ScopeCode {
     pub fn new(statement: Stmt, unit: Weak<Unit>) -> ScopeCode {
-        ScopeCode { unit, statement, known: Mutex::default() }
+        ScopeCode { unit, statement, known: LastCode::default() }
     }
 
     /// Runs it among the variables of a scope, which keeps what they become.
@@ -90,12 +89,7 @@ impl ScopeCode {
     }
 
     fn code(&self, variables: &[Outer], unit: &Arc<Unit>) -> Option<Arc<Code>> {
-        let mut known = self.known.lock();
-        if let Some((_, code)) = known.as_ref().filter(|(known, _)| known == variables) {
-            return Some(code.clone());
-        }
-        let code = Arc::new(compile::statement(&self.statement, variables, true, Arc::downgrade(unit)).ok()?);
-        *known = Some((variables.to_vec(), code.clone()));
-        Some(code)
+        let compile = || compile::statement(&self.statement, variables, true, Arc::downgrade(unit)).ok();
+        self.known.among(variables, compile)
     }
 }

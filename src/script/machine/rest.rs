@@ -7,6 +7,7 @@ use super::run::{Frame, Machine, R};
 use super::tree::{Block, Code, Rest};
 use super::unit::too_large;
 use super::value::Value;
+use parking_lot::Mutex;
 use rhai::{ASTNode, Dynamic, Expr, ImmutableString, Position, Stmt};
 use std::sync::Arc;
 
@@ -39,7 +40,9 @@ impl Machine<'_> {
         }
         let declared = std::mem::take(&mut frame.declared);
         let names: Vec<Outer> = declared.iter().map(|one| (one.name.clone(), one.is_constant)).collect();
-        let code = code(rest, names)
+        let code = rest
+            .known
+            .among(&names, || Compiler::among(rest, &names))
             .ok_or_else(|| Some(too_large(rest.statements.first().map_or(Position::NONE, Stmt::position))))?;
         let count = frame.slots.len();
         let mut slots = vec![Value::Unit; code.slots.max(count)];
@@ -63,13 +66,19 @@ impl Machine<'_> {
     }
 }
 
-/// Cost: the code of the last time is kept.
-fn code(rest: &Rest, names: Vec<Outer>) -> Option<Arc<Code>> {
-    let mut known = rest.known.lock();
-    if let Some((_, code)) = known.as_ref().filter(|(known, _)| *known == names) {
-        return Some(code.clone());
+/// The code of a part among the variables that there were the last time.
+#[derive(Default)]
+pub struct LastCode(Mutex<Option<(Vec<Outer>, Arc<Code>)>>);
+
+impl LastCode {
+    /// The code among these variables; `None` where it is too large.
+    pub fn among(&self, variables: &[Outer], compile: impl FnOnce() -> Option<Code>) -> Option<Arc<Code>> {
+        let mut last = self.0.lock();
+        if let Some((_, code)) = last.as_ref().filter(|(known, _)| known == variables) {
+            return Some(code.clone());
+        }
+        let code = Arc::new(compile()?);
+        *last = Some((variables.to_vec(), code.clone()));
+        Some(code)
     }
-    let code = Arc::new(Compiler::among(rest, &names)?);
-    *known = Some((names, code.clone()));
-    Some(code)
 }

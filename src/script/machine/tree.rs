@@ -1,9 +1,9 @@
 //! What the compiler makes of Rhai's tree: variables are slots, calls are bound, what is left to Rhai is named.
 
-use super::compile::Outer;
 use super::intrinsics::Intrinsic;
 use super::native::Site;
 use super::quick::Luck;
+use super::rest::LastCode;
 use super::unit::{Function, Unit};
 use super::value::Value;
 use crate::base::span::Site as Place;
@@ -11,7 +11,7 @@ use rhai::{Dynamic, Expr, ImmutableString, OpAssignment, Position, Stmt};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{OnceLock, Weak};
 
 /// A variable's place in its frame.
 pub type Slot = u16;
@@ -264,7 +264,7 @@ pub struct Rest {
     /// The function in which it stands, and how many parameters it has.
     pub running: Option<(ImmutableString, usize)>,
     /// The code among the variables that were declared the last time.
-    pub known: parking_lot::Mutex<Option<(Vec<Outer>, Arc<Code>)>>,
+    pub known: LastCode,
 }
 
 pub struct If {

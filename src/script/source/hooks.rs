@@ -126,9 +126,8 @@ pub fn install(engine: &mut Engine) {
 
 /// A word that Rhai parses and the compiler of `script/machine` knows; nothing is evaluated by it.
 pub fn compiled_word(engine: &mut Engine, symbols: &[&str]) {
-    let refuse = |context: &mut EvalContext, inputs: &[Expression]| -> RhaiResult {
+    let refuse = |_: &mut EvalContext, inputs: &[Expression]| -> RhaiResult {
         let at = inputs.first().map_or(Position::NONE, Expression::position);
-        let _ = context;
         Err(Box::new(EvalAltResult::ErrorSystem("this is compiled, not evaluated".into(), at.to_string().into())))
     };
     // The words are constant and well formed: this cannot fail.
