@@ -304,6 +304,19 @@ fn lines_that_arrive_in_one_piece_all_run() {
     assert_eq!(terminal.end(), 0);
 }
 
+/// While an entry runs the terminal, not the line editor, receives keys; Ctrl-D is kept like the others.
+#[test]
+fn keys_typed_while_an_entry_runs_are_kept() {
+    let folder = folder();
+    let mut terminal = open(&folder);
+    terminal.keys("print(\"begins\"); let n = 0; while n < 400000 { n += 1 }\r");
+    terminal.wait("\nbegins");
+    terminal.keys("n + 7\r");
+    terminal.keys("\x04");
+    terminal.wait("400007");
+    assert_eq!(terminal.end(), 0);
+}
+
 #[test]
 fn an_unfinished_entry_says_that_it_goes_on() {
     let folder = folder();

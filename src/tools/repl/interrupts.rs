@@ -1,6 +1,7 @@
 //! Ctrl-C while an entry runs. The first stops it at its next step; a long operation cannot be stopped midway, so the
 //! second says so and the third ends the program.
 
+use super::typeahead;
 use crate::script::session::handle::InterruptHandle;
 use crate::tools::{FAILED, complain};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -30,7 +31,10 @@ impl Interrupts {
                 }
             }
             1 => complain("\nstops after the operation at work; Ctrl-C once more ends the program\n"),
-            _ => std::process::exit(FAILED.into()),
+            _ => {
+                typeahead::restore();
+                std::process::exit(FAILED.into())
+            }
         }
     }
 

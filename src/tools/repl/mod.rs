@@ -9,6 +9,7 @@ mod history;
 mod interrupts;
 mod line;
 mod paint;
+mod typeahead;
 
 use super::command::Settings;
 use super::render::{Coloring, render_error};
@@ -23,6 +24,7 @@ use std::cell::RefCell;
 use std::io::IsTerminal;
 use std::rc::Rc;
 use std::sync::Arc;
+use typeahead::Typeahead;
 
 /// The conversation.
 pub struct Repl {
@@ -88,6 +90,7 @@ impl Repl {
                 return FAILED;
             }
         };
+        let _typeahead = Typeahead::pass_on();
         say(concat!("tscript ", env!("CARGO_PKG_VERSION"), "   :help tells more, Ctrl-D leaves"));
         loop {
             let read = lines.read(&self.prompt());
