@@ -1,6 +1,8 @@
 //! Runs calls: of native functions with their arguments, and of compiled functions with a frame.
 
 use super::native::placed;
+use super::quick;
+use super::quick_store;
 use super::run::{Frame, Jump, Machine, R, RECENT, STACK};
 use super::tree::{Call, Code, Either, First, Native, Node};
 use super::unit::{Function, Unit, closure_named};
@@ -145,12 +147,13 @@ impl Machine<'_> {
     /// A call whose arguments call nothing: they are computed where the function finds them.
     fn call_simple(&mut self, frame: &mut Frame, call: &Call, function: &Function, code: &Code) -> R {
         for (at, argument) in call.arguments.iter().enumerate() {
-            match self.eval(frame, argument) {
-                Ok(value) => frame.rest[at] = value,
-                Err(fault) => {
-                    frame.rest[..at].fill(Value::Unit);
-                    return Err(fault);
-                }
+            if !self.looks && quick::number(frame, argument).put(&mut frame.rest[at]).is_some() {
+                continue;
+            }
+            let value = self.eval(frame, argument);
+            if let Err(fault) = quick_store::settle(&mut frame.rest[at], value) {
+                frame.rest[..at].fill(Value::Unit);
+                return Err(fault);
             }
         }
         if let Err(fault) = self.deeper(call.at) {
@@ -160,10 +163,9 @@ impl Machine<'_> {
         let (slots, rest) = frame.rest.split_at_mut(code.slots);
         let result = match self.steps(2, call.at) {
             Err(fault) => Err(fault),
-            Ok(()) => self.eval(
-                &mut Frame { slots: &mut *slots, rest, this: None, lent: None, declared: Vec::new() },
-                &code.body,
-            ),
+            Ok(()) => {
+                self.eval(&mut Frame { slots: &mut *slots, rest, this: None, lent: None, declared: None }, &code.body)
+            }
         };
         for slot in slots {
             if matches!(slot, Value::Other(_)) {
@@ -404,7 +406,7 @@ impl Machine<'_> {
         for (slot, value) in slots.iter_mut().zip(values.iter_mut()) {
             *slot = value.take();
         }
-        let mut frame = Frame { slots, rest, this, lent: None, declared: Vec::new() };
+        let mut frame = Frame { slots, rest, this, lent: None, declared: None };
         let result = self.eval(&mut frame, &code.body);
         // What was lent goes back.
         for (at, (slot, value)) in frame.slots.iter_mut().zip(values).enumerate() {

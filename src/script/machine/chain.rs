@@ -5,6 +5,7 @@ use super::native::again_with_integers;
 use super::numbers;
 use super::places::{Values, place, put_back, read, replace, text, write};
 use super::quick;
+use super::quick_store;
 use super::run::{Fault, Frame, Machine, R, put};
 use super::slices;
 use super::tree::{Assign, AssignChain, Chain, Node, Root, Step, StepKind};
@@ -44,6 +45,12 @@ impl Machine<'_> {
     /// `xs[i]`, `m.name`, `xs.len()` and `xs.push(x)` of a variable: nothing is moved for it.
     #[inline]
     fn element(&mut self, frame: &mut Frame, chain: &Chain) -> R<Option<Value>> {
+        if chain.is_quick && chain.luck.is_good() && !self.looks {
+            match quick::element(frame, chain).value() {
+                Some(value) => return Ok(Some(value)),
+                None => chain.luck.miss(),
+            }
+        }
         let (Root::Local(slot), [step]) = (&chain.root, &*chain.steps) else { return Ok(None) };
         match &step.kind {
             StepKind::Index { .. } | StepKind::Property { .. } => {
@@ -428,21 +435,17 @@ impl Machine<'_> {
             return Ok(Some(result));
         }
         let mut values: SmallVec<[Dynamic; 6]> =
-            operands[arguments.clone()].iter().cloned().map(Value::boxed).collect();
+            operands[arguments.clone()].iter_mut().map(|operand| operand.take().boxed()).collect();
         let mut list: SmallVec<[&mut Dynamic; 6]> = SmallVec::new();
         list.push(target);
         list.extend(values.iter_mut());
         match site.find(&list) {
-            Some(entry) => {
-                // The copies in `operands` go, so that a value that is given away is not held.
-                for operand in &mut operands[arguments] {
-                    *operand = Value::Unit;
-                }
-                self.invoke(entry, name, &mut list, true, step.at).map(|value| Some(Value::of(value)))
-            }
+            Some(entry) => self.invoke(entry, name, &mut list, true, step.at).map(|value| Some(Value::of(value))),
             None => {
                 drop(list);
-                drop(values);
+                for (operand, value) in operands[arguments].iter_mut().zip(values) {
+                    *operand = Value::unboxed(value);
+                }
                 match chain.steps.len() == at + 1 {
                     true => self.hand_over_noting(chain, at, target, operands, Some((site, count + 1))).map(Some),
                     false => self.one_step(chain, at, target, operands, (site, count + 1)).map(Some),
@@ -555,12 +558,18 @@ impl Machine<'_> {
         .map_err(Some)
     }
 
-    pub fn assign_chain(&mut self, frame: &mut Frame, assign: &AssignChain) -> R {
+    pub fn assign_chain(&mut self, frame: &mut Frame, assign: &AssignChain) -> R<()> {
+        if assign.is_quick && assign.luck.is_good() && !self.looks {
+            match quick_store::store(frame, assign) {
+                Some(()) => return Ok(()),
+                None => assign.luck.miss(),
+            }
+        }
         let value = self.eval(frame, &assign.value)?;
         if self.store(frame, assign, &value).is_some() {
-            return Ok(Value::Unit);
+            return Ok(());
         }
-        self.follow(frame, &assign.chain, Goal::Write(assign, value))
+        self.follow(frame, &assign.chain, Goal::Write(assign, value)).map(drop)
     }
 
     /// `xs[i] = v`, `m[k] = v` and `m.name = v` of a variable: nothing is moved for it.
@@ -584,7 +593,13 @@ impl Machine<'_> {
         write(target, steps, &indices, assign, value)
     }
 
-    pub fn assign(&mut self, frame: &mut Frame, assign: &Assign) -> R {
+    pub fn assign(&mut self, frame: &mut Frame, assign: &Assign) -> R<()> {
+        if assign.is_quick && assign.luck.is_good() && !self.looks {
+            match quick_store::assign(frame, assign) {
+                Some(()) => return Ok(()),
+                None => assign.luck.miss(),
+            }
+        }
         let value = self.eval(frame, &assign.value)?;
         let slot = &mut frame.slots[assign.slot as usize];
         if assign.is_constant {
@@ -604,10 +619,10 @@ impl Machine<'_> {
         }
         let Some(op) = assign.op else {
             put(slot, value);
-            return Ok(Value::Unit);
+            return Ok(());
         };
         if op == super::tree::Op::Add && append(slot, &value) {
-            return Ok(Value::Unit);
+            return Ok(());
         }
         let old = self.load(&frame.slots[assign.slot as usize])?;
         let new = match numbers::apply(op, &old, &value) {
@@ -618,15 +633,15 @@ impl Machine<'_> {
             }
         };
         put(&mut frame.slots[assign.slot as usize], new);
-        Ok(Value::Unit)
+        Ok(())
     }
 
     #[inline(never)]
-    fn assign_by_rhai(&mut self, slot: &mut Value, assign: &Assign, value: Value) -> R {
+    fn assign_by_rhai(&mut self, slot: &mut Value, assign: &Assign, value: Value) -> R<()> {
         let (mut target, mut value) = (slot.take().boxed(), value.boxed());
         let result = self.operate(&assign.operands.expr, &mut [&mut target, &mut value], &mut Caches::new());
         *slot = Value::unboxed(target);
-        result.map(|_| Value::Unit).map_err(Some)
+        result.map(drop).map_err(Some)
     }
 
     pub fn assign_this(&mut self, frame: &mut Frame, assign: &Assign) -> R {

@@ -33,33 +33,56 @@ impl Machine<'_> {
     #[inline]
     pub fn block(&mut self, frame: &mut Frame, block: &Block) -> R {
         let imports = if block.imports { self.global.num_imports() } else { usize::MAX };
-        let mut result = Ok(Value::Unit);
-        for statement in &block.statements {
-            result = self.eval(frame, statement);
-            if result.is_err() {
-                break;
-            }
+        let result = self.statements(frame, &block.statements);
+        self.close(frame, block, imports);
+        result
+    }
+
+    #[inline]
+    fn statements(&mut self, frame: &mut Frame, statements: &[Node]) -> R {
+        let Some((last, before)) = statements.split_last() else { return Ok(Value::Unit) };
+        for statement in before {
+            self.exec(frame, statement)?;
         }
+        self.eval(frame, last)
+    }
+
+    /// A block whose value nobody reads.
+    #[inline]
+    pub fn run_block(&mut self, frame: &mut Frame, block: &Block) -> R<()> {
+        let imports = if block.imports { self.global.num_imports() } else { usize::MAX };
+        let result = block.statements.iter().try_for_each(|statement| self.exec(frame, statement));
+        self.close(frame, block, imports);
+        result
+    }
+
+    /// What a block has declared ends with it.
+    #[inline]
+    fn close(&mut self, frame: &mut Frame, block: &Block, imports: usize) {
         if block.imports {
             self.global.truncate_imports(imports);
         }
         for slot in block.declares.clone() {
             frame.slots[slot as usize] = Value::Unit;
         }
-        result
     }
 
     #[inline]
     pub fn branch(&mut self, frame: &mut Frame, branch: &If) -> R {
-        let chosen = if self.test(frame, &branch.condition, branch.at)? { &branch.yes } else { &branch.no };
+        let chosen = self.chosen(frame, branch)?;
         self.eval(frame, chosen)
+    }
+
+    #[inline]
+    pub fn chosen<'b>(&mut self, frame: &mut Frame, branch: &'b If) -> R<&'b Node> {
+        Ok(if self.test(frame, &branch.condition, branch.at)? { &branch.yes } else { &branch.no })
     }
 
     /// What a round's end means: `Some` ends the loop.
     #[inline]
-    fn round(&mut self, result: R) -> Option<R> {
+    fn round(&mut self, result: R<()>) -> Option<R> {
         match result {
-            Ok(_) => None,
+            Ok(()) => None,
             Err(None) => match self.jump.take() {
                 Some(Jump::Continue) => None,
                 Some(Jump::Break(value)) => Some(Ok(value)),
@@ -78,7 +101,7 @@ impl Machine<'_> {
             if !repeat.is_do && self.ends(frame, repeat)? {
                 return Ok(Value::Unit);
             }
-            let result = self.eval(frame, &repeat.body);
+            let result = self.exec(frame, &repeat.body);
             let continued = matches!((&result, &self.jump), (Err(None), Some(Jump::Continue)));
             if let Some(end) = self.round(result) {
                 return end;
@@ -167,7 +190,7 @@ impl Machine<'_> {
                 put(&mut frame.slots[counter as usize], Value::Int(number as i64));
             }
             frame.slots[each.variable as usize] = item;
-            let done = self.eval(frame, &each.body);
+            let done = self.exec(frame, &each.body);
             let item = frame.slots[each.variable as usize].take();
             if is_own && let Ok(mut elements) = array.as_array_mut() {
                 elements[number] = item.boxed();
@@ -216,7 +239,7 @@ impl Machine<'_> {
                 put(&mut frame.slots[counter as usize], Value::Int(number as i64));
             }
             put(&mut frame.slots[each.variable as usize], item);
-            let done = self.eval(frame, &each.body);
+            let done = self.exec(frame, &each.body);
             if let Some(end) = self.round(done) {
                 return end;
             }

@@ -22,6 +22,7 @@ mod native;
 mod numbers;
 mod places;
 mod quick;
+mod quick_store;
 mod rest;
 mod run;
 mod slices;

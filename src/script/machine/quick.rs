@@ -3,7 +3,7 @@
 
 use super::numbers;
 use super::places::place;
-use super::run::Frame;
+use super::run::{Frame, R};
 use super::tree::{Binary, Chain, Node, Op, Root, Step, StepKind};
 use super::value::Value;
 use crate::script::values::module::{ModuleValue, module};
@@ -65,7 +65,7 @@ impl Number {
     }
 
     #[inline]
-    fn of(value: &Value) -> Number {
+    pub fn of(value: &Value) -> Number {
         match value {
             Value::Int(int) => Number::int(*int),
             Value::Float(float) => Number::float(*float),
@@ -76,8 +76,34 @@ impl Number {
         }
     }
 
+    /// That of a result, if there is one.
     #[inline]
-    fn of_dynamic(value: &Dynamic) -> Number {
+    pub fn of_result(result: &R) -> Number {
+        match result {
+            Ok(Value::Int(int)) => Number::int(*int),
+            Ok(Value::Float(float)) => Number::float(*float),
+            Ok(Value::Bool(truth)) => Number::bool(*truth),
+            _ => Number::NONE,
+        }
+    }
+
+    /// Writes a variable that holds nothing else and that no closure shares.
+    #[inline]
+    pub fn put(self, slot: &mut Value) -> Option<()> {
+        if matches!(slot, Value::Other(_)) {
+            return None;
+        }
+        match self.kind {
+            Kind::Int => *slot = Value::Int(self.bits as i64),
+            Kind::Float => *slot = Value::Float(f64::from_bits(self.bits)),
+            Kind::Bool => *slot = Value::Bool(self.bits != 0),
+            Kind::None => return None,
+        }
+        Some(())
+    }
+
+    #[inline]
+    pub fn of_dynamic(value: &Dynamic) -> Number {
         if let Ok(int) = value.as_int() {
             Number::int(int)
         } else if let Ok(float) = value.as_float() {
@@ -133,16 +159,19 @@ pub fn is_quick(node: &Node) -> bool {
     match node {
         Node::Local(_) | Node::Literal(Value::Int(_) | Value::Float(_) | Value::Bool(_)) => true,
         Node::Binary(binary) => binary.is_quick,
-        Node::Chain(chain) => {
-            let is_plain = |step: &Step| match &step.kind {
-                StepKind::Index { operand, .. } => !step.or_unit && is_quick(&chain.operands[*operand]),
-                StepKind::Property { .. } => !step.or_unit,
-                StepKind::Method { .. } => false,
-            };
-            matches!(chain.root, Root::Local(_) | Root::This(_)) && chain.steps.iter().all(is_plain)
-        }
+        Node::Chain(chain) => chain.is_quick,
         _ => false,
     }
+}
+
+/// The same of a chain.
+pub fn is_quick_chain(root: &Root, steps: &[Step], operands: &[Node]) -> bool {
+    let is_plain = |step: &Step| match &step.kind {
+        StepKind::Index { operand, .. } => !step.or_unit && is_quick(&operands[*operand]),
+        StepKind::Property { .. } => !step.or_unit,
+        StepKind::Method { .. } => false,
+    };
+    matches!(root, Root::Local(_) | Root::This(_)) && steps.iter().all(is_plain)
 }
 
 /// The number that an expression comes to.
@@ -163,10 +192,15 @@ pub fn operation(frame: &Frame, binary: &Binary) -> Number {
     if a.kind == Kind::None {
         return Number::NONE;
     }
-    let b = number(frame, &binary.right);
+    combine(binary.op, a, number(frame, &binary.right))
+}
+
+/// `a op b` of numbers.
+#[inline]
+pub fn combine(op: Op, a: Number, b: Number) -> Number {
     match (a.kind, b.kind) {
-        (Kind::Int, Kind::Int) => integers(binary.op, a.bits as i64, b.bits as i64),
-        (Kind::Int | Kind::Float, Kind::Int | Kind::Float) => floats(binary.op, a.as_float(), b.as_float()),
+        (Kind::Int, Kind::Int) => integers(op, a.bits as i64, b.bits as i64),
+        (Kind::Int | Kind::Float, Kind::Int | Kind::Float) => floats(op, a.as_float(), b.as_float()),
         _ => Number::NONE,
     }
 }
@@ -205,7 +239,7 @@ fn floats(op: Op, a: f64, b: f64) -> Number {
 }
 
 /// The number in an element or field of what a variable or `this` holds.
-fn element(frame: &Frame, chain: &Chain) -> Number {
+pub fn element(frame: &Frame, chain: &Chain) -> Number {
     let root = match &chain.root {
         Root::Local(slot) => match &frame.slots[*slot as usize] {
             Value::Other(value) => value,

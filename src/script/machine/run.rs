@@ -3,11 +3,13 @@
 
 use super::callback::Running;
 use super::numbers;
-use super::quick;
+use super::quick::{self, Number};
+use super::quick_store;
 use super::rest::Declared;
 use super::tree::{Binary, Native, Node, Op, Text, Unary};
 use super::unit::{Function, Unit};
 use super::value::Value;
+use crate::base::span::Site;
 use crate::script::source::{Hooks, Marked};
 use crate::script::values::module::ModuleValue;
 use rhai::{Dynamic, Engine, EvalAltResult, GlobalRuntimeState, ImmutableString, Position};
@@ -57,7 +59,7 @@ pub struct Frame<'f> {
     /// What `this` was, while closures share it.
     pub lent: Option<Dynamic>,
     /// Variables that the statement before has declared by other means than `let`.
-    pub declared: Vec<Declared>,
+    pub declared: Option<Box<Vec<Declared>>>,
 }
 
 /// Bound: slots that a stack has at first; a function that finds too little room gets a stack of its own.
@@ -94,13 +96,7 @@ impl<'m> Machine<'m> {
             Node::Call(call) => self.call(frame, call),
             Node::Chain(chain) => self.chain(frame, chain),
             Node::Native(native) => self.native(frame, native),
-            Node::Let(slot, value) => {
-                let value = self.eval(frame, value)?;
-                frame.slots[*slot as usize] = value;
-                Ok(Value::Unit)
-            }
-            Node::Assign(assign) => self.assign(frame, assign),
-            Node::AssignChain(assign) => self.assign_chain(frame, assign),
+            Node::Let(..) | Node::Assign(_) | Node::AssignChain(_) => self.exec(frame, node).map(|()| Value::Unit),
             Node::Block(block) => self.block(frame, block),
             Node::If(branch) => self.branch(frame, branch),
             Node::While(repeat) => self.repeat(frame, repeat),
@@ -122,7 +118,35 @@ impl<'m> Machine<'m> {
             Node::Continue => self.leave(Jump::Continue),
             Node::Truth(_) | Node::And(_) | Node::Or(_) => self.test(frame, node, Position::NONE).map(Value::Bool),
             Node::Unary(unary) => self.unary(frame, unary),
+            Node::Mark(mark) => self.marked(frame, mark.0, &mark.1),
             other => self.rare(frame, other),
+        }
+    }
+
+    #[inline(never)]
+    fn marked(&mut self, frame: &mut Frame, place: Site, call: &Node) -> R {
+        let _marked = Marked::enter(self.hooks, place, self.global.level);
+        self.eval(frame, call)
+    }
+
+    /// A statement whose value nobody reads.
+    pub fn exec(&mut self, frame: &mut Frame, node: &Node) -> R<()> {
+        match node {
+            Node::Assign(assign) => self.assign(frame, assign),
+            Node::AssignChain(assign) => self.assign_chain(frame, assign),
+            Node::Let(slot, value) => {
+                let result = self.eval(frame, value);
+                quick_store::settle(&mut frame.slots[*slot as usize], result)
+            }
+            Node::Block(block) => self.run_block(frame, block),
+            Node::If(branch) => {
+                let chosen = self.chosen(frame, branch)?;
+                self.exec(frame, chosen)
+            }
+            other => match self.eval(frame, other) {
+                Ok(_) => Ok(()),
+                Err(fault) => Err(fault),
+            },
         }
     }
 
@@ -215,10 +239,6 @@ impl<'m> Machine<'m> {
             Node::AssignThis(assign) => self.assign_this(frame, assign),
             Node::Try(block) => self.attempt(frame, block),
             Node::TryWait(body) => self.wait(frame, &body.0, body.1),
-            Node::Mark(mark) => {
-                let _marked = Marked::enter(self.hooks, mark.0, self.global.level);
-                self.eval(frame, &mark.1)
-            }
             Node::Missing(asked) => {
                 let found = match &asked.1 {
                     Node::Chain(chain) => self.ask(frame, chain),
@@ -328,8 +348,16 @@ impl<'m> Machine<'m> {
         {
             return Ok(value);
         }
-        let a = self.eval(frame, &binary.left)?;
-        let b = self.eval(frame, &binary.right)?;
+        let left = self.eval(frame, &binary.left);
+        if left.is_err() {
+            return left;
+        }
+        let right = self.eval(frame, &binary.right);
+        // Numbers are taken from where they were returned.
+        if let Some(value) = quick::combine(binary.op, Number::of_result(&left), Number::of_result(&right)).value() {
+            return Ok(value);
+        }
+        let (a, b) = (left?, right?);
         match numbers::apply(binary.op, &a, &b) {
             Some(value) => Ok(value),
             // Where sizes are limited, the native looks at them.
@@ -387,6 +415,9 @@ impl<'m> Machine<'m> {
             }
             Node::Literal(Value::Bool(truth)) => Ok(*truth),
             _ => {
+                if let Some(truth) = self.at_hand(frame, node) {
+                    return Ok(truth);
+                }
                 let value = self.eval(frame, node)?;
                 self.as_truth(value, at)
             }
@@ -403,12 +434,30 @@ impl<'m> Machine<'m> {
         numbers::compare(binary.op, a, b)
     }
 
+    /// A truth in a variable, an element or a field.
+    #[inline]
+    fn at_hand(&self, frame: &Frame, node: &Node) -> Option<bool> {
+        match node {
+            Node::Local(slot) => match frame.slots[*slot as usize] {
+                Value::Bool(truth) => Some(truth),
+                _ => None,
+            },
+            Node::Chain(chain) if chain.is_quick && chain.luck.is_good() && !self.looks => {
+                quick::element(frame, chain).truth()
+            }
+            _ => None,
+        }
+    }
+
     /// `__truth(x)`: of a tensor, too.
     #[inline]
     fn test_truth(&mut self, frame: &mut Frame, inner: &Node, at: Position) -> R<bool> {
         if let Node::Binary(binary) = inner
             && let Some(truth) = self.compared(frame, binary)
         {
+            return Ok(truth);
+        }
+        if let Some(truth) = self.at_hand(frame, inner) {
             return Ok(truth);
         }
         match self.eval(frame, inner)? {

@@ -207,6 +207,9 @@ pub struct Chain {
     pub singles: OnceLock<Box<[Expr]>>,
     /// The name of a parameter whose change here nobody sees.
     pub lost: Option<Position>,
+    /// It may lead to a number at hand.
+    pub is_quick: bool,
+    pub luck: Luck,
 }
 
 pub enum Root {
@@ -374,6 +377,9 @@ pub struct Assign {
     pub is_constant: bool,
     /// It is a parameter, and nobody sees the change.
     pub is_lost: bool,
+    /// The value is a number at hand, if it is a number.
+    pub is_quick: bool,
+    pub luck: Luck,
     pub at: Position,
 }
 
@@ -383,6 +389,9 @@ pub struct AssignChain {
     pub info: OpAssignment,
     pub value: Node,
     pub value_at: Position,
+    /// The value and the element are numbers at hand, if they are numbers.
+    pub is_quick: bool,
+    pub luck: Luck,
     pub rests: OnceLock<Box<[Expr]>>,
 }
 

@@ -4,6 +4,7 @@ use super::lending::only_reads;
 use super::{Compiler, operand};
 use crate::script::machine::intrinsics::Intrinsic;
 use crate::script::machine::native::{Site, is_keyword};
+use crate::script::machine::quick::{self, Luck};
 use crate::script::machine::tree::{Chain, Node, Root, Step, StepKind};
 use rhai::{ASTFlags, Expr, Position};
 use std::sync::{Arc, OnceLock, Weak};
@@ -49,6 +50,7 @@ pub fn chain(compiler: &mut Compiler, expr: &Expr) -> Option<Chain> {
     let lost = matches!(root, Root::Local(_)) && compiler.unit.upgrade()?.hooks.loses(name);
     let mut whole = expr.clone();
     replace(&mut whole, operands.len());
+    let is_quick = quick::is_quick_chain(&root, &steps, &operands);
     Some(Chain {
         root,
         steps: steps.into(),
@@ -57,6 +59,8 @@ pub fn chain(compiler: &mut Compiler, expr: &Expr) -> Option<Chain> {
         rests: OnceLock::new(),
         singles: OnceLock::new(),
         lost: lost.then_some(name),
+        is_quick,
+        luck: Luck::default(),
     })
 }
 

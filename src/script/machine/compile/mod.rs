@@ -10,6 +10,7 @@ use super::fragment::operand_name;
 use super::input_code;
 use super::native::Site;
 use super::quick::{self, Luck};
+use super::quick_store;
 use super::rest;
 use super::tree::*;
 use super::unit::{CAPTURED, MOST_SLOTS, Unit};
@@ -447,7 +448,9 @@ impl Compiler {
             if let Root::Local(slot) = chain.root {
                 self.changed.note(slot);
             }
-            let assign = AssignChain { chain, op, info: info.clone(), value, value_at, rests: OnceLock::new() };
+            let (info, luck, rests) = (info.clone(), Luck::default(), OnceLock::new());
+            let mut assign = AssignChain { chain, op, info, value, value_at, is_quick: false, luck, rests };
+            assign.is_quick = quick_store::may_store(&assign);
             return Some(Node::AssignChain(Box::new(assign)));
         }
         let at = pair.lhs.position();
@@ -478,7 +481,8 @@ impl Compiler {
         };
         let is_lost = !is_this && self.unit.upgrade()?.hooks.loses(at);
         let operands = Operands { expr };
-        let assign = Box::new(Assign { slot, op, value, operands, name, is_constant, is_lost, at });
+        let (is_quick, luck) = (quick_store::may_assign(&value, is_constant), Luck::default());
+        let assign = Box::new(Assign { slot, op, value, operands, name, is_constant, is_lost, is_quick, luck, at });
         Some(if is_this { Node::AssignThis(assign) } else { Node::Assign(assign) })
     }
 
