@@ -75,6 +75,14 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     });
 }
 
+/// The name of every method with keywords: it is found by the map's key, and needs no name of its own.
+const METHOD: &str = "__method";
+
+/// Whether a value is what `_callable` gives: a method of an object of the library.
+pub fn is_library_method(value: &Dynamic) -> bool {
+    value.read_lock::<FnPtr>().is_some_and(|pointer| pointer.fn_name() == METHOD)
+}
+
 fn callable(host: &Arc<Host>, values: &[&mut Dynamic]) -> Result<Dynamic> {
     let text = values[0].read_lock::<ImmutableString>().map(|text| text.to_string()).unwrap_or_default();
     let Some(signature) = Signature::parse(&text) else { fail!(VALUE, "`{text}` is no signature") };
@@ -90,8 +98,7 @@ fn callable(host: &Arc<Host>, values: &[&mut Dynamic]) -> Result<Dynamic> {
         let bound = binder.bind(form, arguments, own).map_err(|diag| host.raise(&context, diag, ""))?;
         inner.call_raw(&context, Some(this), bound.values)
     };
-    // The function needs no name of its own: a method is found by the map's key.
     #[allow(deprecated)]
-    let pointer = FnPtr::from_fn("forward", call);
+    let pointer = FnPtr::from_fn(METHOD, call);
     pointer.map(Dynamic::from).map_err(|error| Diag::error(code::INTERNAL, error.to_string()))
 }

@@ -401,9 +401,8 @@ fn data_race(name: &str) -> Words {
     }
     // The interpreter's name of a closure is not shown.
     if name.contains("anon$") {
-        return words(code::BORROWED, "a closure uses the value whose method calls it", "in use here").help(
-            "a copy under another name is the same optimizer: `let o = opt; opt.step(|| { o.zero_grad(); .. })`",
-        );
+        return words(code::BORROWED, "a closure uses the value whose method calls it", "in use here")
+            .help("take what the closure needs out of the value first: `let n = m.n; m.each(|x| x + n)`");
     }
     words(code::BORROWED, "a value is changed while a method of it is at work", "in use here")
         .note(format!("it concerns {name}"))

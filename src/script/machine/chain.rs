@@ -3,10 +3,11 @@
 
 use super::native::again_with_integers;
 use super::numbers;
-use super::places::{Values, place, put_back, read, replace, text, write};
+use super::places::{Values, place, read, replace, text, write};
 use super::quick;
 use super::quick_store;
 use super::run::{Fault, Frame, Machine, R, put};
+use super::shared::in_use;
 use super::slices;
 use super::tree::{Assign, AssignChain, Chain, Node, Root, Step, StepKind};
 use super::value::Value;
@@ -173,20 +174,10 @@ impl Machine<'_> {
                 return self.walk(stack, chain, at, &mut Dynamic::from(module), operands, goal);
             }
             // A method that calls closures works on a copy: they may name the variable.
-            if let Some((method, mut value)) = self.before_callbacks(chain, at, target, operands) {
-                let changes =
-                    matches!(&chain.steps[method].kind, StepKind::Method { name, .. } if &**name == "for_each");
-                let path: Values = if changes { operands.clone() } else { Values::new() };
-                let result = self.walk(stack, chain, method, &mut value, operands, goal)?;
-                if changes {
-                    put_back(target, &chain.steps[at..method], &path, value);
-                }
-                return Ok(result);
+            if let Some((method, value)) = self.before_callbacks(chain, at, target, operands) {
+                return self.on_copy(stack, chain, at..method, target, value, operands, goal);
             }
-            let Some(mut inside) = target.write_lock::<Dynamic>() else {
-                let race = EvalAltResult::ErrorDataRace(String::new(), rhai::Position::NONE);
-                return Err(Some(Box::new(race)));
-            };
+            let Some(mut inside) = target.write_lock::<Dynamic>() else { return Err(in_use()) };
             return self.walk(stack, chain, at, &mut inside, operands, goal);
         }
         if step.or_unit && target.is_unit() {
@@ -296,24 +287,6 @@ impl Machine<'_> {
                 self.walk(stack, chain, at + 1, &mut value, operands, goal)
             }
         }
-    }
-
-    /// The value of a method that reads it and calls a closure, if that comes next, and which step it is.
-    fn before_callbacks(
-        &self,
-        chain: &Chain,
-        at: usize,
-        target: &Dynamic,
-        operands: &Values,
-    ) -> Option<(usize, Dynamic)> {
-        let is_method = |step: &Step| matches!(step.kind, StepKind::Method { .. });
-        let ahead = chain.steps[at..].iter().position(is_method)?;
-        let StepKind::Method { name, first, count, .. } = &chain.steps[at + ahead].kind else { return None };
-        let is_closure = |value: &Value| matches!(value, Value::Other(value) if value.is_fnptr());
-        if !CALLS_BACK.contains(&&**name) || !operands[*first..*first + *count].iter().any(is_closure) {
-            return None;
-        }
-        read(target, &chain.steps[at..at + ahead], operands, true).map(|value| (at + ahead, value.boxed()))
     }
 
     /// An entry of a map.
@@ -689,26 +662,6 @@ impl Chain {
         })
     }
 }
-
-/// Methods that read an array and call closures for its elements.
-const CALLS_BACK: [&str; 16] = [
-    "map",
-    "filter",
-    "reduce",
-    "reduce_rev",
-    "for_each",
-    "some",
-    "all",
-    "any",
-    "find",
-    "find_map",
-    "index_of",
-    "sorted",
-    "sum",
-    "min",
-    "max",
-    "count",
-];
 
 /// The chain without its first step: that of `$.b.c` is `$.c`.
 fn shorter(expr: &Expr) -> Option<Expr> {

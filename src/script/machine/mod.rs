@@ -25,6 +25,7 @@ mod quick;
 mod quick_store;
 mod rest;
 mod run;
+mod shared;
 mod slices;
 mod top_level;
 mod tree;

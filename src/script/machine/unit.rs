@@ -2,6 +2,7 @@
 //! stand in the place of their bodies.
 
 use super::compile;
+use super::compile::walk;
 use super::environment::Environment;
 use super::input_code::{self, ScopeCode};
 use super::module_text;
@@ -13,8 +14,8 @@ use crate::base::diag::Diag;
 use crate::script::source::Hooks;
 use crate::script::values::raise::raise;
 use rhai::{
-    AST, ASTNode, Dynamic, Engine, EvalAltResult, EvalContext, ImmutableString, Module, Position, Scope, ScriptFuncDef,
-    Shared, Stmt, StmtBlock,
+    AST, ASTNode, Dynamic, Engine, EvalAltResult, EvalContext, Expr, ImmutableString, Module, Position, Scope,
+    ScriptFuncDef, Shared, Stmt, StmtBlock,
 };
 use smallvec::SmallVec;
 use std::any::Any;
@@ -112,6 +113,12 @@ impl Function {
         self.stub.get()?.upgrade().map(rhai::FnPtr::from)
     }
 
+    /// Whether its body names `this`.
+    pub(super) fn uses_this(&self) -> bool {
+        let is_other = |node: &ASTNode| !matches!(node, ASTNode::Expr(Expr::ThisPtr(..)));
+        !self.statements().iter().all(|statement| walk::statement(statement, &mut |node| is_other(node)))
+    }
+
     pub(super) fn statements(&self) -> Vec<Stmt> {
         statements(&self.def)
     }
@@ -148,8 +155,13 @@ const ANONYMOUS: &str = "anon$";
 
 /// The compiled function of a closure, from whatever text of the session.
 pub(super) fn closure_named(hooks: &dyn Hooks, name: &str, parameters: usize) -> Option<Arc<Function>> {
-    let function = hooks.kept_closure(name)?.downcast::<Function>().ok()?;
+    let function = closure(hooks, name)?;
     (function.def.params.len() == parameters && function.is_compiled()).then_some(function)
+}
+
+/// The same with any number of parameters.
+pub(super) fn closure(hooks: &dyn Hooks, name: &str) -> Option<Arc<Function>> {
+    hooks.kept_closure(name)?.downcast::<Function>().ok()
 }
 
 /// The statements of a function, whose type Rhai does not export: read by walking over a tree that has just this function.
