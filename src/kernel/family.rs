@@ -31,9 +31,9 @@ pub struct Family {
     /// The folder's name.
     pub name: &'static str,
     pub kernels: &'static [&'static Kernel],
-    /// Names, as `#include` has them, and texts of the files in `kernels/`.
+    /// Names, as `#include` has them, and packed texts of the files in `kernels/`.
     #[cfg(feature = "cuda")]
-    pub headers: &'static [(&'static str, &'static str)],
+    pub headers: &'static [(&'static str, &'static [u8])],
     /// Structs with a Rust and a CUDA form.
     #[cfg(feature = "cuda")]
     pub structs: &'static [&'static Structs],
@@ -86,11 +86,11 @@ macro_rules! launch {
 #[cfg(feature = "cuda")]
 pub(crate) use launch;
 
-/// Names and texts of files in `kernels/`.
+/// Names and packed texts of files in `kernels/`.
 #[cfg(feature = "cuda")]
 macro_rules! headers {
     ($($name:literal)*) => {
-        &[$(($name, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/", $name)))),*]
+        &[$(($name, $crate::base::packed::packed!(concat!("kernels/", $name)))),*]
     };
 }
 #[cfg(feature = "cuda")]

@@ -1,5 +1,6 @@
 //! The CUDA texts that are part of the program.
 
+use crate::base::packed::unpack;
 use crate::kernel::FAMILIES;
 use crate::kernel::family::{Family, headers};
 use std::sync::LazyLock;
@@ -22,7 +23,8 @@ pub fn headers() -> &'static [(&'static str, &'static str)] {
         let texts = |family: &'static Family| {
             family.structs.iter().map(|structs| (structs.header, &*structs.parts.concat().leak()))
         };
-        FAMILIES.iter().flat_map(|family| family.headers.iter().copied().chain(texts(family))).collect()
+        let unpacked = |family: &'static Family| family.headers.iter().map(|(name, packed)| (*name, unpack(packed)));
+        FAMILIES.iter().flat_map(|family| unpacked(family).chain(texts(family))).collect()
     });
     &ALL
 }

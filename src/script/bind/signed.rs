@@ -422,8 +422,8 @@ mod tests {
     #[test]
     fn signatures_of_the_library_are_those_of_their_functions() {
         let mut problems = Vec::new();
-        for (module, files) in STD {
-            let text = files.iter().map(|(_, text)| *text).collect::<Vec<_>>().join("\n");
+        for library in STD {
+            let (module, text) = (library.name, library.text());
             let bodies = bodies(&text);
             let mut names = Vec::new();
             for line in text.lines().filter_map(|line| line.strip_prefix(MARK.trim_end())) {

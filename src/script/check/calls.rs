@@ -18,7 +18,7 @@ use crate::op::params;
 use crate::op::table;
 use crate::op::tensor::Tensor;
 use crate::script::bind::signed::Last;
-use crate::script::library::texts::STD;
+use crate::script::library::texts::files;
 use crate::script::manual::{self, Form, Native};
 use std::rc::Rc;
 
@@ -400,7 +400,7 @@ impl<'a> Flow<'a> {
     /// A method of an unknown value: reports only what every operation of that name would refuse.
     fn of_unknown(&mut self, token: u32, name: &str, all: &[Value], written: &'a [Expr]) -> Value {
         let key = format!("{name}:");
-        let library = || STD.iter().flat_map(|(_, files)| files.iter()).any(|(_, text)| text.contains(&key));
+        let library = || files().any(|(_, text)| text.contains(&key));
         let another = self.world.is_open || self.world.keys.contains(name) || self.is_own(name);
         if another || manual::native(name).is_some() || library() {
             return Value::Unknown;

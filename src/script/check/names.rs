@@ -11,7 +11,7 @@ use crate::base::diag::{Diag, Focus};
 use crate::base::signature;
 use crate::base::span::Origin;
 use crate::script::error::{self, Context};
-use crate::script::library::texts::{STD, public};
+use crate::script::library::texts::{self, STD, public};
 use crate::script::machine::unknown_names;
 use crate::script::manual;
 use crate::script::session::counted;
@@ -173,7 +173,7 @@ impl<'a> Names<'a> {
                 continue;
             };
             let alias = if self.word(at + 2) == "as" { self.word(at + 3).to_string() } else { String::new() };
-            self.is_open |= !STD.iter().any(|(known, _)| *known == name);
+            self.is_open |= texts::library(name).is_none();
             match resolver.texts(name, self.origin(at + 1)) {
                 Ok(texts) => {
                     let module = self.modules.entry(alias).or_default();
@@ -207,7 +207,7 @@ impl<'a> Names<'a> {
         for at in 2..self.tokens.len() {
             let (space, name) = (self.word(at - 2), self.word(at));
             let ends = !matches!(self.word(at + 1), "(" | "::") && self.word(at.wrapping_sub(3)) != "::";
-            let of_library = STD.iter().any(|(known, _)| *known == space) && self.modules.contains_key(space);
+            let of_library = texts::library(space).is_some() && self.modules.contains_key(space);
             if self.word(at - 1) == "::" && self.tokens[at].kind == Kind::Word && ends && of_library {
                 self.report(at - 2, |at| EvalAltResult::ErrorVariableNotFound(format!("{space}::{name}"), at));
             }
@@ -217,7 +217,8 @@ impl<'a> Names<'a> {
     /// Functions of the other files of the library module, if the text is one of them.
     pub fn siblings(&self) -> &'static [(&'static str, &'static str)] {
         let text = &*self.source.text;
-        STD.iter().find(|(_, files)| files.iter().any(|(_, file)| *file == text)).map_or(&[], |(_, files)| files)
+        let all = STD.iter().map(|library| library.files());
+        all.into_iter().find(|files| files.iter().any(|(_, file)| *file == text)).unwrap_or(&[])
     }
 
     /// All functions that exist without a script.
@@ -246,7 +247,7 @@ impl<'a> Names<'a> {
                 .any(|(at, _)| !text[..at].ends_with(inside) && text[at + name.len()..].starts_with(['(', ':']))
         };
         let own = self.tree.definitions.iter().any(|found| self.word(found.name as usize) == name);
-        let library = || STD.iter().flat_map(|(_, files)| files.iter()).any(|(_, text)| is_made(text));
+        let library = || texts::files().any(|(_, text)| is_made(text));
         let of_module = at >= 2 && self.modules.contains_key(self.word(at - 2)) && self.word(at.wrapping_sub(3)) != ".";
         if of_module || self.is_open || own || self.keys().contains(name) || library() {
             return;
@@ -275,7 +276,7 @@ impl<'a> Names<'a> {
         // `nn::functional::relu(x)`: the library's modules have no submodules.
         if self.word(at.saturating_sub(3)) == "::" {
             let outer = self.word(at.saturating_sub(4));
-            if STD.iter().any(|(known, _)| *known == outer) && self.modules.contains_key(outer) {
+            if texts::library(outer).is_some() && self.modules.contains_key(outer) {
                 let path = format!("{outer}::{space}::{name}");
                 self.report(at, |at| EvalAltResult::ErrorFunctionNotFound(format!("{path} ()"), at));
             }

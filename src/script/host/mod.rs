@@ -138,7 +138,7 @@ impl Host {
         known.functions.extend(known.written.iter().map(|(name, _)| name.clone()));
         known.forms = self.forms();
         known.loaded = self.loaded.read().clone();
-        known.modules.extend(crate::script::library::texts::STD.iter().map(|(name, _)| name.to_string()));
+        known.modules.extend(crate::script::library::texts::STD.iter().map(|library| library.name.to_string()));
         known
     }
 

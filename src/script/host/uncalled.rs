@@ -6,7 +6,7 @@ use crate::base::code;
 use crate::base::diag::{Diag, Focus};
 use crate::base::span::Origin;
 use crate::script::host::Host;
-use crate::script::library::texts::STD;
+use crate::script::library::texts::files;
 use crate::script::manual;
 use crate::script::manual::members;
 use crate::script::source::Source;
@@ -18,10 +18,9 @@ pub fn is_method(name: &str) -> bool {
         return false;
     }
     let [closure, callable] = [format!(" {name}: |"), format!(" {name}: _callable(")];
-    let texts = || STD.iter().flat_map(|(_, files)| files.iter());
     members::of_module().iter().any(|known| known.strip_suffix('(') == Some(name))
         || manual::natives().any(|native| native.name == name && native.signature().is_some())
-        || texts().any(|(_, text)| text.contains(&closure) || text.contains(&callable))
+        || files().any(|(_, text)| text.contains(&closure) || text.contains(&callable))
 }
 
 /// The warning, with the message of `tscript check`.

@@ -82,7 +82,7 @@ fn arguments_read(text: &str) -> Option<ArgumentsRead<'_>> {
         match word(at) {
             "args" if !is_member => return None,
             "eval" if word(at + 1) == "(" => return None,
-            "import" if !STD.iter().any(|(name, _)| string(at + 1) == Some(name)) => return None,
+            "import" if !STD.iter().any(|library| string(at + 1) == Some(library.name)) => return None,
             "\"arg\"" | "\"flag\"" => return None,
             "arg" | "flag" if is_member => return None,
             "arg" if word(at + 1) == "(" => found.values.push(string(at + 2).filter(|_| word(at + 3) == ",")?),

@@ -39,8 +39,8 @@ impl Function {
 /// The documented functions of a module of the standard library; none for any other.
 pub fn functions(module: &str) -> &'static [Function] {
     static READ: OnceLock<BTreeMap<&'static str, Vec<Function>>> = OnceLock::new();
-    let text = |files: &[(&str, &'static str)]| files.iter().map(|(_, text)| *text).collect::<Vec<_>>().join("\n");
-    let all = READ.get_or_init(|| STD.iter().map(|(name, files)| (*name, read(name, &text(files)))).collect());
+    let all =
+        READ.get_or_init(|| STD.iter().map(|library| (library.name, read(library.name, &library.text()))).collect());
     all.get(module).map_or(&[], Vec::as_slice)
 }
 

@@ -11,7 +11,7 @@ use crate::script::error;
 use crate::script::host::Host;
 use crate::script::library::reach;
 use crate::script::library::reach::{File, Reached};
-use crate::script::library::texts::STD;
+use crate::script::library::texts::{self, STD};
 use crate::script::machine::module_text::with_compiled_statements;
 use crate::script::manual;
 use crate::script::session::compiled::compiled;
@@ -64,7 +64,7 @@ impl Loaded {
 impl Modules {
     /// Names that `import` finds: library modules, the host program's modules, and files directly inside the roots.
     pub fn names(&self) -> Vec<String> {
-        let library = STD.iter().map(|(name, _)| name.to_string());
+        let library = STD.iter().map(|library| library.name.to_string());
         let mut names: Vec<String> = library.chain(self.memory.keys().cloned()).collect();
         for entry in self.roots.iter().filter_map(|root| std::fs::read_dir(root).ok()).flatten().flatten() {
             let path = entry.path();
@@ -108,7 +108,8 @@ impl Resolver {
     }
 
     fn find(&self, path: &str, origin: Origin) -> Result<Found, Box<Diag>> {
-        if let Some((name, files)) = STD.iter().find(|(name, _)| *name == path) {
+        if let Some(library) = texts::library(path) {
+            let (name, files) = (library.name, library.files());
             let reached = self.reached(files);
             let text = |text: &'static str| reached.as_ref().map_or(text.to_string(), |names| reach::cut(text, names));
             let files = files.iter().map(|(file, all)| (format!("std/{file}"), text(all))).collect();
@@ -125,7 +126,7 @@ impl Resolver {
                 return Ok(Found::user(name.clone(), name, text));
             }
         }
-        let known = STD.iter().map(|(name, _)| *name).chain(modules.memory.keys().map(String::as_str));
+        let known = STD.iter().map(|library| library.name).chain(modules.memory.keys().map(String::as_str));
         let diag = Diag::error(code::MODULE_NOT_FOUND, format!("there is no module \"{path}\"")).label(
             origin,
             Focus::Call,

@@ -7,24 +7,19 @@ pub struct Typeahead(());
 
 #[cfg(unix)]
 mod terminal {
-    use std::mem::MaybeUninit;
+    use rustix::stdio::stdin;
+    use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
     use std::sync::Mutex;
 
     /// The settings before the conversation.
-    static BEFORE: Mutex<Option<libc::termios>> = Mutex::new(None);
+    static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 
     pub fn pass_on() {
-        let mut found = MaybeUninit::uninit();
-        // SAFETY: the pointer is to memory for one such structure, which the call fills when it gives 0.
-        if unsafe { libc::tcgetattr(libc::STDIN_FILENO, found.as_mut_ptr()) } != 0 {
-            return;
-        }
-        // SAFETY: filled by the call above.
-        let before: libc::termios = unsafe { found.assume_init() };
-        let mut without = before;
-        without.c_lflag &= !libc::ICANON;
-        without.c_cc[libc::VMIN] = 1;
-        without.c_cc[libc::VTIME] = 0;
+        let Ok(before) = tcgetattr(stdin()) else { return };
+        let mut without = before.clone();
+        without.local_modes -= LocalModes::ICANON;
+        without.special_codes[SpecialCodeIndex::VMIN] = 1;
+        without.special_codes[SpecialCodeIndex::VTIME] = 0;
         set(&without);
         if let Ok(mut kept) = BEFORE.lock() {
             *kept = Some(before);
@@ -37,9 +32,9 @@ mod terminal {
         }
     }
 
-    fn set(settings: &libc::termios) {
-        // SAFETY: the pointer is to a live structure. A terminal that refuses stays as it is.
-        unsafe { libc::tcsetattr(libc::STDIN_FILENO, libc::TCSADRAIN, settings) };
+    /// A terminal that refuses stays as it is.
+    fn set(settings: &Termios) {
+        let _ = tcsetattr(stdin(), OptionalActions::Drain, settings);
     }
 }
 

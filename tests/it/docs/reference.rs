@@ -166,11 +166,12 @@ fn links(page: &str, names: &[&str]) -> String {
 
 /// The library's modules, file by file.
 fn library(found: &mut Vec<Sheet>) {
-    for (module, files) in STD {
+    for library in STD {
+        let module = library.name;
         let functions = manual::functions(module);
         let mut text = format!("```tscript\nimport \"{module}\" as {module};\n```\n\n");
         let mut reported: Vec<&str> = Vec::new();
-        for (file, source) in *files {
+        for (file, source) in library.files() {
             let about: Vec<&str> = source.lines().map_while(|line| line.strip_prefix("//!")).map(str::trim).collect();
             let defined = |function: &&Function| source.contains(&format!("\nfn {}(", function.name));
             let inside: Vec<&Function> = functions
@@ -189,7 +190,7 @@ fn library(found: &mut Vec<Sheet>) {
             if first.trim_end_matches('.') == heading {
                 words = rest.trim().to_string();
             }
-            if files.len() > 1 {
+            if library.files().len() > 1 {
                 let _ = write!(text, "## {heading}\n\n");
             }
             if !words.is_empty() {
