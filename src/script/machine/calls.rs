@@ -30,6 +30,12 @@ fn is_lent(value: &Value) -> bool {
 
 impl Machine<'_> {
     pub fn native(&mut self, frame: &mut Frame, native: &Native) -> R {
+        if let Some(qualified) = &native.qualified
+            && let Some(function) = self.qualified(qualified, native)
+            && function.is_compiled()
+        {
+            return self.call_qualified(frame, native, &function);
+        }
         let mut values: SmallVec<[Dynamic; 6]> = SmallVec::new();
         match native.first {
             First::Value => {

@@ -21,6 +21,7 @@ pub mod module_text;
 mod native;
 mod numbers;
 mod places;
+mod qualified;
 mod quick;
 mod quick_store;
 mod rest;

@@ -2,6 +2,7 @@
 
 use super::intrinsics::Intrinsic;
 use super::native::Site;
+use super::qualified::Qualified;
 use super::quick::Luck;
 use super::rest::LastCode;
 use super::unit::{Function, Unit};
@@ -184,6 +185,8 @@ pub struct Native {
     pub first: First,
     pub operands: Operands,
     pub site: Site,
+    /// It may be a function of an imported module.
+    pub qualified: Option<Box<Qualified>>,
     pub at: Position,
 }
 

@@ -216,6 +216,14 @@ pub fn install(engine: &mut Engine) {
     );
 }
 
+/// The compiled function for which a stub stands.
+pub(super) fn function_of(stub: &Shared<ScriptFuncDef>) -> Option<Arc<Function>> {
+    let body = statements(stub);
+    let [Stmt::Expr(word)] = &*body else { return None };
+    let Expr::Custom(word, _) = &**word else { return None };
+    word.state.read_lock::<Handle>().map(|handle| handle.function.clone())
+}
+
 /// The same text with its functions compiled, and the unit for its top level.
 pub fn adopt(engine: &Engine, ast: &AST, hooks: &Arc<dyn Hooks>) -> Result<(AST, Arc<Unit>), Box<EvalAltResult>> {
     let defs: Vec<Shared<ScriptFuncDef>> = ast.iter_fn_def().cloned().collect();

@@ -9,6 +9,7 @@ pub mod walk;
 use super::fragment::operand_name;
 use super::input_code;
 use super::native::Site;
+use super::qualified::Qualified;
 use super::quick::{self, Luck};
 use super::quick_store;
 use super::rest;
@@ -670,7 +671,8 @@ impl Compiler {
 
     fn native(&self, call: &FnCallExpr, arguments: Box<[Node]>, first: First, at: Position) -> Native {
         let operands = Operands { expr: of_operands(call, at) };
-        Native { name: call.name.clone(), arguments, first, operands, site: Site::default(), at }
+        let (site, qualified) = (Site::default(), Qualified::of(call));
+        Native { name: call.name.clone(), arguments, first, operands, site, qualified, at }
     }
 
     fn operator(&mut self, call: &FnCallExpr, at: Position) -> Option<Node> {
