@@ -24,6 +24,15 @@ pub struct Written {
     dtypes: Vec<DType>,
     /// By operand: its current value.
     now: Vec<Option<Held>>,
+    skip: Option<Skip>,
+}
+
+/// An operand of no dimensions: where it is not 0, operands keep their values.
+#[derive(Clone, Copy, Debug)]
+struct Skip {
+    operand: usize,
+    /// Whether it is not 0, once that was asked.
+    is_set: Option<Reg>,
 }
 
 /// A register, and the dtype of its value.
@@ -50,7 +59,15 @@ impl Formula {
             slots: Vec::new(),
             dtypes: dtypes.to_vec(),
             now: vec![None; dtypes.len()],
+            skip: None,
         }))
+    }
+
+    /// The same; where an operand of no dimensions is not 0, nothing is changed.
+    pub fn skipping(dtypes: &[DType], operand: usize) -> Formula {
+        let formula = Formula::new(dtypes);
+        formula.0.borrow_mut().skip = Some(Skip { operand, is_set: None });
+        formula
     }
 
     pub fn written(self) -> Written {
@@ -108,10 +125,33 @@ impl Written {
     fn set(&mut self, operand: usize, value: Held) -> Held {
         debug_assert!(!self.slots.contains(&(operand, true)), "a program stores to a place once");
         let value = self.cast(value, self.dtypes[operand]);
+        let value = self.unless_skipped(operand, value);
         let slot = self.slot(operand, true);
         self.instrs.push(Instr::Store { reg: value.reg, slot });
         self.now[operand] = Some(value);
         value
+    }
+
+    fn unless_skipped(&mut self, operand: usize, value: Held) -> Held {
+        let Some(Skip { operand: flag, is_set }) = self.skip else { return value };
+        let is_set = is_set.unwrap_or_else(|| {
+            let flag = self.get(flag);
+            let zero = self.number(0.0, flag.dtype);
+            let class = Class::of(flag.dtype);
+            self.chosen(&math::NE, &[class; 2], [flag.reg, zero.reg, 0, 0], Class::Bool)
+        });
+        self.skip = Some(Skip { operand: flag, is_set: Some(is_set) });
+        let (old, class) = (self.get(operand), Class::of(value.dtype));
+        let reg = self.chosen(&math::WHERE, &[Class::Bool, class, class], [is_set, old.reg, value.reg, 0], class);
+        Held { reg, ..value }
+    }
+
+    /// A function whose operands differ in class.
+    fn chosen(&mut self, function: &'static Function, classes: &[Class], args: [Reg; 4], gives: Class) -> Reg {
+        let variant = function.variant(classes).expect("comparisons and choices of floats");
+        let out = self.reg(gives);
+        self.instrs.push(Instr::Apply { function, variant: variant as u16, args, out });
+        out
     }
 
     fn cast(&mut self, value: Held, to: DType) -> Held {

@@ -1,6 +1,7 @@
 //! Floor 2: what each operation is. Rows, inference, gradient rules; knows neither devices nor Rhai.
 
 pub mod args;
+pub mod autocast;
 pub mod chapter;
 pub mod dry_run;
 pub mod emit;

@@ -1,5 +1,6 @@
 //! Floor 3: windows of nodes, plans, fusion, streams, faults, and the runtime that carries them out.
 
+pub mod autocast;
 pub mod backend;
 pub mod execute;
 pub mod fault;

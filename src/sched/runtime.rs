@@ -1,5 +1,6 @@
 //! The runtime of one session: windows and their flush, memory, random state, defaults.
 
+use super::autocast::Autocast;
 use super::backend::gpus::{Gpus, host_memory};
 use super::execute::device_prefetch::Offers;
 use super::fault::call_chain::Calls;
@@ -93,6 +94,8 @@ pub struct Runtime {
     next_buffer: AtomicU64,
     sequence: AtomicU64,
     grad_enabled: AtomicBool,
+    /// Mixed precision.
+    pub autocast: Autocast,
     default_float: AtomicU8,
     /// Index in `MatmulPrecision::ALL`.
     matmul_precision: AtomicU8,
@@ -238,6 +241,7 @@ impl Runtime {
             next_buffer: AtomicU64::new(1),
             sequence: AtomicU64::new(1),
             grad_enabled: AtomicBool::new(true),
+            autocast: Autocast::default(),
             default_float: AtomicU8::new(DType::F32 as u8),
             matmul_precision: AtomicU8::new(MatmulPrecision::Highest as u8),
             tiny_bytes,

@@ -24,7 +24,8 @@ fn of_member<'a>(list: &&'a [Tensor], member: usize) -> Option<&'a Tensor> {
 }
 
 /// Runs the formula for each member of the lists, which have equal length, or one tensor for all members, or are
-/// empty if unused. A tensor of no dimensions is combined with every element.
+/// empty if unused. A tensor of no dimensions is combined with every element. Where `found_inf` of the engine is not 0
+/// nothing is changed.
 pub fn each(e: &mut Engine, lists: &[&[Tensor]], formula: &mut dyn FnMut(&Formula)) -> Result<()> {
     let kind = |member: usize| -> Kind {
         let dtype = |list: &&[Tensor]| of_member(list, member).map_or(DType::F32, Tensor::dtype);
@@ -36,12 +37,22 @@ pub fn each(e: &mut Engine, lists: &[&[Tensor]], formula: &mut dyn FnMut(&Formul
         let wanted = kind(first);
         let (same, others) = left.into_iter().partition(|&member| kind(member) == wanted);
         left = others;
-        let sheet = Formula::new(&wanted.1);
+        let skip = e.found_inf.iter().find(|found| found.device() == wanted.0).cloned();
+        let mut operands: SmallVec<[&[Tensor]; 12]> = SmallVec::from_slice(lists);
+        let mut dtypes = wanted.1;
+        if let Some(found) = &skip {
+            operands.push(std::slice::from_ref(found));
+            dtypes.push(found.dtype());
+        }
+        let sheet = match &skip {
+            Some(_) => Formula::skipping(&dtypes, lists.len()),
+            None => Formula::new(&dtypes),
+        };
         formula(&sheet);
         let written = sheet.written();
         let scalars: Box<[u64]> = written.scalars.iter().map(|number| number.to_bits()).collect();
         let program = e.rt.each_program(written);
-        record(e, lists, &same, &program, &scalars)?;
+        record(e, &operands, &same, &program, &scalars)?;
     }
     Ok(())
 }

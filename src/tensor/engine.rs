@@ -45,6 +45,10 @@ pub struct Engine {
     pub non_blocking: bool,
     /// New host tensors are created in pinned memory.
     pub pinned: bool,
+    /// Under autocast, the parts of the current operation are cast.
+    pub(super) casts_parts: bool,
+    /// Of a step that a scaler of gradients takes: by device a number that is not 0 if the step is to be left out.
+    pub found_inf: Vec<Tensor>,
     /// The gate of the current step.
     pub gate: Option<Arc<Gate>>,
     /// Operands of the outermost operation.
@@ -70,6 +74,8 @@ impl Engine {
             quiet: 0,
             non_blocking: false,
             pinned: false,
+            casts_parts: false,
+            found_inf: Vec::new(),
             gate: None,
             given: SmallVec::new(),
             undrawn: None,
@@ -357,12 +363,25 @@ impl Engine {
         self.held_as_one(written, &|visit| args.for_each_tensor(visit), |e| e.run(op, args))
     }
 
+    pub(super) fn cast_to(&mut self, x: &Tensor, dtype: DType) -> Result<Tensor> {
+        (self as &mut dyn Emit).cast(x, dtype)
+    }
+
     pub fn call_row(&mut self, op: &'static Op, args: Args) -> Result<Tensor> {
         self.one(op, args)
     }
 
     /// The results of a row. `args` are complete.
+    #[inline]
     pub fn results(&mut self, op: &'static Op, args: &Args) -> Result<Results> {
+        if self.rt.autocast.is_on() && (self.name.is_empty() || self.casts_parts) {
+            return super::autocast::results(self, op, args);
+        }
+        self.as_given(op, args)
+    }
+
+    /// The same, whatever autocast says.
+    pub(super) fn as_given(&mut self, op: &'static Op, args: &Args) -> Result<Results> {
         let check = check::before(self, op, args);
         // Compositions may call rows without limit. Those under one gate are not interrupted.
         if !self.name.is_empty() && self.gate.is_none() {

@@ -1,5 +1,6 @@
 //! Floor 4: tensors as users know them: calls, gradients, observation.
 
+mod autocast;
 pub mod check;
 mod devices;
 pub mod each;

@@ -3,6 +3,7 @@
 mod admission;
 mod architecture;
 mod arguments;
+mod autocast;
 mod check;
 mod codes;
 mod command_line;

@@ -8,7 +8,7 @@ fn ended(busy: u32, statements: &[&str]) -> Vec<bool> {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("x.npy").display().to_string();
     let mut text = format!(
-        "import \"nn\" as nn; import \"optim\" as optim; import \"metrics\" as metrics;
+        "import \"nn\" as nn; import \"optim\" as optim; import \"metrics\" as metrics; import \"amp\" as amp;
         let x = arange(4, #{{device: \"cuda\", dtype: \"f32\"}});
         let m = x > 1; let i = tensor(1, #{{device: \"cuda\"}}); let labels = tensor([0, 2], #{{device: \"cuda\"}});
         let model = nn::linear(4, 2).to(\"cuda\"); let opt = optim::adam(model.parameters(), #{{lr: 0.1}});
@@ -17,6 +17,7 @@ fn ended(busy: u32, statements: &[&str]) -> Vec<bool> {
         let factored = optim::adafactor(model.parameters()); let orthogonal = optim::muon([model.weight]);
         let accuracy = metrics::accuracy(\"multiclass\", #{{num_classes: 3, top_k: 2}});
         let curve = metrics::auroc(\"multiclass\", #{{num_classes: 3}}); let error = metrics::mean_squared_error();
+        let scaler = amp::grad_scaler();
         let normed = nn::spectral_norm(nn::linear(4, 2)).to(\"cuda\");
         let mark = event(); let e = event(); let s = stream(); let file = {file:?};
 \n"
@@ -81,6 +82,8 @@ fn what_reads_no_value_does_not_wait() {
         "one_hot(labels, 4); x.topk(2)",
         "let loss = cross_entropy(model.forward(x.view([1, 4])), tensor([1]).cuda()); opt.zero_grad(); loss.backward(); opt.step()",
         "model(x.view([1, 4])).sum().backward(); factored.step(); orthogonal.step()",
+        "let loss = autocast(\"f16\") { cross_entropy(model.forward(x.view([1, 4])), tensor([1]).cuda()) }; \
+         scaler.scale(loss).backward(); scaler.unscale_(opt); scaler.step(opt); scaler.step(factored); scaler.update()",
         "average.update_parameters(model)",
         "accuracy.update(scores, labels); accuracy(scores, labels)",
         "curve.update(scores, labels); error.update(x, x + 1)",

@@ -87,6 +87,7 @@ pub static FAMILIES: &[(Chapter, &[&Op])] = &[
     (Optimizer, optim::adam_variants::ROWS),
     (Optimizer, optim::adagrad_adadelta_rmsprop::ROWS),
     (Optimizer, optim::clip_grad::ROWS),
+    (Optimizer, optim::grad_scale::ROWS),
     (Optimizer, optim::asgd_rprop::ROWS),
 ];
 pub mod creation;

@@ -85,7 +85,7 @@ impl Session {
             is_open: names.is_open,
             backward: ["backward", "grad =", "grad=", "import", "load", "eval"].iter().any(|word| text.contains(word)),
             gradients: ["requires_grad", "import", "load", "eval"].iter().any(|word| text.contains(word)),
-            dtypes_change: text.contains("set_default_dtype"),
+            dtypes_change: text.contains("set_default_dtype") || text.contains("autocast"),
             words: &|unknown, token| names.words(unknown, token),
         };
         let values = flow::findings(&world, &body, names.has_hidden_variables());

@@ -4,12 +4,14 @@ use crate::base::code;
 use crate::base::device_id::DeviceSpec;
 use crate::base::diag::{Diag, Result};
 use crate::base::span::{Origin, Site};
+use crate::sched::autocast::Modes;
 use crate::sched::streams::placement::Previous;
 use crate::sched::streams::watch::Naming;
 use crate::script::bind::convert;
 use crate::script::bind::rows::{Natives, raw};
+use crate::script::cuda_api::autocast;
 use crate::script::host::Host;
-use crate::script::source::hooks::{BLOCK_WORDS, compiled_word};
+use crate::script::source::hooks::{BLOCK_WORDS, compiled_word, takes_list};
 use crate::script::source::{SourceKind, SourceMap};
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
@@ -24,11 +26,12 @@ pub fn means_none(value: &Dynamic) -> bool {
     value.is_unit() || value.as_int().is_ok_and(|index| index < 0)
 }
 
-/// Restores the previous device or stream on every exit.
+/// Restores the previous device, stream or mode on every exit.
 pub struct Restore {
     host: Arc<Host>,
     placement: Option<Previous>,
     grad: Option<bool>,
+    autocast: Option<Modes>,
 }
 
 impl Drop for Restore {
@@ -39,6 +42,9 @@ impl Drop for Restore {
         if let Some(on) = self.grad {
             self.host.rt.set_grad_enabled(on);
         }
+        if let Some(modes) = self.autocast.take() {
+            self.host.rt.autocast.leave(modes);
+        }
     }
 }
 
@@ -46,7 +52,7 @@ impl Drop for Restore {
 pub fn enter(host: &Arc<Host>, word: &str, value: Option<&Dynamic>) -> Result<Restore> {
     let nothing = Dynamic::UNIT;
     let value = value.unwrap_or(&nothing);
-    let mut restore = Restore { host: host.clone(), placement: None, grad: None };
+    let mut restore = Restore { host: host.clone(), placement: None, grad: None, autocast: None };
     match word {
         "with_device" => {
             // As in PyTorch, no device and a negative index have no effect.
@@ -61,6 +67,10 @@ pub fn enter(host: &Arc<Host>, word: &str, value: Option<&Dynamic>) -> Result<Re
                 restore.placement = Some(host.rt.enter_stream(crate::script::cuda_api::streams::stream_of(value)?)?);
             }
         }
+        "autocast" => {
+            let values = value.read_lock::<rhai::Array>().map(|values| values.clone()).unwrap_or_default();
+            restore.autocast = Some(autocast::enter(host, &values)?);
+        }
         "no_grad" => restore.grad = Some(host.rt.set_grad_enabled(false)),
         _ => restore.grad = Some(host.rt.set_grad_enabled(true)),
     }
@@ -72,7 +82,9 @@ pub fn enter(host: &Arc<Host>, word: &str, value: Option<&Dynamic>) -> Result<Re
 pub fn install(engine: &mut Engine) {
     for word in BLOCK_WORDS {
         let (block_word, closure_word) = (format!("__{word}"), format!("__written_{word}"));
-        if word.ends_with("grad") {
+        if takes_list(word) {
+            compiled_word(engine, &[&block_word, "(", "$expr$", ")", "$block$"]);
+        } else if word.ends_with("grad") {
             compiled_word(engine, &[&block_word, "$block$"]);
             compiled_word(engine, &[&closure_word, "(", "$block$", ")"]);
         } else {
@@ -83,7 +95,7 @@ pub fn install(engine: &mut Engine) {
 }
 
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
-    for word in BLOCK_WORDS {
+    for word in BLOCK_WORDS.into_iter().filter(|word| !takes_list(word)) {
         let arity = if word.ends_with("grad") { 1 } else { 2 };
         let shared = host.clone();
         raw(module, word, arity, move |context, values| -> Native {

@@ -1,5 +1,6 @@
 //! Devices, streams and events, and the module `cuda`.
 
+pub mod autocast;
 pub mod cuda;
 pub mod devices;
 pub mod streams;

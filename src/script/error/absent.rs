@@ -14,8 +14,10 @@ const BATCHED: &str = "there is no `vmap`: operations take batches by broadcasti
     and `einsum` names their dimension";
 const CONTROL: &str =
     "`if`, `while` and `for` of the language work on values of tensors: `if loss.item() < 0.1 { .. }`";
-pub(super) const AUTOCAST: &str =
-    "there is no autocast; `model.half()`, `model.bfloat16()` and `x.to(dtype)` say where precision changes";
+const AUTOCAST: &str = "mixed precision is a block, which ends as it began: `autocast(\"cuda\", \"bf16\") { .. }`, and \
+    `autocast(#{enabled: false}) { .. }` inside it";
+pub(super) const SCALER: &str =
+    "a scaler of gradients is `amp::grad_scaler()`, after `import \"amp\" as amp;`, on every device";
 const DETERMINISM: &str = "the same seed gives the same numbers on every device; there is nothing to switch on";
 const THREADS: &str = "the pool of threads has one for each core of the machine";
 const DEVICES: &str = "devices are the CPU and CUDA GPUs: `x.to(\"cuda:0\")`";
@@ -187,18 +189,32 @@ const TABLE: Reasons = &[
     (CONTROL, &["while_loop"]),
     (
         AUTOCAST,
-        &["autocast", "is_autocast_enabled", "set_autocast_enabled", "get_autocast_dtype", "set_autocast_dtype"],
+        &[
+            "set_autocast_enabled",
+            "set_autocast_dtype",
+            "set_autocast_cpu_enabled",
+            "set_autocast_cpu_dtype",
+            "set_autocast_gpu_dtype",
+            "set_autocast_cache_enabled",
+            "autocast_increment_nesting",
+            "autocast_decrement_nesting",
+        ],
     ),
     (
         "the driver's handles are not handed out; `s.id` numbers the streams of a device",
         &["cuda_stream", "cuda_event", "ipc_handle", "event_id"],
     ),
+    (SCALER, &["GradScaler"]),
     (
-        "there is no loss scaling: train in `bf16`, which has the range of `f32` (`model.bfloat16()`); for `f16`, \
-         `(loss * 1024).backward()` and a learning rate of SGD divided by as much",
-        &["GradScaler"],
+        "there are no autograd functions of one's own, which these are for; `autocast(#{enabled: false}) { .. }` computes a \
+         part as it is written",
+        &["custom_fwd", "custom_bwd"],
     ),
-    (AUTOCAST, &["custom_fwd", "custom_bwd"]),
+    (
+        "write `is_autocast_enabled(\"cpu\")`, `get_autocast_dtype(\"cuda\")`",
+        &["is_autocast_cpu_enabled", "get_autocast_cpu_dtype", "get_autocast_gpu_dtype"],
+    ),
+    ("autocast is there for \"cpu\" and \"cuda\", with \"bf16\" and \"f16\"", &["is_autocast_available"]),
     (
         DETERMINISM,
         &[
@@ -396,6 +412,7 @@ mod tests {
                     "members" => natives.contains(name) || properties.iter().any(|known| known == name),
                     "modules" | "initializers" | "utilities" => in_library("nn", name),
                     "pruning" => in_library("prune", name),
+                    "amp" => natives.contains(name) || in_library("amp", name),
                     "distributions" => in_library("distributions", name),
                     // `absent_cuda.rs` handles these.
                     "cuda" => true,

@@ -1,7 +1,7 @@
 //! Names of `torch.cuda` that the module `cuda` does not have, with the reason or a replacement: as `absent.rs`, for
 //! one module whose names mean other things elsewhere.
 
-use super::absent::{AUTOCAST, Reasons, SPARSE, TYPES, find};
+use super::absent::{Reasons, SCALER, SPARSE, TYPES, find};
 
 const STORAGE: &str = "a tensor's memory belongs to the session; `x.data_ptr()` returns its address";
 const TYPED: &str = "write `tensor(values, #{device: \"cuda\"})`, or `empty(size, #{device: \"cuda\"})`, with `dtype:` for other dtypes";
@@ -108,7 +108,8 @@ const TABLE: Reasons = &[
         ],
     ),
     (ERRORS, &["check_error", "CudaError", "DeferredCudaCallError", "OutOfMemoryError", "AcceleratorError"]),
-    (AUTOCAST, &["amp", "autocast", "GradScaler"]),
+    ("`autocast(\"cuda\") { .. }` is a block of the language", &["amp", "autocast"]),
+    (SCALER, &["GradScaler"]),
     (HANDLES, &["ExternalStream", "get_stream_from_external", "ipc_collect"]),
     (WAITS, &["set_sync_debug_mode", "get_sync_debug_mode"]),
     (SPARSE, &["sparse"]),

@@ -338,6 +338,7 @@ fn by_neighbors(kind: &ParseErrorType, near: &Around) -> Option<Habit> {
                     | "fn"
                     | "class"
                     | "try"
+                    | "autocast"
                     | "with_device"
                     | "with_stream"
             ) =>

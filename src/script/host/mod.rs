@@ -22,7 +22,7 @@ use crate::script::source::pass::written_name;
 use crate::script::source::tree::Earlier;
 use crate::script::values::native_forms::LazyForms;
 use crate::script::values::raise::{raise, site};
-use crate::script::values::types::constants;
+use crate::script::values::types::{Tensor, constants};
 use crate::tensor::engine::Engine;
 use parking_lot::{Mutex, RwLock};
 use rhai::{EvalAltResult, NativeCallContext};
@@ -41,6 +41,8 @@ pub struct Host {
     /// By global line, a bit: whether it belongs to `std/`.
     std_lines: Box<[AtomicU64]>,
     pub sources: Arc<RwLock<SourceMap>>,
+    /// While a scaler of gradients takes a step: by device a number that is not 0 if the step is to be left out.
+    pub found_inf: Mutex<Vec<Tensor>>,
     /// Functions of the running code, with the numbers of their parameters.
     pub written: RwLock<Vec<(String, usize)>>,
     /// Names of native functions, which never run script code.
@@ -96,6 +98,7 @@ impl Host {
             rt,
             std_lines: (0..1024).map(|_| AtomicU64::new(0)).collect(),
             sources: Arc::default(),
+            found_inf: Mutex::default(),
             written: RwLock::default(),
             natives: RwLock::default(),
             properties: RwLock::default(),

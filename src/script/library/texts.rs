@@ -74,6 +74,7 @@ libraries! {
         "gradients.rhai",
         "optim/schedules.rhai",
     ],
+    "amp": ["amp.rhai"],
     "distributions": [
         "distributions/distribution.rhai",
         "distributions/constraints.rhai",

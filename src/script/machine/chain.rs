@@ -192,6 +192,7 @@ impl Machine<'_> {
         if is_last
             && let Some(name) = self.losing.take()
             && (target.is_array() || target.is_map() || target.is::<Set>())
+            && !is_own_closure(target, &step.kind)
         {
             self.hooks.lost(name);
         }
@@ -723,4 +724,10 @@ fn append(slot: &mut Value, value: &Value) -> bool {
 
 fn constant(assign: &Assign) -> Fault {
     Some(Box::new(EvalAltResult::ErrorAssignmentToConstant(assign.name.to_string(), assign.at)))
+}
+
+/// A method of the map itself, such as `update` of an object that the library made: what it changes lies behind cells.
+fn is_own_closure(target: &Dynamic, step: &StepKind) -> bool {
+    let StepKind::Method { name, .. } = step else { return false };
+    target.read_lock::<Map>().is_some_and(|map| map.get(&**name).is_some_and(Dynamic::is_fnptr))
 }

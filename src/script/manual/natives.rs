@@ -160,7 +160,7 @@ pub fn members_of(owner: &str) -> Vec<String> {
     own.collect()
 }
 
-use Form::{Function, Method, Of, Property, PropertyOf, Syntax};
+use Form::{Block, Function, Method, Of, Property, PropertyOf, Syntax};
 
 /// In the order of the reference; `Form` says how each is written.
 #[rustfmt::skip]
@@ -182,6 +182,10 @@ const NATIVES: &[Native] = &[
     entry(Function, "manual_seed", "manual_seed(seed)", "Starts the random generator anew.", "manual_seed(1); let a = rand([2]); manual_seed(1); equal(a, rand([2]))", "true"),
     entry(Function, "no_grad", "no_grad(closure)", "Calls the closure without recording for gradients; gives its value.", "no_grad(|| ones([1], #{requires_grad: true}) * 2).requires_grad", "false"),
     entry(Function, "enable_grad", "enable_grad(closure)", "Calls the closure with recording for gradients, inside `no_grad` too.", "no_grad(|| enable_grad(|| is_grad_enabled()))", "true"),
+    entry(Function, "is_autocast_enabled", "is_autocast_enabled(device_type: ()) -> bool", "Whether calls are cast here: on one kind of devices, or on any.", "is_autocast_enabled()", "false"),
+    entry(Function, "get_autocast_dtype", "get_autocast_dtype(device_type) -> dtype", "The 16-bit dtype of `autocast` for a kind of devices.", "get_autocast_dtype(\"cuda\")", "f16"),
+    entry(Function, "is_autocast_cache_enabled", "is_autocast_cache_enabled() -> bool", "Whether `autocast` keeps the casts of weights.", "is_autocast_cache_enabled()", "true"),
+    entry(Function, "clear_autocast_cache", "clear_autocast_cache()", "Drops the casts of weights that `autocast` keeps; the end of the outermost block does, too.", "", ""),
     entry(Function, "is_grad_enabled", "is_grad_enabled() -> bool", "Whether operations are recorded for gradients.", "is_grad_enabled()", "true"),
     entry(Function, "grad", "grad(outputs, inputs, grad_outputs: (), *, retain_graph: (), create_graph: false, only_inputs = true, allow_unused: (), materialize_grads: false)",
         "The gradients of the outputs' sum with respect to each input, as an array.", "let x = tensor(3.0, #{requires_grad: true}); grad(x * x, [x])[0]", "tensor(6.)"),
@@ -193,6 +197,9 @@ const NATIVES: &[Native] = &[
     entry(Function, "arg", "arg(name, default)", "The value after `--name` on the command line, with the type of the default.", "arg(\"lr\", 0.1)", "0.1"),
     entry(Function, "flag", "flag(name) -> bool", "Whether `--name` is on the command line.", "flag(\"verbose\")", "false"),
     entry(Function, "progress", "progress(iterable, desc: \"\")", "The same values one by one, with a bar on the error output.", "let s = 0; for i in progress(0..3) { s += i } s", "3"),
+    entry(Block, "autocast", "autocast(device_type: (), dtype: (), enabled: true, cache_enabled: ())",
+        "Mixed precision inside the block, which has a value; also as `autocast(\"bf16\", || ...)`. Products and convolutions compute in `dtype`, \"bf16\" or \"f16\", what needs the range or the digits in f32: PyTorch's lists. The first argument is a kind of devices, \"cpu\" or \"cuda\", or a dtype for both.",
+        "let w = ones([2, 2]); autocast(\"bf16\") { (w @ w).dtype }", "bf16"),
     entry(Syntax, "eval", "eval(text)", "Runs a text as if it stood here; gives its last value.", "eval(\"1 + 2\")", "3"),
     entry(Method, "item", "item()", "The one element as a number. Waits.", "tensor([2.5]).item()", "2.5"),
     entry(Method, "to_array", "to_array()", "The elements as nested arrays. Waits.", "arange(3).to_array()", "[0, 1, 2]"),
@@ -274,5 +281,5 @@ const NATIVES: &[Native] = &[
     entry(Property, "is_leaf", "is_leaf", "Whether it was made by no recorded operation.", "ones([1]).is_leaf", "true"),
     entry(Property, "grad", "grad", "The gradient that `backward` added up, or `()`; can be set.", "ones([1]).grad", "()"),
     entry(Syntax, "print", "print(*values, sep: \" \")", "Prints values, a space between them. Waits.", "", ""),
-    entry(Syntax, "import", "import \"nn\" as nn;", "Loads a module: of the standard library (`nn`, `optim`, `data`, `metrics`, `prune`, `test`), or a file beside the script.", "", ""),
+    entry(Syntax, "import", "import \"nn\" as nn;", "Loads a module: of the standard library (`nn`, `optim`, `amp`, `data`, `metrics`, `prune`, `test`), or a file beside the script.", "", ""),
 ];

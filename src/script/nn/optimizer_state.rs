@@ -22,7 +22,7 @@ use crate::script::values::raise::Native;
 use crate::script::values::type_names;
 use crate::script::values::types::{Cell, Tensor};
 use crate::tensor::engine::Engine;
-use rhai::{Array, Dynamic, ImmutableString, Map};
+use rhai::{Array, Dynamic, FnPtr, ImmutableString, Map};
 use std::sync::Arc;
 
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
@@ -34,6 +34,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
         let whole = check_whole(&shared, optimizer.as_deref());
         shared.call(&context, |engine| {
             whole?;
+            engine.found_inf.clone_from(&shared.found_inf.lock());
             let entry = |name: &str| optimizer.as_ref().and_then(|map| map.get(name));
             let row = entry("row").and_then(|row| row.read_lock::<ImmutableString>());
             let fixed = entry("fixed").and_then(|fixed| fixed.read_lock::<Map>());
@@ -52,7 +53,24 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     let shared = host.clone();
     raw(module, "_store", 1, move |context, values| -> Native {
         let context = context.expect("registered with a context");
-        shared.call(&context, |engine| store(engine, values[0]))
+        shared.call(&context, |engine| {
+            engine.found_inf.clone_from(&shared.found_inf.lock());
+            store(engine, values[0])
+        })
+    });
+    // `_same(a, b)`: whether two cells are one.
+    raw(module, "_same", 2, |_, values| -> Native {
+        let both = values[0].read_lock::<Cell>().zip(values[1].read_lock::<Cell>());
+        Ok(Dynamic::from_bool(both.is_some_and(|(a, b)| a.same(&b))))
+    });
+    // `_unless(found, closure)`: the steps in the closure change nothing where one of `found`, tensors by device, is not 0.
+    let shared = host.clone();
+    raw(module, "_unless", 2, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        let found = shared.call(&context, |_| tensors(values[0]))?;
+        let Some(body) = values[1].read_lock::<FnPtr>().map(|body| body.clone()) else { return Ok(Dynamic::UNIT) };
+        let _restore = Unless { host: &shared, before: std::mem::replace(&mut *shared.found_inf.lock(), found) };
+        body.call_within_context::<Dynamic>(&context, ())
     });
     let shared = host.clone();
     raw(module, "_step_counts", 2, move |context, values| -> Native {
@@ -91,6 +109,18 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
             Ok(all.iter().filter_map(|p| p.0.auto.lock().grad.clone()).map(Dynamic::from).collect::<Array>().into())
         })
     });
+}
+
+/// Restores on every exit what steps depend on.
+struct Unless<'a> {
+    host: &'a Host,
+    before: Vec<Tensor>,
+}
+
+impl Drop for Unless<'_> {
+    fn drop(&mut self) {
+        *self.host.found_inf.lock() = std::mem::take(&mut self.before);
+    }
 }
 
 /// The entries that an optimizer was created with, in the order of the map, and which of them are closures.

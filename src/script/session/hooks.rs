@@ -115,7 +115,15 @@ impl Hooks for SessionHooks {
     ) -> Result<Box<dyn Any>, Box<EvalAltResult>> {
         match devices::enter(&self.0, word, value) {
             Ok(restore) => Ok(Box::new(restore)),
-            Err(diag) => Err(raise(diag.or_at(self.0.origin_at(site_of(at)), "here"), at)),
+            Err(diag) => {
+                let here = self.0.origin_at(site_of(at));
+                let mut diag = diag.or_at(here, "here");
+                diag.labels
+                    .iter_mut()
+                    .filter(|label| label.origin.user.is_none())
+                    .for_each(|label| label.origin = here);
+                Err(raise(diag, at))
+            }
         }
     }
 

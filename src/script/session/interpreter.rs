@@ -129,6 +129,7 @@ pub fn engine(
     crate::script::bind::iterate::register(&mut module, host);
     progress::register(&mut module, host);
     crate::script::cuda_api::devices::register(&mut module, host);
+    crate::script::cuda_api::autocast::register(&mut module, host);
     crate::script::session::leave::register(&mut module, host);
     crate::script::cuda_api::streams::register(&mut module, host);
     for (name, of) in [

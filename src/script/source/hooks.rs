@@ -92,7 +92,7 @@ pub fn is_free_word(word: &str) -> bool {
 }
 
 /// Functions with a block form, `with_device(d) { .. }`, and with a closure that may run in place.
-pub const BLOCK_WORDS: [&str; 4] = ["with_device", "with_stream", "no_grad", "enable_grad"];
+pub const BLOCK_WORDS: [&str; 5] = ["with_device", "with_stream", "no_grad", "enable_grad", "autocast"];
 
 pub fn is_block_word(word: &str) -> bool {
     BLOCK_WORDS.contains(&word)
@@ -101,6 +101,12 @@ pub fn is_block_word(word: &str) -> bool {
 /// A block function without arguments: `no_grad { .. }`, or `no_grad() { .. }`.
 pub fn is_bare_word(word: &str) -> bool {
     word.ends_with("_grad") && is_block_word(word)
+}
+
+/// A block function with several arguments, which its block form has as a list: `__autocast([d, o]) { .. }`. A closure
+/// that it is called with is an ordinary one.
+pub fn takes_list(word: &str) -> bool {
+    word == "autocast"
 }
 
 /// Registers the token mapping and the words `__at`, `__ac`, `__or` and `__try_wait`. The session registers `eval`, which

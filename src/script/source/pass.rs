@@ -40,6 +40,7 @@
 //! | `_` in an entry of the REPL | `__last_` | Rhai knows `_` only as the last case of a `switch` |
 //! | `with_device(d) { .. }` | `__with_device(d) { .. }` | a block that is custom syntax |
 //! | `no_grad() { .. }`, `no_grad { .. }` | `__no_grad { .. }` | the same; Rhai reads `()` as a value |
+//! | `autocast(d, o) { .. }` | `__autocast([d, o]) { .. }` | the same, with arguments as a list |
 //! | `with_device(d, \|\| f)` | `__written_with_device(d, {f})` | the closure runs in place: no call, nothing captured |
 //!
 //! What is surely `bool` (a literal, `&&`, `in`, a comparison with a string or `()`) is not wrapped.
@@ -226,6 +227,15 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
     }
     for parenthesis in tree.bare.iter().flat_map(|run| [run.first, run.last]) {
         edits.push(Edit::behind(start_of(parenthesis), "").removing(1));
+    }
+    for run in &tree.listed {
+        let inside = end_of(run.first)..start_of(run.last);
+        if run.last == run.first + 1 {
+            edits.push(Edit::behind(inside.end, "[]"));
+            continue;
+        }
+        wrap(&mut edits, inside.clone(), inside, "[", "]");
+        widen(&mut edits);
     }
     pairs(&mut edits, src, &tokens, &tree);
     for &Run { first, .. } in &tree.idle_loops {

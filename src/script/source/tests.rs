@@ -257,6 +257,9 @@ fn marks() {
     assert_eq!(seen("fn relu(x) { x } relu(1) + x.relu()"), "fn relu(x) { x } __ac(relu(1)) + @1:52(x.relu())");
     assert_eq!(seen("with_device(1) { x.sum() }"), "__with_device(1) { x.sum() }");
     assert_eq!(seen("with_stream(s, || x.sum()).item()"), "@1:60(__ac(__written_with_stream(s, { x.sum()})).item())");
+    assert_eq!(seen("autocast(d, #{on: f(1)}) { x }"), "__autocast([d, #{on: __ac(f(1))}]) { x }");
+    assert_eq!(seen("autocast() { x }"), "__autocast([]) { x }");
+    assert_eq!(seen("autocast(d, || x)"), "__ac(autocast(d, || x))");
     assert_eq!(seen("with_device(1, || { return x; })"), "__written_with_device(1, { { return x; }})");
     assert_eq!(seen("with_device(1, f)"), "with_device(1, f)");
     assert_eq!(seen("block_form(1) { x[1, 2] }"), "block_form(1) { x[[',',1, 2]] }");

@@ -174,6 +174,8 @@ pub struct Tree {
     pub renamed: Vec<u32>,
     /// `(` and `)` of `no_grad() { .. }`.
     pub bare: Vec<Run>,
+    /// `(` and `)` of `autocast(d, o) { .. }`.
+    pub listed: Vec<Run>,
     /// `with_device(d, || body)`: the name, the `||`, and the body, which runs in place.
     pub inlined: Vec<(u32, u32, Run)>,
     pub calls: Vec<CallSite>,

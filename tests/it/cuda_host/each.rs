@@ -10,9 +10,10 @@ use tscript::internals::kernel::fused::host;
 use tscript::internals::kernel::program::Program;
 use tscript::internals::op::formula::{Formula, Written};
 
-/// `p += -lr * (m = 0.9 m + g * factor)`: two operands that are written, one that is read, one number for all.
+/// `p += -lr * (m = 0.9 m + g * factor)`: two operands that are written, one that is read, one number for all. A fifth
+/// operand is a number that is not 0 where nothing is to be changed.
 fn momentum(dtypes: &[DType]) -> Written {
-    let f = Formula::new(dtypes);
+    let f = if dtypes.len() == 5 { Formula::skipping(dtypes, 4) } else { Formula::new(dtypes) };
     let m = f.get(1) * 0.9 + f.get(2) * f.get(3);
     f.set(0, f.get(0) + f.set(1, m) * -0.125);
     f.written()
@@ -25,28 +26,33 @@ struct Shift {
     number: usize,
 }
 
-/// Memory of the operands of one member.
-fn member(n: usize, dtypes: &[DType], shift: Shift, salt: usize) -> Vec<(Memory, RawView)> {
+/// Memory of the operands of one member; every fifth is `flag`.
+fn member(n: usize, dtypes: &[DType], shift: Shift, salt: usize, flag: f64) -> Vec<(Memory, RawView)> {
     let make = |(operand, &dtype): (usize, &DType)| {
-        let (count, shift) = if operand == 3 { (1, shift.number) } else { (n, shift.lines) };
-        let memory = Memory::new(dtype, &[count + shift], &[1], |i| wave(i * (operand + 2) + salt));
+        let (count, shift) = if operand >= 3 { (1, shift.number) } else { (n, shift.lines) };
+        let value = |i| if operand == 4 { flag } else { wave(i * (operand + 2) + salt) };
+        let memory = Memory::new(dtype, &[count + shift], &[1], value);
         let mut view = memory.view.clone();
         view.ptr = view.ptr.wrapping_add(shift * dtype.size_bytes());
         view.shape[0] = n;
-        view.strides[0] = if operand == 3 { 0 } else { 1 };
+        view.strides[0] = if operand >= 3 { 0 } else { 1 };
         (memory, view)
     };
     dtypes.iter().enumerate().map(make).collect()
 }
 
 fn check(dtypes: &[DType], sizes: &[usize], shift: Shift) {
+    check_with(dtypes, sizes, shift, 0.0);
+}
+
+fn check_with(dtypes: &[DType], sizes: &[usize], shift: Shift, flag: f64) {
     let Some(mut gpu) = HostGpu::open() else { return };
     let formula = momentum(dtypes);
     let scalars: Vec<u64> = formula.scalars.iter().map(|x| x.to_bits()).collect();
     let columns: Vec<usize> = formula.slots.iter().map(|&(operand, _)| operand).collect();
     let program = Program::new(formula.instrs, formula.regs, 0);
     let make = || -> Vec<Vec<(Memory, RawView)>> {
-        sizes.iter().enumerate().map(|(salt, &n)| member(n, dtypes, shift, salt)).collect()
+        sizes.iter().enumerate().map(|(salt, &n)| member(n, dtypes, shift, salt, flag)).collect()
     };
     let (ours, theirs) = (make(), make());
     let views =
@@ -63,6 +69,9 @@ fn check(dtypes: &[DType], sizes: &[usize], shift: Shift) {
     for (at, (a, b)) in ours.iter().zip(&theirs).enumerate() {
         for (operand, (a, b)) in a.iter().zip(b).enumerate() {
             assert_eq!(a.0.values(), b.0.values(), "{dtypes:?}, {shift:?}: operand {operand} of member {at}");
+            let before = &member(sizes[at], dtypes, shift, at, flag)[operand].0;
+            let is_written = operand < 2 && flag == 0.0;
+            assert_eq!(a.0.values() == before.values(), !is_written, "operand {operand} of member {at}, {flag}");
         }
     }
     // One launch, or as many as the arguments' size asks for.
@@ -81,7 +90,7 @@ pub fn queue(gpu: &mut dyn Gpu) {
         let formula = momentum(&dtypes);
         let columns: Vec<usize> = formula.slots.iter().map(|&(operand, _)| operand).collect();
         let program = Program::new(formula.instrs, formula.regs, 0);
-        let one = member(9, &dtypes, Shift::default(), 0);
+        let one = member(9, &dtypes, Shift::default(), 0, 0.0);
         let views: Vec<RawView> = columns.iter().map(|&c| one[c].1.clone()).collect();
         let addresses: Vec<u64> = one.iter().map(|(_, view)| view.ptr as u64).collect();
         let table = Table { columns: &columns, width: 4, addresses: &addresses, sizes: &[9] };
@@ -99,6 +108,18 @@ fn members_of_any_size_are_stepped_by_one_launch() {
         check(&[dtype; 4], &[17], Shift::default());
     }
     check(&[DType::BF16, DType::F32, DType::BF16, DType::F32], &[5, 800, 31], Shift::default());
+}
+
+/// A step that a scaler of gradients takes.
+#[test]
+fn where_a_number_says_so_nothing_is_changed() {
+    for dtype in [DType::F32, DType::F64, DType::BF16, DType::F16] {
+        let dtypes = [dtype, dtype, dtype, DType::F64, DType::F32];
+        for flag in [0.0, 1.0, 3.0] {
+            check_with(&dtypes, &[4096, 5, 7001], Shift::default(), flag);
+            check_with(&dtypes, &[4096, 5, 7001], Shift { lines: 1, number: 1 }, flag);
+        }
+    }
 }
 
 /// As the numbers of a step lie, one behind the other.
@@ -159,7 +180,7 @@ fn a_map_beside_a_number_lies_anywhere() {
     let columns: Vec<usize> = formula.slots.iter().map(|&(operand, _)| operand).collect();
     let program = Program::new(formula.instrs, formula.regs, 0);
     let mut blocks = |shift: Shift| {
-        let (ours, theirs) = (member(5000, &dtypes, shift, 3), member(5000, &dtypes, shift, 3));
+        let (ours, theirs) = (member(5000, &dtypes, shift, 3, 0.0), member(5000, &dtypes, shift, 3, 0.0));
         let views = |operands: &[(Memory, RawView)]| -> Vec<RawView> {
             columns.iter().map(|&c| operands[c].1.clone()).collect()
         };

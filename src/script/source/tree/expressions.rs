@@ -5,7 +5,7 @@ use super::{
     CHAIN_MARKS, CallForm, CallSite, Expr, Lent, Mark, Method, NodeKind, Reader, Run, Shape, binary_precedence,
     calls_a_value, is_assignment, is_keyword, runs,
 };
-use crate::script::source::hooks::{is_bare_word, is_block_word, is_free_word};
+use crate::script::source::hooks::{is_bare_word, is_block_word, is_free_word, takes_list};
 use crate::script::source::lex::Kind;
 
 impl<'a> Reader<'a> {
@@ -350,11 +350,18 @@ impl<'a> Reader<'a> {
                     self.block();
                     if name == first && is_block_word(path) {
                         self.tree.renamed.push(name as u32);
-                        if is_bare_word(path) && self.tokens[open].partner as usize == open + 1 {
-                            self.tree.bare.push(Run { first: open as u32, last: self.tokens[open].partner });
+                        let arguments = Run { first: open as u32, last: self.tokens[open].partner };
+                        if takes_list(path) {
+                            self.tree.listed.push(arguments);
+                        } else if is_bare_word(path) && arguments.last == arguments.first + 1 {
+                            self.tree.bare.push(arguments);
                         }
                     }
-                } else if name == first && is_block_word(path) && !self.own_functions.contains(path) {
+                } else if name == first
+                    && is_block_word(path)
+                    && !takes_list(path)
+                    && !self.own_functions.contains(path)
+                {
                     self.inline(name, open);
                 }
             }
