@@ -85,6 +85,8 @@ codes! {
     GRAD_STOP = 705, "an operation without a gradient";
     GRAD_FREED = 706, "a second backward through a freed graph";
     GRAD_VIEW = 707, "an in-place change that a view does not allow";
+    GRAD_OWN = 708, "a function of the script that backward cannot use";
+    GRAD_INFERENCE = 709, "a tensor of `inference_mode` in the gradient graph";
     LIMIT_OPERATIONS = 801, "the limit of operations";
     LIMIT_DEPTH = 802, "the limit of nested calls";
     INTERRUPTED = 803, "an interrupted script";

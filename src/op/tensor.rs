@@ -4,7 +4,7 @@
 use super::args::Args;
 use super::row::Op;
 use crate::base::device_id::DeviceId;
-use crate::base::diag::Diag;
+use crate::base::diag::{Diag, Result};
 use crate::base::dtype::DType;
 use crate::base::layout::{Layout, Shape};
 use crate::base::span::{Origin, Site};
@@ -12,7 +12,7 @@ use crate::device::keyed::Keyed;
 use crate::device::race::Touches;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Where a buffer's memory is freed when the last handle is dropped; implemented by the runtime.
@@ -51,6 +51,8 @@ pub struct Buffer {
     pub stream: AtomicU32,
     /// Host memory: copies between devices that still read or write it.
     pub in_flight: AtomicU32,
+    /// Made in `inference_mode`: kept out of the gradient graph.
+    pub inference: AtomicBool,
     /// The faults that reached parts of this memory, until these are overwritten.
     pub poison: Mutex<Vec<Poison>>,
     /// The race detector's records of it.
@@ -87,6 +89,7 @@ impl Buffer {
             window_index: AtomicU32::new(0),
             stream: AtomicU32::new(0),
             in_flight: AtomicU32::new(0),
+            inference: AtomicBool::new(false),
             poison: Mutex::new(Vec::new()),
             touches: Keyed::default(),
         }
@@ -307,10 +310,19 @@ pub struct Auto {
     pub grad: Option<Tensor>,
     /// The node and which of its outputs this is.
     pub edge: Option<(Arc<GradNode>, usize)>,
+    /// For a leaf: hooks of its gradient, and of its `.grad` after a gradient was added.
+    pub hooks: Option<Box<LeafHooks>>,
     /// For a leaf: a number below those of all nodes that lead to it; 0 before there are any.
     pub since: u64,
     /// For a view: the tensor (not a view) that owns the history of the memory.
     pub base: Option<Tensor>,
+}
+
+/// The hooks of a leaf, in the order in which they were registered.
+#[derive(Default)]
+pub struct LeafHooks {
+    pub gradient: Vec<Hook>,
+    pub accumulated: Vec<Hook>,
 }
 
 /// How a view was created, if that forbids in-place changes which the gradient graph would have to follow.
@@ -395,6 +407,11 @@ impl Tensor {
         self.0.tracked.store(tracked as u8, Ordering::Release);
     }
 
+    /// Whether it was made in `inference_mode`.
+    pub fn is_inference(&self) -> bool {
+        self.0.view.lock().0.buffer.inference.load(Ordering::Relaxed)
+    }
+
     pub fn same(&self, other: &Tensor) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -455,6 +472,33 @@ impl Meta {
     }
 }
 
+/// What a script or a host program computes in backward: a hook, or the backward of a function of its own.
+pub trait GradCall: Send + Sync {
+    /// A gradient for each slot of a function; for a hook one: none leaves the gradient as it is.
+    fn call(&self, step: &GradStep) -> Result<Vec<Option<Tensor>>>;
+
+    /// Whether it was removed.
+    fn is_over(&self) -> bool {
+        false
+    }
+}
+
+/// What it gets.
+pub struct GradStep<'a> {
+    pub grads: &'a [Option<Tensor>],
+    /// What the function saved in its forward.
+    pub saved: &'a [Option<Tensor>],
+    pub inputs: &'a [Option<Meta>],
+    pub outputs: &'a [Meta],
+    /// Where the function was called.
+    pub origin: Origin,
+    /// Gradients of gradients are recorded.
+    pub create_graph: bool,
+}
+
+/// A hook, and which of a node's results it belongs to; 0 for a leaf.
+pub type Hook = (usize, Arc<dyn GradCall>);
+
 /// One recorded operation of the gradient graph.
 pub struct GradNode {
     pub op: &'static Op,
@@ -475,6 +519,19 @@ pub struct GradNode {
     pub slice: Option<SliceOf>,
     /// Results that keep their gradient (`retain_grad`).
     pub retained: OnceLock<Retained>,
+    /// Hooks of its results, in the order in which they were registered.
+    pub hooks: OnceLock<Mutex<Vec<Hook>>>,
+    /// The backward of a function of one's own, in place of the row's.
+    pub own: Option<Box<dyn GradCall>>,
+    /// What computes the saved operands again, and the number of this node there (`checkpoint`).
+    pub again: Option<(Arc<dyn Keeper>, usize)>,
+}
+
+/// Takes what nodes save, and has it computed again when backward needs it.
+pub trait Keeper: Send + Sync {
+    /// A node was recorded that saves this. The number to ask for it by; none if the node keeps it itself.
+    fn put(&self, saved: &SavedList) -> Option<usize>;
+    fn take(&self, number: usize) -> Result<SavedList>;
 }
 
 /// Which results they are, and their handles.

@@ -31,7 +31,7 @@ use crate::device::planned_fault::FaultKind;
 use crate::device::queues::Point;
 use crate::device::race::{Clocks, Reported, StreamName};
 use crate::kernel::abi::Threads;
-use crate::op::tensor::{Buffer, Home};
+use crate::op::tensor::{Buffer, Home, Keeper};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -96,6 +96,13 @@ pub struct Runtime {
     grad_enabled: AtomicBool,
     /// Mixed precision.
     pub autocast: Autocast,
+    /// Whether backward looks for NaN.
+    anomaly: AtomicBool,
+    /// Whether new tensors are kept out of the gradient graph for good.
+    inference: AtomicBool,
+    /// What takes the operands that nodes of the gradient graph save; whether there is something.
+    keeper: Mutex<Option<Arc<dyn Keeper>>>,
+    has_keeper: AtomicBool,
     default_float: AtomicU8,
     /// Index in `MatmulPrecision::ALL`.
     matmul_precision: AtomicU8,
@@ -242,6 +249,10 @@ impl Runtime {
             sequence: AtomicU64::new(1),
             grad_enabled: AtomicBool::new(true),
             autocast: Autocast::default(),
+            anomaly: AtomicBool::new(false),
+            inference: AtomicBool::new(false),
+            keeper: Mutex::default(),
+            has_keeper: AtomicBool::new(false),
             default_float: AtomicU8::new(DType::F32 as u8),
             matmul_precision: AtomicU8::new(MatmulPrecision::Highest as u8),
             tiny_bytes,
@@ -286,6 +297,33 @@ impl Runtime {
     /// Sets the mode and returns the old one.
     pub fn set_grad_enabled(&self, enabled: bool) -> bool {
         self.grad_enabled.swap(enabled, Ordering::Relaxed)
+    }
+
+    pub fn detects_anomalies(&self) -> bool {
+        self.anomaly.load(Ordering::Relaxed)
+    }
+
+    pub fn set_detect_anomalies(&self, on: bool) -> bool {
+        self.anomaly.swap(on, Ordering::Relaxed)
+    }
+
+    pub fn is_inference(&self) -> bool {
+        self.inference.load(Ordering::Relaxed)
+    }
+
+    pub fn set_inference(&self, on: bool) -> bool {
+        self.inference.swap(on, Ordering::Relaxed)
+    }
+
+    /// What takes the operands that nodes of the gradient graph save.
+    #[inline]
+    pub fn keeper(&self) -> Option<Arc<dyn Keeper>> {
+        if self.has_keeper.load(Ordering::Relaxed) { self.keeper.lock().clone() } else { None }
+    }
+
+    pub fn set_keeper(&self, keeper: Option<Arc<dyn Keeper>>) -> Option<Arc<dyn Keeper>> {
+        self.has_keeper.store(keeper.is_some(), Ordering::Relaxed);
+        std::mem::replace(&mut *self.keeper.lock(), keeper)
     }
 
     pub fn default_float(&self) -> DType {

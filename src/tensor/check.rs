@@ -57,6 +57,23 @@ pub fn after_backward(e: &Engine, node: &GradNode, inputs_finite: bool, out: Edg
     }
 }
 
+/// `detect_anomaly`: a step of backward that computed NaN.
+#[cold]
+pub fn nan_of_backward(e: &Engine, node: &GradNode, out: EdgeGrads) -> Result<EdgeGrads> {
+    for (_, gradient) in &out {
+        let view = gradient.view();
+        if find(e, &view, f64::is_nan).is_some() {
+            let message = format!("the gradient of `{}` has NaN", node.op.name);
+            return Err(Diag::error(code::CHECK_NOT_FINITE, message).label(
+                node.origin,
+                Focus::Expression,
+                "in the gradient of this operation",
+            ));
+        }
+    }
+    Ok(out)
+}
+
 fn report(e: &Engine, message: String, view: &View, (position, value): (usize, f64), views: &[Arc<View>]) -> Box<Diag> {
     let place = e.rt.place_of(view.buffer.device);
     let diag = Diag::error(code::CHECK_NOT_FINITE, message)
@@ -83,10 +100,14 @@ fn is_finite(attr: &Attr) -> bool {
 /// Position and value of the first element that is not finite. A poisoned tensor counts as not finite as an operand
 /// and as valid as a result: its own fault is reported, not the consequences.
 fn first_bad(e: &Engine, view: &Arc<View>) -> Option<(usize, f64)> {
+    find(e, view, |value| !value.is_finite())
+}
+
+fn find(e: &Engine, view: &Arc<View>, is_bad: fn(f64) -> bool) -> Option<(usize, f64)> {
     if !view.dtype.is_float() || view.layout.numel() == 0 {
         return None;
     }
     let bytes = e.rt.peek_elements(view)?;
     let values = bytes.chunks_exact(view.dtype.size_bytes()).map(|chunk| element(chunk, view.dtype).to_f64());
-    values.enumerate().find(|(_, value)| !value.is_finite())
+    values.enumerate().find(|(_, value)| is_bad(*value))
 }

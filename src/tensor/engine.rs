@@ -24,6 +24,7 @@ use crate::sched::runtime::Runtime;
 use crate::sched::window::node::{Drawn, Input, Node, Work};
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// Results of a row: nearly always one.
 pub type Results = SmallVec<[Tensor; 1]>;
@@ -148,6 +149,9 @@ impl Engine {
         let home = self.rt.clone();
         let buffer = self.rt.buffer_at(home, device, bytes, self.pinned && device == DeviceId::Cpu);
         buffer.owned_by(self.origin);
+        if self.rt.is_inference() {
+            buffer.inference.store(true, Ordering::Relaxed);
+        }
         self.rt.admit(&buffer)?;
         Ok(Arc::new(View::new(buffer, Layout::contiguous(shape), dtype)))
     }

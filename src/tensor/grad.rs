@@ -169,6 +169,7 @@ pub fn grad(
     walk.find_needed_nodes(ys)?;
     walk.seed(ys, gs)?;
     walk.run_steps()?;
+    walk.hooks_of_requested_leaves()?;
     let mut found: Vec<Option<Tensor>> = walk.requested.into_iter().map(|(_, grad)| grad).collect();
     // A gradient that repeats one number could not be changed in place.
     for grad in found.iter_mut().flatten().filter(|grad| grad.view().layout.repeated().next().is_some()) {
@@ -333,7 +334,13 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
+    /// Adds to `.grad`, and calls the hooks that come after.
     fn accumulate_into(&mut self, leaf: &Tensor, g: Tensor) -> Result<()> {
+        self.add_into(leaf, g)?;
+        self.accumulated(leaf)
+    }
+
+    fn add_into(&mut self, leaf: &Tensor, g: Tensor) -> Result<()> {
         let old = leaf.0.auto.lock().grad.clone();
         let here = self.e.rt.slot_of(g.device());
         self.used.iter().for_each(|&slot| self.e.rt.order_after(here, slot));
@@ -403,7 +410,7 @@ impl<'a> Walk<'a> {
     fn complete(&mut self, since: u64) -> Result<()> {
         let LeafGrad { leaf, sum, from } = self.due.remove(since).expect("queued with its gradient");
         let before = self.enter(*from.last().expect("some stream made it"), &from);
-        let done = self.accumulate_into(&leaf, sum);
+        let done = self.hooked_leaf(&leaf, sum).and_then(|sum| self.accumulate_into(&leaf, sum));
         if let Some(before) = before {
             self.e.rt.set_current_stream(&before)?;
         }
@@ -453,9 +460,20 @@ impl<'a> Walk<'a> {
         before
     }
 
-    fn visit(&mut self, node: &Arc<GradNode>, grads: Grads) -> Result<()> {
-        self.capture(node, &grads)?;
-        if self.leading.as_ref().is_some_and(|leading| leading.get(&node.sequence) == Some(&false)) {
+    fn visit(&mut self, node: &Arc<GradNode>, mut grads: Grads) -> Result<()> {
+        let is_end = self.leading.as_ref().is_some_and(|leading| leading.get(&node.sequence) == Some(&false));
+        if node.hooks.get().is_some() {
+            // As in PyTorch: what `grad(ys, xs)` gives has gone through the hooks where it goes no further.
+            if !is_end {
+                self.capture(node, &grads);
+            }
+            self.hooked(node, &mut grads)?;
+        }
+        if is_end || node.hooks.get().is_none() {
+            self.capture(node, &grads);
+        }
+        self.retain(node, &grads)?;
+        if is_end {
             return Ok(());
         }
         let outer = self.e.origin;
@@ -471,7 +489,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Gradients of requested results.
-    fn capture(&mut self, node: &Arc<GradNode>, grads: &[Option<Tensor>]) -> Result<()> {
+    fn capture(&mut self, node: &Arc<GradNode>, grads: &[Option<Tensor>]) {
         for (edge, found) in &mut self.requested {
             if let Some(Edge::Node(other, n)) = edge
                 && Arc::ptr_eq(other, node)
@@ -479,6 +497,9 @@ impl<'a> Walk<'a> {
                 *found = grads[*n].clone();
             }
         }
+    }
+
+    fn retain(&mut self, node: &Arc<GradNode>, grads: &[Option<Tensor>]) -> Result<()> {
         if let Some(retained) = node.retained.get() {
             let retained: Vec<_> = retained.lock().clone();
             for (n, cell) in retained {
@@ -500,6 +521,10 @@ impl<'a> Walk<'a> {
         let inputs = check::of_backward(self.e, node, &grads);
         let result = self.rule(node, &mut grads);
         let result = result.and_then(|out| check::after_backward(self.e, node, inputs, out));
+        let result = match self.e.rt.detects_anomalies() {
+            true => result.and_then(|out| check::nan_of_backward(self.e, node, out)),
+            false => result,
+        };
         if !self.mode.create_graph {
             self.e.quiet -= 1;
         }
@@ -529,6 +554,9 @@ impl<'a> Walk<'a> {
         }
         if let (&Grad::Window(window), None) = (&node.op.grad, &node.slice) {
             return self.window(node, window, grads[0].take());
+        }
+        if let Some(own) = &node.own {
+            return self.own_backward(node, &**own, grads);
         }
         if !matches!(node.op.grad, Grad::Rule(_) | Grad::Of(_)) {
             let reason = match node.op.grad {
@@ -610,7 +638,7 @@ impl<'a> Walk<'a> {
         e.cast(&g, meta.dtype)
     }
 
-    fn unpack(&mut self, node: &Arc<GradNode>) -> Result<SmallVec<[Option<Tensor>; 2]>> {
+    pub(super) fn unpack(&mut self, node: &Arc<GradNode>) -> Result<SmallVec<[Option<Tensor>; 2]>> {
         let mut guard = node.saved.lock();
         let Some(saved) = guard.as_ref() else {
             return Err(Diag::error(code::GRAD_FREED, "the graph was already used and its saved tensors freed")
@@ -622,9 +650,12 @@ impl<'a> Walk<'a> {
                 .help("call the first `backward` with `retain_graph: true`"));
         };
         saved.iter().flatten().try_for_each(|saved| history::check_saved(saved, node))?;
-        let again = self.mode.retain_graph || saved.iter().all(Option::is_none);
-        let saved = if again { saved.clone() } else { guard.take().unwrap_or_default() };
+        let again = self.mode.retain_graph || (node.again.is_none() && saved.iter().all(Option::is_none));
+        let mut saved = if again { saved.clone() } else { guard.take().unwrap_or_default() };
         drop(guard);
+        if let Some((keeper, number)) = &node.again {
+            saved = keeper.take(*number)?;
+        }
         let connected = self.mode.create_graph;
         let mut tensors = SmallVec::new();
         saved

@@ -76,7 +76,7 @@ fn stale_base(tensor: &Tensor, auto: &Auto) -> Option<Tensor> {
 }
 
 /// A view whose memory was written gets its place in the graph from its base.
-fn refresh(e: &mut Engine, tensor: &Tensor) -> Result<()> {
+pub(super) fn refresh(e: &mut Engine, tensor: &Tensor) -> Result<()> {
     let auto = tensor.0.auto.lock();
     let Some(base) = stale_base(tensor, &auto) else { return Ok(()) };
     let made_as = auto.made_as;
@@ -107,7 +107,7 @@ fn part_of(e: &mut Engine, tensor: &Tensor, base: &View, edge: Option<Edge>) -> 
 }
 
 /// A node of a row that saves nothing.
-fn plain_node(
+pub(super) fn plain_node(
     e: &mut Engine,
     op: &'static Op,
     args: Args,
@@ -127,6 +127,9 @@ fn plain_node(
         origin: e.origin,
         slice: None,
         retained: OnceLock::new(),
+        hooks: OnceLock::new(),
+        own: None,
+        again: None,
     }
 }
 
@@ -211,10 +214,13 @@ fn node(
         origin: e.origin,
         slice: None,
         retained: OnceLock::new(),
+        hooks: OnceLock::new(),
+        own: None,
+        again: None,
     })
 }
 
-fn saved(tensor: &Tensor, made: Origin, edge: SavedEdge) -> Saved {
+pub(super) fn saved(tensor: &Tensor, made: Origin, edge: SavedEdge) -> Saved {
     let view = tensor.view();
     let version = view.version();
     Saved { held: Held::new(view), version, edge, made }
@@ -240,6 +246,9 @@ fn save_inputs(
             all.push(None);
             continue;
         };
+        if tensor.is_inference() {
+            return Err(of_inference(tensor, "cannot be saved for backward"));
+        }
         let slot = slots.iter().position(|slot| slot.is_some_and(|other| std::ptr::eq(other, tensor)));
         let edge = match slot {
             Some(slot) if tensor.requires_grad() => SavedEdge::Input(slot),
@@ -256,8 +265,25 @@ fn save_inputs(
     Ok(all)
 }
 
+/// The error of a tensor that was made in `inference_mode`.
+#[cold]
+pub fn of_inference(tensor: &Tensor, what: &str) -> Box<Diag> {
+    Diag::error(code::GRAD_INFERENCE, format!("a tensor that was made in `inference_mode` {what}"))
+        .label(Origin::NONE, Focus::Call, "in this call")
+        .label(tensor.0.made, Focus::Expression, "it was made here")
+        .help("work on a copy, `x.clone()`, that is made outside; or make it in `no_grad`")
+}
+
+/// A node saves its operands, unless they are to be computed again.
+pub(super) fn keep(e: &Engine, node: &mut GradNode, operands: SavedList) {
+    if let Some(keeper) = e.rt.keeper() {
+        node.again = keeper.put(&operands).map(|number| (keeper, number));
+    }
+    *node.saved.get_mut() = Some(if node.again.is_some() { SavedList::new() } else { operands });
+}
+
 /// Gives a tensor its place in the graph. A retained gradient is retained at the new place.
-fn attach(tensor: &Tensor, node: &Arc<GradNode>, output: usize) {
+pub(super) fn attach(tensor: &Tensor, node: &Arc<GradNode>, output: usize) {
     let mut auto = tensor.0.auto.lock();
     let before = auto.edge.replace((node.clone(), output));
     auto.requires_grad = false;
@@ -368,7 +394,7 @@ pub fn track(e: &mut Engine, op: &'static Op, args: &Args, results: &[Tensor]) -
     let mut outputs = SmallVec::new();
     results.iter().for_each(|result| outputs.push(Meta::of(result)));
     let mut node = node(e, op, args, &slots, outputs)?;
-    *node.saved.get_mut() = Some(operands);
+    keep(e, &mut node, operands);
     let node = Arc::new(node);
     for (n, result) in results.iter().enumerate().filter(|(_, result)| result.dtype().is_float()) {
         attach(result, &node, n);
@@ -467,7 +493,7 @@ pub fn after_inplace(e: &mut Engine, x: &Tensor, pending: Pending) -> Result<()>
             *slot = Some(saved(x, x.0.made, SavedEdge::Output(*n)));
         }
     }
-    *node.saved.get_mut() = Some(operands);
+    keep(e, &mut node, operands);
     let base = x.0.auto.lock().base.clone();
     let Some(base) = base.filter(|base| Arc::ptr_eq(&base.view().buffer, &x.view().buffer)) else {
         attach(x, &Arc::from(node), 0);

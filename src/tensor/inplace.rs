@@ -97,6 +97,9 @@ impl Engine {
     /// Calls a row by its in-place form `name_`.
     pub(super) fn inplace(&mut self, op: &'static Op, args: Args) -> Result<Tensor> {
         let x = args.tensor(0).clone();
+        if x.is_inference() && !self.rt.is_inference() {
+            return Err(history::of_inference(&x, "cannot be changed in place outside of it"));
+        }
         let mut tracked = false;
         args.for_each_tensor(|tensor| tracked |= tensor.requires_grad());
         history::check_inplace(self, &x, tracked && x.dtype().is_float())?;

@@ -2,14 +2,17 @@
 
 mod autocast;
 pub mod check;
+pub mod checkpoint;
 mod devices;
 pub mod each;
 pub mod engine;
 pub mod grad;
 pub mod history;
+pub mod hooks;
 pub mod index;
 mod inplace;
 pub mod movement;
 mod needed_nodes;
 pub mod observe;
+pub mod own_functions;
 mod slices;

@@ -43,3 +43,38 @@ fn parametrized_pruned_and_fused_modules_are_those_of_torch() {
 fn steps_of_mixed_precision_are_those_of_torch() {
     compare("amp_steps.json", 18, 1e-2, 4e-3);
 }
+
+#[test]
+fn own_functions_hooks_and_checkpoints_are_those_of_torch() {
+    compare("autograd.json", 13, 1e-9, 1e-11);
+}
+
+/// What a checkpoint leaves of a deep part is its input: on a GPU, whose memory is counted.
+#[test]
+fn a_checkpoint_holds_less_memory_and_gives_the_same_gradients() {
+    let text = r#"
+        let w = rand([32, 32], #{requires_grad: true});
+        let x = rand([2048, 32]);
+        let deep = |a| { for i in 0..16 { a = dropout((a @ w).tanh(), #{p: 0.25}); } a };
+        let held = |run| {
+            manual_seed(3);
+            w.grad = ();
+            synchronize();
+            let before = cuda::memory_allocated();
+            let y = run.call();
+            synchronize();
+            let most = cuda::memory_allocated() - before;
+            y.sum().backward();
+            let next = rand([4]);
+            synchronize();
+            [most, w.grad.clone(), next]
+        };
+        let plain = held.call(|| deep.call(x));
+        let again = held.call(|| checkpoint(deep, x));
+        print(equal(plain[1], again[1]), equal(plain[2], again[2]), again[0] * 8 < plain[0]);
+    "#;
+    let gpu = super::scripts::with_gpus(super::scripts::builder(), 1).expect("a GPU").device("cuda");
+    let ran = super::scripts::run(gpu, "checkpoint", text);
+    ran.result.expect("the script runs");
+    assert_eq!(ran.printed, "true true true\n");
+}

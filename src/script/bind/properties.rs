@@ -466,6 +466,9 @@ pub fn set_requires_grad(x: &Tensor, on: bool) -> Result<()> {
             format!("only floating-point tensors can require gradients, not {}", x.dtype()),
         ));
     }
+    if on && x.is_inference() {
+        return Err(history::of_inference(x, "cannot require gradients"));
+    }
     if history::is_leaf(x) {
         history::set_leaf(x, on);
         return Ok(());

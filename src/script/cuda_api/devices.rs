@@ -11,7 +11,7 @@ use crate::script::bind::convert;
 use crate::script::bind::rows::{Natives, raw};
 use crate::script::cuda_api::autocast;
 use crate::script::host::Host;
-use crate::script::source::hooks::{BLOCK_WORDS, compiled_word, takes_list};
+use crate::script::source::hooks::{BLOCK_WORDS, compiled_word, is_bare_word, takes_list};
 use crate::script::source::{SourceKind, SourceMap};
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
@@ -32,6 +32,8 @@ pub struct Restore {
     placement: Option<Previous>,
     grad: Option<bool>,
     autocast: Option<Modes>,
+    inference: Option<bool>,
+    anomaly: Option<bool>,
 }
 
 impl Drop for Restore {
@@ -45,6 +47,12 @@ impl Drop for Restore {
         if let Some(modes) = self.autocast.take() {
             self.host.rt.autocast.leave(modes);
         }
+        if let Some(on) = self.inference {
+            self.host.rt.set_inference(on);
+        }
+        if let Some(on) = self.anomaly {
+            self.host.rt.set_detect_anomalies(on);
+        }
     }
 }
 
@@ -52,7 +60,8 @@ impl Drop for Restore {
 pub fn enter(host: &Arc<Host>, word: &str, value: Option<&Dynamic>) -> Result<Restore> {
     let nothing = Dynamic::UNIT;
     let value = value.unwrap_or(&nothing);
-    let mut restore = Restore { host: host.clone(), placement: None, grad: None, autocast: None };
+    let mut restore =
+        Restore { host: host.clone(), placement: None, grad: None, autocast: None, inference: None, anomaly: None };
     match word {
         "with_device" => {
             // As in PyTorch, no device and a negative index have no effect.
@@ -72,9 +81,27 @@ pub fn enter(host: &Arc<Host>, word: &str, value: Option<&Dynamic>) -> Result<Re
             restore.autocast = Some(autocast::enter(host, &values)?);
         }
         "no_grad" => restore.grad = Some(host.rt.set_grad_enabled(false)),
-        _ => restore.grad = Some(host.rt.set_grad_enabled(true)),
+        "inference_mode" => {
+            restore.inference = Some(host.rt.set_inference(true));
+            restore.grad = Some(host.rt.set_grad_enabled(false));
+        }
+        "detect_anomaly" => restore.anomaly = Some(host.rt.set_detect_anomalies(true)),
+        "set_grad_enabled" => restore.grad = Some(host.rt.set_grad_enabled(switch(host, value)?)),
+        // As in PyTorch, nothing is recorded in `inference_mode`.
+        _ => restore.grad = Some(host.rt.set_grad_enabled(!host.rt.is_inference())),
     }
     Ok(restore)
+}
+
+/// The argument of `set_grad_enabled`.
+fn switch(host: &Host, value: &Dynamic) -> Result<bool> {
+    match value.as_bool() {
+        Ok(on) => Ok(on && !host.rt.is_inference()),
+        Err(_) => {
+            let text = format!("`set_grad_enabled` expects true or false, not {}", type_names::of_value(value));
+            Err(Diag::error(code::ARGUMENT_TYPE, text))
+        }
+    }
 }
 
 /// The block forms, `with_device(d) { .. }`, and closures that are written as arguments, whose bodies run in place:
@@ -84,7 +111,7 @@ pub fn install(engine: &mut Engine) {
         let (block_word, closure_word) = (format!("__{word}"), format!("__written_{word}"));
         if takes_list(word) {
             compiled_word(engine, &[&block_word, "(", "$expr$", ")", "$block$"]);
-        } else if word.ends_with("grad") {
+        } else if is_bare_word(word) {
             compiled_word(engine, &[&block_word, "$block$"]);
             compiled_word(engine, &[&closure_word, "(", "$block$", ")"]);
         } else {
@@ -96,7 +123,7 @@ pub fn install(engine: &mut Engine) {
 
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
     for word in BLOCK_WORDS.into_iter().filter(|word| !takes_list(word)) {
-        let arity = if word.ends_with("grad") { 1 } else { 2 };
+        let arity = if is_bare_word(word) { 1 } else { 2 };
         let shared = host.clone();
         raw(module, word, arity, move |context, values| -> Native {
             let context = context.expect("registered with a context");
@@ -114,6 +141,13 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
             body.call_within_context::<Dynamic>(&context, ())
         });
     }
+    let shared = host.clone();
+    raw(module, "set_grad_enabled", 1, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        let on = switch(&shared, values[0]).map_err(|diag| shared.raise(&context, diag, ""))?;
+        shared.rt.set_grad_enabled(on);
+        Ok(Dynamic::UNIT)
+    });
     let shared = host.clone();
     raw(module, "set_default_device", 1, move |context, values| -> Native {
         let context = context.expect("registered with a context");

@@ -6,9 +6,12 @@ pub(super) const SPARSE: &str = "tscript's tensors are dense";
 const QUANTIZED: &str = "there are no quantized tensors; `x.to(\"i8\")` and a scale of your own are plain tensors";
 const STORAGE: &str =
     "a tensor's memory belongs to the session; `view`, `as_strided`, `copy_` and `clone` say what is meant";
-const HOOKS: &str = "gradients have no hooks; after `backward()` read or change `x.grad`";
-const MODULE_HOOKS: &str = "modules have no hooks; what should happen at a call stands in a module around it: \
-    `nn::module(#{inner: m, forward: |x| { let y = this.inner.forward(x); print(y.mean()); y }})`";
+const HOOKS: &str = "hooks belong to one tensor or module: `x.register_hook(|g| ..)`, `m.register_forward_hook(|m, args, out| ..)`, \
+    `m.register_forward_pre_hook(|m, args| ..)`, `m.register_full_backward_hook(|m, gi, go| ..)`";
+const SAVED_HOOKS: &str =
+    "what operations save has no hooks; `checkpoint(f, x)` computes it again instead of keeping it";
+const CONTEXT: &str = "`ctx` has `save_for_backward`, `saved_tensors`, `needs_input_grad`, `mark_non_differentiable`, \
+    `set_materialize_grads` and fields of your own: `ctx.k = 3`; results are new tensors, not changed arguments";
 const COMPILED: &str = "operations are queued and fused without being asked; there is nothing to compile";
 const BATCHED: &str = "there is no `vmap`: operations take batches by broadcasting (`x @ w` of [n, 2, 3] and [3, 4]), \
     and `einsum` names their dimension";
@@ -169,17 +172,28 @@ const TABLE: Reasons = &[
             "as_subclass",
         ],
     ),
-    (HOOKS, &["register_hook", "register_post_accumulate_grad_hook", "reinforce"]),
     (
-        MODULE_HOOKS,
+        HOOKS,
         &[
-            "register_forward_hook",
-            "register_forward_pre_hook",
             "register_backward_hook",
-            "register_full_backward_hook",
+            "register_full_backward_pre_hook",
             "register_module_forward_hook",
+            "register_module_forward_pre_hook",
+            "register_module_full_backward_hook",
+            "register_multi_grad_hook",
+            "register_prehook",
         ],
     ),
+    ("a step of a policy is a loss of your own: `(-log_prob * reward).sum().backward()`", &["reinforce"]),
+    (SAVED_HOOKS, &["saved_tensors_hooks", "save_on_cpu", "disable_saved_tensors_hooks", "GradientEdge"]),
+    (CONTEXT, &["mark_dirty", "save_for_forward", "setup_context", "set_materialize_grad"]),
+    (
+        "write `autograd::function(#{forward: |ctx, x| .., backward: |ctx, g| .., once_differentiable: true})`",
+        &["once_differentiable"],
+    ),
+    ("call `checkpoint(f, x)` around each part of the layers", &["checkpoint_sequential"]),
+    ("write `detect_anomaly { .. }` around the backward that is looked into", &["set_detect_anomaly"]),
+    ("gradients flow from outputs to inputs: `grad(y, [x])`", &["forward_ad", "dual_level", "make_dual"]),
     (
         DERIVATIVES,
         &["jacobian", "hessian", "jacrev", "jacfwd", "gradcheck", "gradgradcheck", "vjp", "jvp", "hvp", "vhp"],
@@ -290,7 +304,6 @@ const TABLE: Reasons = &[
     ("write `data::weighted_sampler(weights, n)`", &["WeightedRandomSampler"]),
     ("write `data::image_folder(path)`", &["ImageFolder"]),
     ("write `nn::module(#{layer: nn::linear(2, 3), forward: |x| this.layer.forward(x)})`", &["Module", "Container"]),
-    ("write `no_grad(|| ...)`", &["inference_mode", "set_grad_enabled"]),
     ("write `nn::local_response_norm(size)`", &["CrossMapLRN2d"]),
     ("write `nn::nll_loss()`, which takes images too", &["NLLLoss2d"]),
     ("write `nn::batch_norm2d(n)`; `nn::data_parallel` keeps the statistics of each device apart", &["SyncBatchNorm"]),

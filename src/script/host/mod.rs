@@ -79,6 +79,8 @@ pub struct Host {
     forms: Arc<LazyForms>,
     /// Calls closures outside of a native call.
     pub interpreter: crate::script::host::caller::Interpreter,
+    /// An error of script code on its way through the floors below.
+    thrown: Mutex<Option<Box<EvalAltResult>>>,
     /// The native functions, whose types compiled code goes over; the interpreter owns them.
     pub native_module: OnceLock<Weak<rhai::Module>>,
     /// Compiled closures of all texts.
@@ -118,6 +120,7 @@ impl Host {
             read_error: Mutex::default(),
             forms: Arc::default(),
             interpreter: Default::default(),
+            thrown: Mutex::default(),
             native_module: OnceLock::new(),
             closures: Default::default(),
             methods: Default::default(),
@@ -277,6 +280,9 @@ impl Host {
 
     #[cold]
     pub fn raise(&self, context: &NativeCallContext, diag: Box<Diag>, text: &str) -> Box<EvalAltResult> {
+        if let Some(error) = self.thrown(&diag) {
+            return error;
+        }
         let here = self.origin(context);
         let mut diag = diag.or_at(here, if text.is_empty() { "here" } else { text });
         // Reported here if it was raised by work that was queued, since it has no other reader.

@@ -99,6 +99,11 @@ impl Function {
         code.as_deref()
     }
 
+    /// Where its body begins.
+    pub fn place(&self) -> Position {
+        self.statements().first().map_or(Position::NONE, Stmt::position)
+    }
+
     /// The text that it stands in.
     pub(super) fn unit(&self) -> &Weak<Unit> {
         &self.unit

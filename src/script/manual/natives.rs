@@ -114,7 +114,7 @@ pub const CHAPTERS: &[(&str, &str, &[Native])] = &[
 ];
 
 /// Modules of natives, which need no import.
-pub const MODULES: &[&str] = &["cuda", "re", "unicodedata"];
+pub const MODULES: &[&str] = &["autograd", "cuda", "re", "unicodedata"];
 
 /// All entries.
 pub fn natives() -> impl Iterator<Item = &'static Native> {
@@ -186,9 +186,20 @@ const NATIVES: &[Native] = &[
     entry(Function, "get_autocast_dtype", "get_autocast_dtype(device_type) -> dtype", "The 16-bit dtype of `autocast` for a kind of devices.", "get_autocast_dtype(\"cuda\")", "f16"),
     entry(Function, "is_autocast_cache_enabled", "is_autocast_cache_enabled() -> bool", "Whether `autocast` keeps the casts of weights.", "is_autocast_cache_enabled()", "true"),
     entry(Function, "clear_autocast_cache", "clear_autocast_cache()", "Drops the casts of weights that `autocast` keeps; the end of the outermost block does, too.", "", ""),
+    entry(Function, "set_grad_enabled", "set_grad_enabled(on, closure?)", "Whether operations are recorded for gradients from now on; with a closure or a block only there.", "set_grad_enabled(false) { ones([1], #{requires_grad: true}) * 2 }.requires_grad", "false"),
+    entry(Function, "inference_mode", "inference_mode(closure)", "As `no_grad`; tensors that are made inside stay out of the gradient graph for good.", "inference_mode(|| ones([1])).is_inference()", "true"),
+    entry(Function, "is_inference_mode_enabled", "is_inference_mode_enabled() -> bool", "Whether this is inside `inference_mode`.", "is_inference_mode_enabled()", "false"),
+    entry(Function, "detect_anomaly", "detect_anomaly(closure)", "Calls the closure; a backward inside that computes NaN is an error at the operation whose gradient it is. Waits for each step.", "", ""),
+    entry(Function, "checkpoint", "checkpoint(function, *args)", "Calls a function or module without keeping what its gradient needs: backward runs it again, with the same random numbers unless `preserve_rng_state: false`.", "let x = tensor(3.0, #{requires_grad: true}); checkpoint(|x| (x * x).exp(), x * 0).backward(); x.grad", "tensor(0.)"),
     entry(Function, "is_grad_enabled", "is_grad_enabled() -> bool", "Whether operations are recorded for gradients.", "is_grad_enabled()", "true"),
     entry(Function, "grad", "grad(outputs, inputs, grad_outputs: (), *, retain_graph: (), create_graph: false, only_inputs = true, allow_unused: (), materialize_grads: false)",
         "The gradients of the outputs' sum with respect to each input, as an array.", "let x = tensor(3.0, #{requires_grad: true}); grad(x * x, [x])[0]", "tensor(6.)"),
+    entry(Function, "autograd::function", "function(parts)",
+        "An operation with a gradient of its own, from `#{forward: |ctx, x| .., backward: |ctx, g| ..}`; called as `f(x)`. `ctx` carries `save_for_backward(..)` to `saved_tensors`, and any field; backward gives a gradient for each argument, `()` for none.",
+        "let f = autograd::function(#{forward: |ctx, x| { ctx.save_for_backward(x); x * x }, backward: |ctx, g| ctx.saved_tensors[0] * g * 2}); let x = tensor(3.0, #{requires_grad: true}); f(x).backward(); x.grad", "tensor(6.)"),
+    entry(Of("ctx"), "save_for_backward", "save_for_backward(*tensors)", "Keeps tensors for backward, where they are `ctx.saved_tensors`; in `forward` of `autograd::function`.", "", ""),
+    entry(Of("ctx"), "mark_non_differentiable", "mark_non_differentiable(*tensors)", "No gradient flows to these results of `forward` of `autograd::function`.", "", ""),
+    entry(Of("ctx"), "set_materialize_grads", "set_materialize_grads(on)", "Whether backward of `autograd::function` gets zeros (as at first) or `()` for results that got no gradient.", "", ""),
     entry(Function, "slice", "slice(start?, stop?, step?)", "An index with a step; `()` is an open end.", "arange(6)[slice((), (), 2)]", "tensor([0, 2, 4])"),
     entry(Function, "cell", "cell(value)", "A value behind a handle that all copies share.", "let c = cell(1); c.set(2); c.get()", "2"),
     entry(Of("c"), "get", "get()", "The value in a cell.", "cell(5).get()", "5"),
@@ -210,6 +221,14 @@ const NATIVES: &[Native] = &[
     entry(Method, "detach_", "detach_() -> tensor", "Takes the tensor itself, which is no view, out of the gradient graph.", "let x = ones([1], #{requires_grad: true}); x.detach_(); x.requires_grad", "false"),
     entry(Method, "requires_grad_", "requires_grad_(on?) -> tensor", "Makes a leaf require gradients, or no longer.", "zeros([1]).requires_grad_().requires_grad", "true"),
     entry(Method, "retain_grad", "retain_grad()", "Keeps the gradient of a tensor that is no leaf, also when it is changed in place afterwards.", "", ""),
+    entry(Method, "register_hook", "register_hook(closure)",
+        "Calls the closure with the gradient of `x` in each backward, once all of it is there; what it gives, unless `()`, is the gradient from then on. Gives a handle: `h.remove()`.",
+        "let x = tensor(3.0, #{requires_grad: true}); x.register_hook(|g| g * 10); (x * x).backward(); x.grad", "tensor(60.)"),
+    entry(Method, "register_post_accumulate_grad_hook", "register_post_accumulate_grad_hook(closure)",
+        "Calls the closure with a leaf after a backward has added to its `.grad`. Gives a handle: `h.remove()`.",
+        "let x = tensor(3.0, #{requires_grad: true}); x.register_post_accumulate_grad_hook(|p| { p.grad *= 2; }); (x * x).backward(); x.grad", "tensor(12.)"),
+    entry(Of("h"), "remove", "remove()", "Takes a hook away, of a tensor or of a module.",
+        "let x = tensor(3.0, #{requires_grad: true}); let h = x.register_hook(|g| g * 10); h.remove(); (x * x).backward(); x.grad", "tensor(6.)"),
     entry(Method, "to", "to(target?, dtype: (), non_blocking: false, copy: false, *, device: ())",
         "A tensor of another dtype or on another device, or `x` itself when it is that already.", "arange(2).to(\"f32\")", "tensor([0., 1.])"),
     entry(Method, "cpu", "cpu() -> tensor", "A copy on the CPU, or `x` itself when it is there.", "ones([1]).cpu().device", "cpu"),
@@ -231,7 +250,7 @@ const NATIVES: &[Native] = &[
     entry(Method, "is_complex", "is_complex() -> bool", "false: complex numbers are not among the dtypes.", "ones([2]).is_complex()", "false"),
     entry(Method, "is_conj", "is_conj() -> bool", "false: complex numbers are not among the dtypes.", "ones([2]).is_conj()", "false"),
     entry(Method, "is_neg", "is_neg() -> bool", "false: no view is negated when it is read.", "ones([2]).is_neg()", "false"),
-    entry(Method, "is_inference", "is_inference() -> bool", "false: every tensor can take part in gradients.", "ones([2]).is_inference()", "false"),
+    entry(Method, "is_inference", "is_inference() -> bool", "Whether the tensor was made in `inference_mode`, and stays out of the gradient graph.", "ones([2]).is_inference()", "false"),
     entry(Function, "ln", "ln(x)", "The natural logarithm of a number, as `log`.", "ln(1)", "0.0"),
     entry(Function, "is_tensor", "is_tensor(value) -> bool", "Whether a value is a tensor.", "is_tensor(3)", "false"),
     entry(Property, "data", "data", "The same elements outside the gradient graph, whose writes it does not see; assigning a tensor gives `x` that one's memory.", "let w = ones([2], #{requires_grad: true}); w.data -= 0.5; w.detach()", "tensor([0.5000, 0.5000])"),
@@ -269,6 +288,12 @@ const NATIVES: &[Native] = &[
     entry(Of("model"), "state_dict", "state_dict()", "Parameters and buffers by their paths, for `save`.", "", ""),
     entry(Of("model"), "load_state_dict", "load_state_dict(state, strict: true)", "Copies a state into parameters and buffers.", "", ""),
     entry(Of("model"), "train", "train(on?)", "Training mode: dropout drops, batch norm counts.", "", ""),
+    entry(Of("model"), "register_forward_pre_hook", "register_forward_pre_hook(closure)",
+        "Calls `|m, args|` before each `forward` of a module; what it gives, unless `()`, are the arguments from then on: an array, or the only one. Gives a handle: `h.remove()`.", "", ""),
+    entry(Of("model"), "register_forward_hook", "register_forward_hook(closure)",
+        "Calls `|m, args, output|` after each `forward` of a module; what it gives, unless `()`, is the output from then on. Gives a handle: `h.remove()`.", "", ""),
+    entry(Of("model"), "register_full_backward_hook", "register_full_backward_hook(closure)",
+        "Calls `|m, grad_input, grad_output|` in backward, with arrays of the gradients of a module's tensor arguments and of its outputs; what it gives, unless `()`, are the gradients of the arguments from then on. Gives a handle: `h.remove()`.", "", ""),
     entry(Of("model"), "zero_grad", "zero_grad()", "Forgets the gradients of all parameters.", "", ""),
     entry(Property, "shape", "shape", "Sizes of the dimensions.", "ones([2, 3]).shape", "[2, 3]"),
     entry(Property, "ndim", "ndim", "Number of dimensions.", "ones([2, 3]).ndim", "2"),

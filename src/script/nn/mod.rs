@@ -4,6 +4,7 @@ pub mod assemble;
 pub mod checks;
 pub mod containers;
 pub mod fields;
+pub mod module_hooks;
 pub mod module_methods;
 pub mod optimizer_state;
 pub mod outline;

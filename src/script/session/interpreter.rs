@@ -72,6 +72,7 @@ pub fn engine(
     named::<crate::script::values::types::DeviceValue>(&mut engine, "device");
     named::<crate::script::values::types::SliceValue>(&mut engine, "slice");
     named::<crate::script::values::types::Cell>(&mut engine, "cell");
+    named::<crate::script::tensor_api::hooks::Handle>(&mut engine, "hook");
     named::<crate::script::data::loader::Loader>(&mut engine, "loader");
     named::<crate::script::values::types::StreamValue>(&mut engine, "stream");
     named::<crate::script::values::types::EventValue>(&mut engine, "event");
@@ -122,6 +123,10 @@ pub fn engine(
     crate::script::nn::fields::register(&mut module, host);
     crate::script::tensor_api::questions::register(&mut module, host);
     crate::script::tensor_api::settings::register(&mut module, host);
+    crate::script::tensor_api::autograd::register(&mut module, host);
+    crate::script::tensor_api::hooks::register(&mut module, host);
+    crate::script::tensor_api::recompute::register(&mut module, host);
+    crate::script::nn::module_hooks::register(&mut module, host);
     crate::script::nn::optimizer_state::register(&mut module, host);
     crate::script::nn::param_groups::register(&mut module, host);
     crate::script::data::loader::register(&mut module, host);
@@ -134,6 +139,7 @@ pub fn engine(
     crate::script::cuda_api::streams::register(&mut module, host);
     for (name, of) in [
         ("cuda", crate::script::cuda_api::cuda::module(host)),
+        ("autograd", crate::script::tensor_api::autograd::module(host)),
         ("re", crate::script::language::text::re::module(host)),
         ("unicodedata", crate::script::language::text::unicode::module(host)),
     ] {

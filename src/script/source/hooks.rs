@@ -92,7 +92,16 @@ pub fn is_free_word(word: &str) -> bool {
 }
 
 /// Functions with a block form, `with_device(d) { .. }`, and with a closure that may run in place.
-pub const BLOCK_WORDS: [&str; 5] = ["with_device", "with_stream", "no_grad", "enable_grad", "autocast"];
+pub const BLOCK_WORDS: [&str; 8] = [
+    "with_device",
+    "with_stream",
+    "no_grad",
+    "enable_grad",
+    "set_grad_enabled",
+    "inference_mode",
+    "detect_anomaly",
+    "autocast",
+];
 
 pub fn is_block_word(word: &str) -> bool {
     BLOCK_WORDS.contains(&word)
@@ -100,7 +109,7 @@ pub fn is_block_word(word: &str) -> bool {
 
 /// A block function without arguments: `no_grad { .. }`, or `no_grad() { .. }`.
 pub fn is_bare_word(word: &str) -> bool {
-    word.ends_with("_grad") && is_block_word(word)
+    matches!(word, "no_grad" | "enable_grad" | "inference_mode" | "detect_anomaly")
 }
 
 /// A block function with several arguments, which its block form has as a list: `__autocast([d, o]) { .. }`. A closure

@@ -147,6 +147,8 @@ fn owner(native: &Native) -> &'static str {
             "s" => "Streams",
             "e" => "Events",
             "model" => "Modules",
+            "ctx" => "Contexts of functions with their own gradient",
+            "h" => "Handles of hooks",
             other => panic!("no heading for what belongs to `{other}`"),
         },
     }
