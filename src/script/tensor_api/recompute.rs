@@ -5,6 +5,7 @@ use crate::base::diag::{Diag, Result};
 use crate::base::rng::Generator;
 use crate::base::span::Origin;
 use crate::op::tensor::Tensor;
+use crate::sched::autocast::Modes;
 use crate::sched::runtime::Runtime;
 use crate::script::bind::apply::{Callee, apply, callee, not_callable};
 use crate::script::bind::rows::{Natives, raw};
@@ -59,6 +60,7 @@ struct Again {
     /// Versions of the tensors among the arguments.
     versions: Vec<Option<u32>>,
     generator: Option<Generator>,
+    autocast: Modes,
     origin: Origin,
     part: std::sync::Weak<Part>,
 }
@@ -76,15 +78,18 @@ fn run(host: &Arc<Host>, context: &NativeCallContext, given: Array, preserves: b
     }
     let part = Arc::new(Part::default());
     let generator = preserves.then(|| host.rt.generator());
+    // A cast that is kept is no operation of the second run if it was one of the first, or the other way around.
+    let autocast = Modes { keeps_casts: false, ..host.rt.autocast.modes() };
     let versions = arguments.iter().map(|x| x.read_lock::<Tensor>().map(|x| x.version())).collect();
     let origin = host.begin(context);
     let result = {
+        let _casting = Casting::enter(&host.rt, autocast);
         let _keeping = Keeping::enter(&host.rt, Some(part.clone()));
         call(&mut function, &arguments)?
     };
     let caller = Caller::new(host, context);
     let weak = Arc::downgrade(&part);
-    let again = Again { caller, function, arguments, versions, generator, origin, part: weak };
+    let again = Again { caller, function, arguments, versions, generator, autocast, origin, part: weak };
     part.ended(Box::new(move || again.run()));
     Ok(result)
 }
@@ -98,6 +103,21 @@ impl Drop for Drawing {
     }
 }
 
+/// Calls are cast as before when this is dropped.
+struct Casting(Arc<Runtime>, Modes);
+
+impl Casting {
+    fn enter(rt: &Arc<Runtime>, autocast: Modes) -> Casting {
+        Casting(rt.clone(), rt.autocast.enter(|modes| *modes = autocast))
+    }
+}
+
+impl Drop for Casting {
+    fn drop(&mut self) {
+        self.0.autocast.leave(self.1);
+    }
+}
+
 impl Again {
     fn run(&self) -> Result<()> {
         let Some(part) = self.part.upgrade() else { return Ok(()) };
@@ -108,6 +128,7 @@ impl Again {
             rt.set_generator(generator);
             Drawing(rt.clone(), now)
         });
+        let _casting = Casting::enter(rt, self.autocast);
         let _mode = GradMode::set(rt, true);
         let _keeping = Keeping::enter(rt, Some(part));
         let mut function = self.function.clone();
