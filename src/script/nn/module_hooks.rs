@@ -157,8 +157,14 @@ struct Shared {
     caller: Caller,
     module: Dynamic,
     hooks: Vec<FnPtr>,
-    /// Which of the arguments are tensors is known by `grad_input`; the gradients of the outputs have arrived.
+    /// Which of the arguments are tensors.
+    arguments: Vec<bool>,
+    /// The gradients of the outputs that have arrived.
     outputs: Mutex<Array>,
+}
+
+fn are_tensors(list: &Array) -> Vec<bool> {
+    list.iter().map(|value| value.is::<Tensor>()).collect()
 }
 
 fn tensors(list: &Array) -> Vec<Option<Tensor>> {
@@ -193,7 +199,8 @@ impl Around {
         arguments: &mut Array,
     ) -> Result<Option<Around>> {
         let (caller, outputs) = (Caller::new(host, context), Mutex::default());
-        let shared = Arc::new(Shared { caller, module: module.clone(), hooks, outputs });
+        let shared = Shared { caller, module: module.clone(), hooks, arguments: are_tensors(arguments), outputs };
+        let shared = Arc::new(shared);
         let is_before = pass(host, context, arguments, Box::new(Before(shared.clone())))?;
         Ok(Some(Around { shared, is_before }))
     }
@@ -201,13 +208,17 @@ impl Around {
     fn after(self, host: &Host, context: &NativeCallContext, output: Dynamic) -> Result<Dynamic> {
         let is_list = output.is_array();
         let mut list = listed(output);
-        pass(host, context, &mut list, Box::new(After(self)))?;
+        let places = are_tensors(&list);
+        pass(host, context, &mut list, Box::new(After(self, places)))?;
         Ok(if is_list { list.into() } else { list.pop().unwrap_or_default() })
     }
 }
 
-fn values(grads: &[Option<Tensor>]) -> Array {
-    grads.iter().map(|g| g.clone().map_or(Dynamic::UNIT, Dynamic::from)).collect()
+/// Gradients of tensors at their places among arguments or outputs, with `()` at the others.
+fn placed(grads: &[Option<Tensor>], places: &[bool]) -> Array {
+    let mut grads = grads.iter();
+    let next = |is_tensor: &bool| if *is_tensor { grads.next().cloned().flatten() } else { None };
+    places.iter().map(next).map(|g| g.map_or(Dynamic::UNIT, Dynamic::from)).collect()
 }
 
 impl Shared {
@@ -216,31 +227,42 @@ impl Shared {
         let mut grads = grads.to_vec();
         for hook in &self.hooks {
             let outputs = self.outputs.lock().clone();
-            let given = vec![self.module.clone(), values(&grads).into(), outputs.into()];
+            let given = vec![self.module.clone(), placed(&grads, &self.arguments).into(), outputs.into()];
             let result = self.caller.call(hook, given).map_err(|error| self.caller.host().carried(error))?;
             if result.is_unit() {
                 continue;
             }
-            let new = tensors(&listed(result.clone()));
-            if new.len() != grads.len() || new.iter().zip(&grads).any(|(new, old)| new.is_none() && old.is_some()) {
-                let (expected, kind) = (grads.len(), type_names::of_value(&result));
+            let all = tensors(&listed(result.clone()));
+            let expected = self.arguments.len();
+            let at_places = all.iter().zip(&self.arguments).filter(|(_, is_tensor)| **is_tensor);
+            let new: Vec<Option<Tensor>> = at_places.map(|(grad, _)| grad.clone()).collect();
+            // None where no argument has a gradient.
+            let fits = |old: &[Option<Tensor>]| match old {
+                [] => new.iter().all(Option::is_none),
+                old => new.iter().zip(old).all(|(new, old)| new.is_some() || old.is_none()),
+            };
+            if all.len() != expected || !fits(&grads) {
+                let kind = type_names::of_value(&result);
                 fail!(
                     GRAD_OWN,
-                    "a backward hook gives `()` or an array of {expected} gradients, one for each tensor argument, not {kind}"
+                    "a backward hook gives `()` or an array of {expected}, for each argument its gradient or `()`, not {kind}"
                 );
             }
-            grads = new;
+            if !grads.is_empty() {
+                grads = new;
+            }
         }
         Ok(grads)
     }
 }
 
-struct After(Around);
+/// With the places of tensors among the outputs.
+struct After(Around, Vec<bool>);
 struct Before(Arc<Shared>);
 
 impl GradCall for After {
     fn call(&self, step: &GradStep) -> Result<Vec<Option<Tensor>>> {
-        *self.0.shared.outputs.lock() = values(step.grads);
+        *self.0.shared.outputs.lock() = placed(step.grads, &self.1);
         if !self.0.is_before {
             self.0.shared.call(&[])?;
         }
