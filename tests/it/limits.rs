@@ -28,6 +28,14 @@ fn recursion_without_end_is_an_error_on_any_stack() {
     assert_eq!(code(builder(), text), "E0802");
     let closures = "let f = |n, g| g.call(n + 1, g); f.call(0, f)";
     assert_eq!(code(builder(), closures), "E0802");
+    // No `try` catches it, whether the number of calls or the stack is used up first.
+    for caught in [
+        "fn down(n) { down(n + 1) } try { down(0) } catch {}",
+        "fn down(n) { [n].map(|n| down(n + 1)) } try { down(0) } catch {}",
+    ] {
+        assert_eq!(code(builder().call_depth_limit(20), caught), "E0802", "{caught}");
+        assert_eq!(code(builder(), caught), "E0802", "{caught}");
+    }
     let thread = std::thread::Builder::new().stack_size(64 << 20);
     let deep = "fn down(n) { if n == 0 { 0 } else { down(n - 1) + 1 } } if down(300) != 300 { throw \"wrong\" }";
     let handle = thread.spawn(move || code(builder().stack_bytes(64 << 20), deep));

@@ -309,7 +309,7 @@ impl Machine<'_> {
 
     pub fn attempt(&mut self, frame: &mut Frame, block: &Try) -> R {
         let mut error = match self.eval(frame, &block.body) {
-            Err(Some(error)) if !error.is_pseudo_error() && error.is_catchable() => error,
+            Err(Some(error)) if !error.is_pseudo_error() && error.unwrap_inner().is_catchable() => error,
             other => return other,
         };
         let thrown = match error.unwrap_inner() {

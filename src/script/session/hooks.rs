@@ -211,8 +211,14 @@ fn fault_in(error: &EvalAltResult) -> Option<Box<Diag>> {
     }
 }
 
+/// What no `try` catches: calls that are too deep are one error, whether their number or the stack is used up first.
 fn ends_the_script(error: &EvalAltResult) -> bool {
-    matches!(error.unwrap_inner(), EvalAltResult::ErrorTerminated(..) | EvalAltResult::ErrorTooManyOperations(..))
+    matches!(
+        error.unwrap_inner(),
+        EvalAltResult::ErrorTerminated(..)
+            | EvalAltResult::ErrorTooManyOperations(..)
+            | EvalAltResult::ErrorStackOverflow(..)
+    )
 }
 
 /// `return`, `break`, `continue` and `exit` are errors inside the interpreter.
