@@ -169,9 +169,10 @@ impl Machine<'_> {
         let (slots, rest) = frame.rest.split_at_mut(code.slots);
         let result = match self.steps(2, call.at) {
             Err(fault) => Err(fault),
-            Ok(()) => {
-                self.eval(&mut Frame { slots: &mut *slots, rest, this: None, lent: None, declared: None }, &code.body)
-            }
+            Ok(()) => self.eval(
+                &mut Frame { slots: &mut *slots, rest, this: None, lent: None, declared: Vec::new() },
+                &code.body,
+            ),
         };
         for slot in slots {
             if matches!(slot, Value::Other(_)) {
@@ -412,7 +413,7 @@ impl Machine<'_> {
         for (slot, value) in slots.iter_mut().zip(values.iter_mut()) {
             *slot = value.take();
         }
-        let mut frame = Frame { slots, rest, this, lent: None, declared: None };
+        let mut frame = Frame { slots, rest, this, lent: None, declared: Vec::new() };
         let result = self.eval(&mut frame, &code.body);
         // What was lent goes back.
         for (at, (slot, value)) in frame.slots.iter_mut().zip(values).enumerate() {

@@ -104,7 +104,7 @@ impl Machine<'_> {
                 .map(|(name, is_constant, value)| Declared { name: name.into(), value: value.clone(), is_constant })
                 .collect();
             declared.reverse();
-            frame.declared.get_or_insert_default().extend(declared);
+            frame.declared.extend(declared);
         }
         scope.rewind(fragment.variables.len());
         for variable in fragment.variables.iter().rev() {

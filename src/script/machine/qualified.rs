@@ -37,7 +37,7 @@ impl Machine<'_> {
             }
         }
         let def = module.get_script_fn(&native.name, native.arguments.len());
-        let function = def.filter(|def| def.access == FnAccess::Public).and_then(|def| function_of(def));
+        let function = def.filter(|def| def.access == FnAccess::Public).and_then(function_of);
         let known = function.as_ref().map_or(Weak::new(), Arc::downgrade);
         *qualified.known.write() = (Arc::downgrade(&module), known);
         function

@@ -30,14 +30,15 @@ impl Machine<'_> {
     /// A block whose declared variables end with it.
     pub(super) fn evaluating(&mut self, frame: &mut Frame, block: &Block) -> R {
         let result = self.block(frame, block);
-        frame.declared = None;
+        frame.declared.clear();
         result
     }
 
     pub(super) fn rest(&mut self, frame: &mut Frame, rest: &Rest) -> R {
-        let Some(declared) = frame.declared.take().filter(|declared| !declared.is_empty()) else {
+        if frame.declared.is_empty() {
             return self.eval(frame, &rest.plain);
-        };
+        }
+        let declared = std::mem::take(&mut frame.declared);
         let names: Vec<Outer> = declared.iter().map(|one| (one.name.clone(), one.is_constant)).collect();
         let code = rest
             .known
@@ -47,7 +48,7 @@ impl Machine<'_> {
         let mut slots = vec![Value::Unit; code.slots.max(count)];
         let swap = |slots: &mut [Value], frame: &mut Frame| slots[..count].swap_with_slice(frame.slots);
         swap(&mut slots, frame);
-        for (slot, one) in slots[rest.next..].iter_mut().zip(*declared) {
+        for (slot, one) in slots[rest.next..].iter_mut().zip(declared) {
             let value = if one.is_constant { one.value.into_read_only() } else { one.value };
             *slot = Value::unboxed(value);
         }
@@ -56,7 +57,7 @@ impl Machine<'_> {
             rest: &mut *frame.rest,
             this: frame.this.as_deref_mut(),
             lent: frame.lent.take(),
-            declared: None,
+            declared: Vec::new(),
         };
         let result = self.eval(&mut inner, &code.body);
         frame.lent = inner.lent;

@@ -59,7 +59,7 @@ pub struct Frame<'f> {
     /// What `this` was, while closures share it.
     pub lent: Option<Dynamic>,
     /// Variables that the statement before has declared by other means than `let`.
-    pub declared: Option<Box<Vec<Declared>>>,
+    pub declared: Vec<Declared>,
 }
 
 /// Bound: slots that a stack has at first; a function that finds too little room gets a stack of its own.
@@ -349,10 +349,10 @@ impl<'m> Machine<'m> {
             return Ok(value);
         }
         let left = self.eval(frame, &binary.left);
-        if left.is_err() {
-            return left;
-        }
-        let right = self.eval(frame, &binary.right);
+        let right = match &left {
+            Ok(_) => self.eval(frame, &binary.right),
+            Err(_) => return left,
+        };
         // Numbers are taken from where they were returned.
         if let Some(value) = quick::combine(binary.op, Number::of_result(&left), Number::of_result(&right)).value() {
             return Ok(value);

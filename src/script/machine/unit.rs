@@ -341,7 +341,7 @@ pub fn run_statement(
             scope.get_mut(name).map_or(Value::Unit, |value| Value::unboxed(value.take()))
         };
     }
-    let mut frame = Frame { slots, rest, this, lent: None, declared: None };
+    let mut frame = Frame { slots, rest, this, lent: None, declared: Vec::new() };
     let result = machine.eval(&mut frame, &code.body);
     // From the earliest to the latest, so that the latest of a name is what stays.
     for (slot, (name, is_constant)) in frame.slots.iter_mut().zip(names) {
@@ -355,7 +355,7 @@ pub fn run_statement(
     for slot in frame.slots {
         *slot = Value::Unit;
     }
-    for one in frame.declared.into_iter().flat_map(|declared| *declared) {
+    for one in frame.declared {
         match one.is_constant {
             true => scope.push_constant_dynamic(one.name, one.value),
             false => scope.push_dynamic(one.name, one.value),
