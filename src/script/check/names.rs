@@ -217,8 +217,8 @@ impl<'a> Names<'a> {
     /// Functions of the other files of the library module, if the text is one of them.
     pub fn siblings(&self) -> &'static [(&'static str, &'static str)] {
         let text = &*self.source.text;
-        let all = STD.iter().map(|library| library.files());
-        all.into_iter().find(|files| files.iter().any(|(_, file)| *file == text)).unwrap_or(&[])
+        let mut all = STD.iter().map(|library| library.files());
+        all.find(|files| files.iter().any(|(_, file)| *file == text)).unwrap_or(&[])
     }
 
     /// All functions that exist without a script.

@@ -17,9 +17,13 @@ use crate::tensor::own_functions::{self, Call};
 use parking_lot::Mutex;
 use rhai::{Array, Dynamic, FnPtr, NativeCallContext};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The name of the function in `forward`.
 const HOOKED: &str = "forward_with_hooks";
+
+/// The number of the next hook.
+static NEXT: AtomicU64 = AtomicU64::new(0);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
@@ -69,10 +73,9 @@ pub fn register(natives: &mut Natives, host: &Arc<Host>) {
         method(natives, host, name, 2, move |_, _, this, rest| {
             let closure = closure_of(rest[0], form)?;
             let hooks = hooks_of(&shared, &module_of(this).expect("a module"))?;
-            let mut all = hooks.0.lock();
-            let number = all.last().map_or(0, |(number, ..)| number + 1);
-            all.push((number, kind, closure));
-            drop(all);
+            // No other hook ever has the number, so that a handle that is used twice takes no other away.
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            hooks.0.lock().push((number, kind, closure));
             Ok(Dynamic::from(Handle(Arc::new(Registered { hooks, number }))))
         });
     }
