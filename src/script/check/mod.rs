@@ -68,8 +68,9 @@ impl Session {
         };
         let mut names = Names::new(self, &source, &tokens, &tree);
         names.imports();
-        names.variables(&compiled);
-        names.calls();
+        let foreign = names.foreign(&compiled);
+        names.variables(&foreign.variables);
+        names.calls(&foreign.calls);
         names.paths();
         names.loops();
         let mut found = std::mem::take(&mut names.found);

@@ -12,7 +12,7 @@ use crate::base::signature;
 use crate::base::span::Origin;
 use crate::script::error::{self, Context};
 use crate::script::library::texts::{self, STD, public};
-use crate::script::machine::unknown_names;
+use crate::script::machine::{Called, Foreign, UnknownVariable, foreign_names};
 use crate::script::manual;
 use crate::script::session::counted;
 use crate::script::session::counted::Counted;
@@ -123,10 +123,14 @@ impl<'a> Names<'a> {
         self.tree.calls.iter().any(|call| matches!(self.word(call.name as usize), "eval" | "is_def_var"))
     }
 
-    /// Names of no variable, as the compiler of scripts finds them in the text.
-    pub fn variables(&mut self, text: &AST) {
+    /// The names that are not the text's own, as the compiler of scripts finds them.
+    pub fn foreign(&self, text: &AST) -> Foreign {
         let hooks: Arc<dyn Hooks> = Arc::new(SessionHooks(self.session.host.clone()));
-        let Ok(unknown) = unknown_names(&self.session.engine, text, &hooks) else { return };
+        foreign_names(&self.session.engine, text, &hooks).unwrap_or_default()
+    }
+
+    /// Names of no variable.
+    pub fn variables(&mut self, unknown: &[UnknownVariable]) {
         let functions: HashSet<&str> =
             self.tree.definitions.iter().map(|found| self.word(found.name as usize)).collect();
         let mut found: Vec<(usize, bool)> =
@@ -186,14 +190,24 @@ impl<'a> Names<'a> {
         }
     }
 
-    pub fn calls(&mut self) {
+    /// Calls of functions that there are not.
+    pub fn calls(&mut self, foreign: &[Called]) {
         let known = self.functions_of_the_language();
-        let applied: HashSet<u32> = self.tree.applied.iter().map(|(run, _)| run.first).collect();
-        // What a variable holds is judged with its value.
-        for call in self.tree.calls.iter().filter(|call| !applied.contains(&call.name)) {
-            let at = call.name as usize;
+        // What the source pass inserts has other names than the text where it stands.
+        let written = |call: &Called| {
+            let mut at = self.token_at(call.at)?;
+            while call.form == CallForm::Qualified && self.word(at + 1) == "::" {
+                at += 2;
+            }
+            (self.word(at) == call.name.as_str()).then_some(at)
+        };
+        let mut calls: Vec<(usize, CallForm)> =
+            foreign.iter().filter_map(|call| Some((written(call)?, call.form))).collect();
+        calls.sort_unstable();
+        calls.dedup();
+        for (at, form) in calls {
             let name = self.word(at);
-            match call.form {
+            match form {
                 CallForm::Plain if !known.contains(name) => self.plain(at, name),
                 CallForm::Method if !known.contains(name) => self.method(at, name),
                 CallForm::Qualified => self.qualified(at, name),

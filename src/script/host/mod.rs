@@ -57,6 +57,8 @@ pub struct Host {
     pub earlier: RwLock<Earlier>,
     /// Loaded modules, for the parameters of their closures.
     pub loaded: RwLock<Vec<rhai::Shared<rhai::Module>>>,
+    /// What functions of `eval`'s texts refer to.
+    pub evaluated: Mutex<Vec<Box<dyn std::any::Any + Send + Sync>>>,
     /// Modules that were loaded from texts.
     modules: AtomicU32,
     /// Ends a script that exceeds its limits or is interrupted.
@@ -108,6 +110,7 @@ impl Host {
             lost: Default::default(),
             earlier: RwLock::default(),
             loaded: RwLock::default(),
+            evaluated: Mutex::default(),
             modules: AtomicU32::new(0),
             watch: Arc::new(watch),
             print: Printing::default(),
@@ -159,11 +162,13 @@ impl Host {
         Boundary::new(&self.rt, &self.sources)
     }
 
-    /// Notes which variables the next source sees.
-    pub fn note_variables(&self, scope: &rhai::Scope) {
+    /// Notes which variables the next source sees, and which constants besides.
+    pub fn note_variables(&self, scope: &rhai::Scope, constants: impl Iterator<Item = String>) {
         let named = |only: bool| scope.iter_raw().filter(move |(_, is_constant, _)| *is_constant || !only);
-        let names = |only: bool| named(only).map(|(name, ..)| name.to_string()).collect();
-        *self.earlier.write() = Earlier { variables: names(false), constants: names(true) };
+        let names = |only: bool| named(only).map(|(name, ..)| name.to_string());
+        let is_hidden = |name: &String| scope.contains(name);
+        let constants = names(true).chain(constants.filter(|name| !is_hidden(name))).collect();
+        *self.earlier.write() = Earlier { variables: names(false).collect(), constants };
     }
 
     /// Registers and rewrites a script's source; a problem of its text is an error too.

@@ -33,7 +33,7 @@ mod tree;
 mod unit;
 mod value;
 
-pub use compile::unknown::unknown_names;
+pub use compile::names::{Called, Foreign, UnknownVariable, foreign_names};
 pub use top_level::evaluate;
 #[cfg(test)]
 pub use top_level::run_text;

@@ -15,8 +15,9 @@ pub struct End(pub Arc<Host>);
 impl Drop for End {
     fn drop(&mut self) {
         self.0.rt.session_ends();
-        // A module's native functions hold the host, which holds the module.
+        // A module's native functions hold the host, which holds the module; so do functions of `eval`'s texts.
         self.0.loaded.write().clear();
+        self.0.evaluated.lock().clear();
     }
 }
 

@@ -10,7 +10,7 @@ use crate::script::error;
 use crate::script::host::Host;
 use crate::script::host::limits::Watch;
 use crate::script::language::arguments;
-use crate::script::session::hooks::SessionHooks;
+use crate::script::session::eval;
 use crate::script::session::modules::{Modules, Resolver};
 use crate::script::tensor_api::{modes, storage};
 use parking_lot::Mutex;
@@ -90,7 +90,7 @@ pub fn engine(
     crate::script::bind::compare::install(&mut engine);
     crate::script::source::install(&mut engine);
     error::register(&mut engine, host.sources.clone());
-    modes::register_eval(&mut engine, host, Arc::new(SessionHooks(host.clone())));
+    eval::register(&mut engine, host);
     crate::script::cuda_api::devices::install(&mut engine);
     crate::script::session::counted::install(&mut engine, host);
     crate::script::tensor_api::literal::install(&mut engine);

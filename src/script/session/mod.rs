@@ -6,6 +6,7 @@ pub mod compiled;
 pub mod counted;
 pub mod end;
 pub mod entry;
+pub mod eval;
 pub mod handle;
 pub mod hooks;
 pub mod interpreter;

@@ -57,7 +57,7 @@ pub struct Mark {
 }
 
 /// How a call names its function.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum CallForm {
     /// `f(x)`
     Plain,

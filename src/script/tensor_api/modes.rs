@@ -9,18 +9,13 @@ use crate::script::bind::properties;
 use crate::script::bind::rows::Natives;
 use crate::script::bind::rows::raw;
 use crate::script::host::Host;
-use crate::script::machine;
-use crate::script::source::Hooks;
 use crate::script::values::panics::Place;
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
 use crate::script::values::types::{Cell, DTypeValue, SliceValue, Tensor};
 use crate::tensor::grad;
-use rhai::{
-    Array, Dynamic, Engine, EvalAltResult, EvalContext, Expression, FuncRegistration, NativeCallContext, RhaiFunc,
-};
+use rhai::{Array, Dynamic, EvalAltResult, FuncRegistration, NativeCallContext, RhaiFunc};
 use std::any::TypeId;
-use std::cell::LazyCell;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -203,44 +198,4 @@ fn ranges(module: &mut Natives, host: &Arc<Host>) {
             own.place_raw_in(&mut module.module, kinds, func);
         }
     }
-}
-
-/// `eval(text)`: the text is a source of its own, with its own lines, in the scope of the call.
-pub fn register_eval(engine: &mut Engine, host: &Arc<Host>, hooks: Arc<dyn Hooks>) {
-    let shared = host.clone();
-    let eval = move |context: &mut EvalContext, inputs: &[Expression]| -> Native {
-        let value = context.eval_expression_tree(&inputs[0])?;
-        let at = inputs[0].position();
-        let Some(text) = value.read_lock::<rhai::ImmutableString>().map(|text| text.to_string()) else {
-            let diag = Diag::error(
-                code::ARGUMENT_TYPE,
-                format!("`eval` expects a string, not {}", type_names::of_value(&value)),
-            );
-            return Err(crate::script::values::raise::raise(
-                diag.or_at(shared.origin_at(crate::script::values::raise::site_of(at)), ""),
-                at,
-            ));
-        };
-        shared.note_variables(context.scope());
-        let source = shared.add_source(crate::script::source::SourceKind::Eval, "eval", &text).map_err(|diag| {
-            crate::script::values::raise::raise(
-                diag.or_at(shared.origin_at(crate::script::values::raise::site_of(at)), ""),
-                at,
-            )
-        })?;
-        let known = LazyCell::new(|| shared.known());
-        let sources = shared.sources.read().clone();
-        let ctx = crate::script::error::Context { sources: &sources, known: &known };
-        let ast = crate::script::error::compile(context.engine(), context.scope(), &source, &ctx)
-            .map_err(|mut errors| crate::script::values::raise::raise(errors.remove(0), at))?;
-        // Not: releasing the source. Closures created inside and late faults still refer to it.
-        let engine = context.engine();
-        // The text sees functions and modules of the place of the `eval`.
-        let mut global = context.global_runtime_state().clone();
-        let (ast, unit) = machine::adopt(engine, &ast, &hooks)?;
-        global.lib.push(ast.shared_lib().clone());
-        machine::evaluate(engine, &mut global, context.scope_mut(), ast.statements(), &unit)
-    };
-    let registered = engine.register_custom_syntax(["__eval", "(", "$expr$", ")"], true, eval).map(drop);
-    debug_assert!(registered.is_ok());
 }

@@ -6,6 +6,7 @@ use crate::script::machine::intrinsics::Intrinsic;
 use crate::script::machine::native::{Site, is_keyword};
 use crate::script::machine::quick::{self, Luck};
 use crate::script::machine::tree::{Chain, Node, Root, Step, StepKind};
+use crate::script::source::tree::CallForm;
 use rhai::{ASTFlags, Expr, Position};
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -94,7 +95,7 @@ fn dot(compiler: &mut Compiler, item: &Expr, operands: &mut Vec<Node>) -> Option
             let ((getter, _), _, name) = &**property;
             Some(StepKind::Property { name: name.clone(), getter: getter.clone(), site: Site::default() })
         }
-        Expr::MethodCall(call, _) => {
+        Expr::MethodCall(call, at) => {
             let first = operands.len();
             for argument in &call.args {
                 operands.push(compiler.expr(argument)?);
@@ -103,6 +104,9 @@ fn dot(compiler: &mut Compiler, item: &Expr, operands: &mut Vec<Node>) -> Option
             unit.hooks.method_noted(&call.name, call.args.len());
             let is_word = is_keyword(&call.name) || unit.has_typed(&call.name);
             let function = unit.find(&call.name, call.args.len());
+            if function.is_none() {
+                compiler.note_call(&call.name, CallForm::Method, *at);
+            }
             Some(StepKind::Method {
                 name: call.name.clone(),
                 first,

@@ -3,7 +3,7 @@
 
 mod chain_tree;
 mod lending;
-pub mod unknown;
+pub mod names;
 pub mod walk;
 
 use super::fragment::operand_name;
@@ -18,8 +18,10 @@ use super::unit::{CAPTURED, MOST_SLOTS, Unit};
 use super::value::Value;
 use crate::base::span::Site as Place;
 use crate::script::source::hooks::BLOCK_WORDS;
+use crate::script::source::tree::CallForm;
 use crate::script::values::raise::site_of;
 use lending::Changed;
+use names::{Called, Met};
 use rhai::{
     ASTFlags, CustomExpr, Expr, FlowControl, FnCallExpr, Ident, ImmutableString, Position, ScriptFuncDef, Stmt,
     StmtBlock,
@@ -47,8 +49,8 @@ pub struct Compiler {
     /// How many blocks are around behind which a variable may be read after a `return`: those of `try` and
     /// `with_device`.
     tries: usize,
-    /// Names of no variable that were met, and how many parts are around in which there may be more variables.
-    pub unknown: RefCell<Vec<Position>>,
+    /// What was met, if anybody asks; and how many parts are around in which there may be more variables.
+    pub met: Option<RefCell<Met>>,
     open: usize,
     /// The function that is compiled, and how many parameters it has.
     running: Option<(ImmutableString, usize)>,
@@ -144,7 +146,7 @@ impl Compiler {
             nodes: 0,
             changed: Changed::default(),
             tries: 0,
-            unknown: RefCell::default(),
+            met: None,
             open: 0,
             running: None,
         }
@@ -185,8 +187,15 @@ impl Compiler {
     }
 
     fn note_unknown(&self, at: Position) {
-        if self.open == 0 {
-            self.unknown.borrow_mut().push(at);
+        if let (Some(met), 0) = (&self.met, self.open) {
+            met.borrow_mut().variables.push(at);
+        }
+    }
+
+    /// A call of no function of this text.
+    pub fn note_call(&self, name: &ImmutableString, form: CallForm, at: Position) {
+        if let Some(met) = &self.met {
+            met.borrow_mut().calls.push(Called { at, form, name: name.clone() });
         }
     }
 
@@ -613,6 +622,7 @@ impl Compiler {
             let call = Call { function, arguments, first_is_variable, lendable, is_simple, operands, at };
             return Some(Node::Call(Box::new(call)));
         }
+        self.note_call(&call.name, if is_qualified { CallForm::Qualified } else { CallForm::Plain }, at);
         if let First::Variable(slot) = first
             && (is_qualified || !lending::only_reads(&call.name))
         {
