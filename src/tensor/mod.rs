@@ -5,6 +5,7 @@ pub mod check;
 pub mod checkpoint;
 mod devices;
 pub mod each;
+pub mod elementwise;
 pub mod engine;
 pub mod grad;
 pub mod history;
