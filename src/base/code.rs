@@ -63,6 +63,7 @@ codes! {
     OUT_OF_MEMORY = 304, "out of memory";
     EVENT = 305, "an event that is not ready for this";
     STREAM = 306, "a stream that cannot be used";
+    KERNEL_DEVICE = 307, "a CUDA kernel where no NVIDIA GPU runs it";
     KERNEL_INDEX = 401, "an index out of range, found while computing";
     KERNEL_LABEL = 402, "a class label out of range, found while computing";
     KERNEL_PROBABILITY = 403, "invalid probabilities, found while computing";

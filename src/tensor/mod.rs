@@ -3,6 +3,7 @@
 mod autocast;
 pub mod check;
 pub mod checkpoint;
+pub mod custom_kernel;
 mod devices;
 pub mod each;
 pub mod elementwise;

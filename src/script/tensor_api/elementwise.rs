@@ -89,7 +89,8 @@ fn arguments(function: &Elementwise, values: &[&mut Dynamic]) -> Result<Vec<Valu
     Ok(given)
 }
 
-fn argument(value: &Dynamic, name: &str) -> Result<Value> {
+/// A value of the script as an argument of a kernel.
+pub fn argument(value: &Dynamic, name: &str) -> Result<Value> {
     if let Some(tensor) = value.read_lock::<Tensor>() {
         return Ok(Value::Tensor(tensor.clone()));
     }
