@@ -84,6 +84,9 @@ mod tests {
         assert_eq!(quoted.excerpt(at..at + 5), "in the text\n  \tb = é + wrong;\n  \t        ^^^^^");
         assert_eq!(quoted.excerpt(99..120), "in the text\n  c\n   ^");
         assert_eq!(Quoted::plain("").excerpt(0..0), "in the text\n  \n  ^");
-        assert_eq!((quoted.offset(2, 2), quoted.offset(3, 9), quoted.offset(9, 1)), (8, quoted.text.len(), quoted.text.len()));
+        assert_eq!(
+            (quoted.offset(2, 2), quoted.offset(3, 9), quoted.offset(9, 1)),
+            (8, quoted.text.len(), quoted.text.len())
+        );
     }
 }

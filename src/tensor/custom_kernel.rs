@@ -66,12 +66,19 @@ fn check_tensor(e: &Engine, x: &Tensor, param: &Parameter) -> Result<()> {
     }
     if !view.layout.is_contiguous() {
         let shape = view.shape();
-        let diag = Diag::error(code::VALUE, format!("`{name}` is a tensor of shape {shape:?} whose elements are not dense"));
-        return Err(diag.help("a kernel gets an address, and no strides: pass `x.contiguous()`, or write into a new tensor"));
+        let diag =
+            Diag::error(code::VALUE, format!("`{name}` is a tensor of shape {shape:?} whose elements are not dense"));
+        return Err(
+            diag.help("a kernel gets an address, and no strides: pass `x.contiguous()`, or write into a new tensor")
+        );
     }
     if x.requires_grad() && e.rt.grad_enabled() {
         let diag = Diag::error(code::GRAD_STOP, format!("`{name}` requires gradients, and a CUDA kernel has none"));
-        let diag = diag.label(Origin::NONE, Focus::Call, "in this call").label(x.0.made, Focus::Expression, "it was made here");
+        let diag = diag.label(Origin::NONE, Focus::Call, "in this call").label(
+            x.0.made,
+            Focus::Expression,
+            "it was made here",
+        );
         return Err(diag.help(
             "give it a gradient by `autograd::function(#{forward: .., backward: ..})`, or call it inside `no_grad`",
         ));

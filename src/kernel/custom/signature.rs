@@ -72,7 +72,10 @@ pub fn read(text: &Quoted, entry: &str, types: Option<&[String]>) -> Result<Vec<
     if let Some(types) = types {
         return said(text, types, &declared, list);
     }
-    declared.into_iter().map(|range| parameter(&source[range.clone()], range.clone()).ok_or_else(|| unknown(text, range))).collect()
+    declared
+        .into_iter()
+        .map(|range| parameter(&source[range.clone()], range.clone()).ok_or_else(|| unknown(text, range)))
+        .collect()
 }
 
 /// Types that were said beside the text, one for each parameter.
@@ -85,8 +88,9 @@ fn said(text: &Quoted, types: &[String], declared: &[Range<usize>], list: Range<
         let name = last_name(&text.text[range.clone()]).unwrap_or_else(|| format!("argument {at}"));
         let found = parameter(&format!("{said} {name}"), range.clone());
         found.map(|found| Parameter { name, written: said.clone(), ..found }).ok_or_else(|| {
-            Diag::error(code::VALUE, format!("`{said}` is no type of a parameter"))
-                .help("a dtype or a type of C for numbers, such as \"i64\"; with `*` for tensors: \"f32*\", \"const f32*\"")
+            Diag::error(code::VALUE, format!("`{said}` is no type of a parameter")).help(
+                "a dtype or a type of C for numbers, such as \"i64\"; with `*` for tensors: \"f32*\", \"const f32*\"",
+            )
         })
     };
     types.iter().zip(declared).enumerate().map(one).collect()
@@ -112,7 +116,11 @@ fn without_comments(text: &str) -> String {
             at + rest.iter().position(|&b| b == b'\n').unwrap_or(rest.len())
         } else if rest.starts_with(b"/*") {
             at + rest.windows(2).skip(2).position(|pair| pair == b"*/").map_or(rest.len(), |found| found + 4)
-        } else if rest[0] == b'"' && !rest.starts_with(b"\"C\"") {
+        } else if rest.starts_with(b"\"C\"") {
+            // The linkage is no text.
+            at += 3;
+            continue;
+        } else if rest[0] == b'"' {
             let closing = rest.iter().enumerate().skip(1).find(|(i, b)| **b == b'"' && rest[i - 1] != b'\\');
             at + closing.map_or(rest.len(), |(i, _)| i + 1)
         } else {
@@ -268,8 +276,12 @@ fn kind(words: &[&str]) -> Option<Kind> {
         "unsigned short" | "unsigned short int" | "uint16_t" | "ushort" => Kind::U16,
         "signed" | "signed int" | "int32_t" => Kind::Of(DType::I32),
         "unsigned" | "unsigned int" | "uint32_t" | "uint" => Kind::U32,
-        "long long" | "long long int" | "long int" | "signed long long" | "int64_t" | "ptrdiff_t" | "ssize_t" => Kind::Of(DType::I64),
-        "unsigned long" | "unsigned long long" | "unsigned long long int" | "uint64_t" | "size_t" | "ulong" => Kind::U64,
+        "long long" | "long long int" | "long int" | "signed long long" | "int64_t" | "ptrdiff_t" | "ssize_t" => {
+            Kind::Of(DType::I64)
+        }
+        "unsigned long" | "unsigned long long" | "unsigned long long int" | "uint64_t" | "size_t" | "ulong" => {
+            Kind::U64
+        }
         "__half" => Kind::Of(DType::F16),
         "__nv_bfloat16" => Kind::Of(DType::BF16),
         other => Kind::Of(DType::parse(other)?),

@@ -8,10 +8,48 @@ use crate::op::{rows, table};
 
 /// Rows that are composed of others and compute element by element.
 const COMPOSED: &[&str] = &[
-    "addcdiv", "addcmul", "add", "celu", "clamp", "clamp_max", "clamp_min", "div", "float_power", "floor_divide", "gelu",
-    "hardshrink", "hardsigmoid", "hardswish", "hardtanh", "heaviside", "isclose", "isreal", "ldexp", "lerp", "logit",
-    "logsigmoid", "mish", "nan_to_num", "polygamma", "positive", "pow", "relu6", "round", "rsub", "sgn", "silu",
-    "softplus", "softshrink", "softsign", "square", "sub", "tanhshrink", "threshold", "true_divide", "xlogy", "where",
+    "addcdiv",
+    "addcmul",
+    "add",
+    "celu",
+    "clamp",
+    "clamp_max",
+    "clamp_min",
+    "div",
+    "float_power",
+    "floor_divide",
+    "gelu",
+    "hardshrink",
+    "hardsigmoid",
+    "hardswish",
+    "hardtanh",
+    "heaviside",
+    "isclose",
+    "isreal",
+    "ldexp",
+    "lerp",
+    "logit",
+    "logsigmoid",
+    "mish",
+    "nan_to_num",
+    "polygamma",
+    "positive",
+    "pow",
+    "relu6",
+    "round",
+    "rsub",
+    "sgn",
+    "silu",
+    "softplus",
+    "softshrink",
+    "softsign",
+    "square",
+    "sub",
+    "tanhshrink",
+    "threshold",
+    "true_divide",
+    "xlogy",
+    "where",
 ];
 
 /// C's names, and those of reductions that have an element-wise form.
@@ -53,7 +91,8 @@ pub fn counts(op: &Op) -> (usize, usize) {
 
 /// The names that this one may have meant.
 pub fn similar(name: &str) -> Option<&'static str> {
-    let chapters = rows::FAMILIES.iter().filter(|(chapter, _)| matches!(chapter, Chapter::Pointwise | Chapter::Activation));
+    let chapters =
+        rows::FAMILIES.iter().filter(|(chapter, _)| matches!(chapter, Chapter::Pointwise | Chapter::Activation));
     let names = chapters.flat_map(|(_, rows)| rows.iter()).filter(|op| is_elementwise(op, op.name)).map(|op| op.name);
     nearest(name, names)
 }

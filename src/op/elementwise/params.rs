@@ -61,7 +61,8 @@ impl Params {
             }
         }
         for result in &self.results {
-            let is_known = |letter: &String| self.inputs.iter().any(|input| input.declared == Declared::Same(letter.clone()));
+            let is_known =
+                |letter: &String| self.inputs.iter().any(|input| input.declared == Declared::Same(letter.clone()));
             if let Declared::Same(letter) = &result.declared
                 && !is_known(letter)
             {

@@ -16,7 +16,8 @@ use std::ops::Range;
 const MOST_NESTED: usize = 100;
 
 /// Words of C that begin what is no assignment.
-const STATEMENTS: &[&str] = &["if", "else", "for", "while", "do", "switch", "return", "goto", "break", "continue", "struct"];
+const STATEMENTS: &[&str] =
+    &["if", "else", "for", "while", "do", "switch", "return", "goto", "break", "continue", "struct"];
 
 /// The names of a text.
 pub struct Names<'a> {
@@ -185,7 +186,9 @@ impl<'a> Parser<'a> {
         let slot = match self.variables.iter().position(|variable| variable.name == name) {
             Some(slot) if self.variables[slot].is_given => {
                 let text = format!("`{name}` is an input, which keeps its value");
-                return Err(fault(at, text, "assigned here").with_help("take another name for what is computed from it"));
+                return Err(
+                    fault(at, text, "assigned here").with_help("take another name for what is computed from it")
+                );
             }
             Some(_) if declared.is_some() => {
                 return Err(fault(at, format!("`{name}` exists already"), "declared again"));
@@ -414,7 +417,8 @@ impl<'a> Parser<'a> {
         for result in self.variables.iter().filter(|variable| variable.is_result) {
             self.program.results.push(result.step);
         }
-        let unused = self.variables.iter().find(|variable| !variable.is_given && !variable.is_result && !variable.was_read);
+        let unused =
+            self.variables.iter().find(|variable| !variable.is_given && !variable.is_result && !variable.was_read);
         if let Some(Variable { name, unread: Some(at), .. }) = unused {
             let mut fault = fault(at.clone(), format!("`{name}` is computed and never used"), "assigned here");
             if let Some(near) = nearest(name, names.results.iter().map(String::as_str)) {

@@ -52,7 +52,9 @@ impl Program {
             && let Some(known) = self.numbers(args)
         {
             match numbers::value(op, &known) {
-                Some(Ok(number)) => step = Step { what: What::Number(number), args: SmallVec::new(), range: step.range },
+                Some(Ok(number)) => {
+                    step = Step { what: What::Number(number), args: SmallVec::new(), range: step.range }
+                }
                 Some(Err(diag)) => return Err(Fault { diag, range: step.range, label: "in this operation" }),
                 None => {}
             }

@@ -144,7 +144,8 @@ impl Elementwise {
             if let Declared::Same(letter) = &param.declared
                 && !letters.iter().any(|(known, _)| known == letter)
             {
-                let diag = Diag::error(code::DTYPE, format!("no argument says which dtype `{letter}` is: it is a number's"));
+                let diag =
+                    Diag::error(code::DTYPE, format!("no argument says which dtype `{letter}` is: it is a number's"));
                 return Err(in_call(self.params_text.mark(diag, param.range.clone(), "declared here")));
             }
         }
@@ -152,7 +153,11 @@ impl Elementwise {
     }
 
     fn in_call(&self, diag: Box<Diag>) -> Box<Diag> {
-        in_call(self.params_text.mark(diag, 0..self.params_text.text.len(), "the arguments of these do not fit together"))
+        in_call(self.params_text.mark(
+            diag,
+            0..self.params_text.text.len(),
+            "the arguments of these do not fit together",
+        ))
     }
 }
 
@@ -199,12 +204,23 @@ fn run(
         };
         let placed = |diag: Box<Diag>| match diag.is_late {
             true => diag,
-            false => in_call(text.mark(diag, step.range.clone(), "in this operation")),
+            false => in_call(text.mark(helped(diag, step.what), step.range.clone(), "in this operation")),
         };
         let value = value.map_err(placed)?;
         values.push((last[at] != at).then_some(value));
     }
     Ok(program.results.iter().map(|result| values[(*result)?].clone()).collect())
+}
+
+/// The advice of these operators' rows is about the language's own precedence.
+#[cold]
+fn helped(diag: Box<Diag>, what: What) -> Box<Diag> {
+    match what {
+        What::Row(op) if matches!(op.operator, "&" | "|" | "^") && diag.help.is_some() => {
+            diag.help("`&`, `|` and `^` are for bits; logic is `&&` and `||`, and a power `x ** 2`")
+        }
+        _ => diag,
+    }
 }
 
 /// One operation. Numbers stand where a row takes tensors as tensors without dimensions, which promote as they do.

@@ -101,9 +101,10 @@ fn compile_now(host: &Host, handle: &Handle) -> Result<()> {
 fn compile_for(host: &Host, handle: &Handle, device: DeviceId) -> Result<Compiled> {
     match host.rt.compile_kernel(device, handle.custom)? {
         Compiled::Faulty(log) => Err(faulty(handle, &log)),
-        Compiled::Failed(why) => {
-            Err(Diag::error(code::LAUNCH_FAILED, format!("the kernel `{}` cannot be compiled: {why}", handle.custom.entry)))
-        }
+        Compiled::Failed(why) => Err(Diag::error(
+            code::LAUNCH_FAILED,
+            format!("the kernel `{}` cannot be compiled: {why}", handle.custom.entry),
+        )),
         done => Ok(done),
     }
 }
@@ -160,7 +161,8 @@ mod check {
     /// The compiler's messages, if it is found and the text has errors.
     pub fn log(custom: &Custom) -> Option<String> {
         let source = &custom.source;
-        let text = Text { name: "kernel.cu", text: &source.text, headers: headers(), options: OPTIONS, key: source.key };
+        let text =
+            Text { name: "kernel.cu", text: &source.text, headers: headers(), options: OPTIONS, key: source.key };
         match nvrtc::compile(&text, CAPABILITY) {
             Err(KernelError::Text { log, .. }) => Some(log),
             _ => None,

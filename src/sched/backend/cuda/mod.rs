@@ -136,7 +136,10 @@ impl Backend for Cuda {
                 let sizes = function.parameters();
                 let differs = (0..sizes.len()).find(|&at| at >= custom.params.len() || sizes[at].1 != bytes(at));
                 match differs {
-                    Some(at) => Compiled::Failed(format!("parameter {at} has {} bytes, which the types do not say", sizes[at].1)),
+                    Some(at) => Compiled::Failed(format!(
+                        "parameter {at} has {} bytes, which the types do not say",
+                        sizes[at].1
+                    )),
                     None => Compiled::Runs,
                 }
             }
