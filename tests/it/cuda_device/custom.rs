@@ -94,7 +94,8 @@ fn errors_name_the_text_or_the_launch() {
     if gpu().is_none() {
         return;
     }
-    let (_, reported, status) = run(&[], "cuda::kernel(`extern \"C\" __global__ void f(float* x) {\n  *x = yy;\n}`, \"f\");\n");
+    let (_, reported, status) =
+        run(&[], "cuda::kernel(`extern \"C\" __global__ void f(float* x) {\n  *x = yy;\n}`, \"f\");\n");
     assert_eq!(status, 1);
     assert!(reported.contains("E0216") && reported.contains("identifier \"yy\" is undefined"), "{reported}");
     let astray = "let k = cuda::kernel(source, \"astray\");
