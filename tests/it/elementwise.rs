@@ -2,7 +2,9 @@
 //! same dtypes and gradients, on the CPU and on simulated GPUs; and kernels of CUDA text where no GPU runs them.
 
 use super::cuda_text;
+use super::scripts::folder;
 use miette::Diagnostic as _;
+use serde_json::Value;
 use tscript::Session;
 
 fn session() -> Session {
@@ -249,4 +251,42 @@ fn errors_of_cuda_texts_have_their_places() {
     let places: Vec<(usize, usize)> =
         error.labels().into_iter().flatten().map(|label| (label.offset(), label.len())).collect();
     assert_eq!(places[0], (script.find("yy").expect("it stands there"), 2));
+}
+
+/// Values, dtypes and gradients of PyTorch (`tests/fixtures/elementwise/make.py`).
+#[test]
+fn formulas_are_those_of_pytorch() {
+    let text = std::fs::read_to_string(folder("fixtures/elementwise").join("pytorch.json")).expect("the fixtures");
+    let all: Value = serde_json::from_str(&text).expect("JSON");
+    let mut problems = Vec::new();
+    let mut session = session();
+    for case in all["cases"].as_array().expect("a list") {
+        let word = |name: &str| case[name].as_str().expect("a word");
+        let (x, y, params, formula) = (word("x"), word("y"), word("params"), word("text"));
+        let gradients = match case.get("gradients") {
+            Some(gradients) => format!(
+                "z.sum().backward();
+                 for (got, want) in zip([x.grad, y.grad], {gradients}) {{
+                     if !allclose(got.flatten(), tensor(want, #{{dtype: \"f64\"}}), 1e-9, 1e-12) {{ return `gradient ${{got}}`; }}
+                 }}"
+            ),
+            None => String::new(),
+        };
+        let script = format!(
+            "let x = tensor({}).to(\"{x}\").reshape([2, 3]); let y = tensor({}).to(\"{y}\");
+             if x.dtype == \"f64\" && y.dtype == \"f64\" {{ x.requires_grad_(); y.requires_grad_(); }}
+             let z = elementwise(\"{params}\", \"{formula}\")(x, y);
+             let want = tensor({}, #{{dtype: \"f64\"}});
+             let close = if z.dtype == \"f16\" || z.dtype == \"bf16\" {{ 1e-2 }} else {{ 1e-6 }};
+             if !allclose(z.detach().double().flatten(), want, close, 1e-6) {{ return `${{z}} ${{want}}`; }}
+             {gradients}
+             z.dtype.to_string()",
+            all["x"], all["y"], case["values"],
+        );
+        let found = session.eval::<String>(&script).unwrap_or_else(|error| format!("{error:#}"));
+        if found != word("dtype") {
+            problems.push(format!("{formula} of {x}, {y}: {found}, PyTorch {}", word("dtype")));
+        }
+    }
+    assert!(problems.is_empty(), "{} problems\n{}", problems.len(), problems.join("\n"));
 }

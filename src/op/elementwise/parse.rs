@@ -62,7 +62,7 @@ pub fn program(text: &str, names: &Names<'_>) -> Result<(Program, Vec<bool>), Fa
     }
     while parser.token().kind != Kind::End {
         if !parser.take(";") {
-            parser.statement(names)?;
+            parser.statement()?;
         }
     }
     parser.finish(names)
@@ -106,7 +106,7 @@ impl<'a> Parser<'a> {
         self.tokens[start].range.start..self.tokens[self.at.max(1) - 1].range.end.max(self.tokens[start].range.end)
     }
 
-    fn statement(&mut self, names: &Names<'_>) -> Result<(), Fault> {
+    fn statement(&mut self) -> Result<(), Fault> {
         let start = self.at;
         let Kind::Name(first) = self.token().kind else {
             return Err(fault(self.range(), "a statement begins with a name: `z = x * y`".into(), "no name"));
@@ -137,7 +137,7 @@ impl<'a> Parser<'a> {
             },
         };
         self.at += 1;
-        let slot = self.target(&name, at.clone(), declared, compound.is_some(), names)?;
+        let slot = self.target(&name, at.clone(), declared, compound.is_some())?;
         let step = self.assigned(slot, compound, at.clone())?;
         if self.token().kind != Kind::End && !self.take(";") {
             return Err(fault(self.range(), "a `;` is missing between two statements".into(), "expected before this"));
@@ -181,7 +181,6 @@ impl<'a> Parser<'a> {
         at: Range<usize>,
         declared: Option<usize>,
         is_compound: bool,
-        names: &Names<'_>,
     ) -> Result<usize, Fault> {
         let slot = match self.variables.iter().position(|variable| variable.name == name) {
             Some(slot) if self.variables[slot].is_given => {
@@ -202,7 +201,6 @@ impl<'a> Parser<'a> {
                     let text = format!("`{name}` has a meaning of its own and cannot be a variable");
                     return Err(fault(at, text, "assigned here"));
                 }
-                let _ = names;
                 self.variables.push(Variable { declared, ..Variable::new(name, None) });
                 self.variables.len() - 1
             }
