@@ -49,7 +49,7 @@ pub fn device(e: &Engine, custom: &Custom, args: &[Value]) -> Result<DeviceId> {
     let Some(device) = common_device(args.iter().filter_map(Value::tensor))? else {
         fail!(MISSING_ARGUMENT, "a kernel needs a tensor, whose device runs it");
     };
-    for x in args.iter().filter_map(Value::tensor).filter(|x| x.device() != device) {
+    if let Some(x) = args.iter().filter_map(Value::tensor).find(|x| x.device() != device) {
         fail!(DEVICE_MISMATCH, "a kernel takes no tensor of another device as a number: one is on {}", x.device());
     }
     Ok(device)
