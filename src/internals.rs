@@ -25,6 +25,9 @@ pub mod base {
     pub mod print {
         pub use crate::base::print::{PrintOptions, Printed, format};
     }
+    pub mod quoted {
+        pub use crate::base::quoted::Quoted;
+    }
     pub mod span {
         pub use crate::base::span::Site;
     }
@@ -78,6 +81,13 @@ pub mod files {
 pub mod kernel {
     pub use crate::kernel::elementwise;
 
+    pub mod custom {
+        pub use crate::kernel::custom::{Argument, CUSTOM, attributes, known};
+
+        pub mod signature {
+            pub use crate::kernel::custom::signature::{Parameter, read};
+        }
+    }
     pub mod abi {
         pub use crate::kernel::abi::{Call, Faults, HostFn, RawView, Threads};
     }

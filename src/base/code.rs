@@ -56,12 +56,14 @@ codes! {
     UNKNOWN_DTYPE = 213, "an unknown dtype";
     ARITHMETIC = 214, "arithmetic on numbers that has no result";
     TYPE = 215, "an operator or value of the wrong type";
+    KERNEL_TEXT = 216, "the text of a kernel that does not compile";
     DEVICE_MISMATCH = 301, "tensors on different devices";
     UNKNOWN_DEVICE = 302, "an unknown device";
     NO_CUDA = 303, "a CUDA device where there is none";
     OUT_OF_MEMORY = 304, "out of memory";
     EVENT = 305, "an event that is not ready for this";
     STREAM = 306, "a stream that cannot be used";
+    KERNEL_DEVICE = 307, "a CUDA kernel where no NVIDIA GPU runs it";
     KERNEL_INDEX = 401, "an index out of range, found while computing";
     KERNEL_LABEL = 402, "a class label out of range, found while computing";
     KERNEL_PROBABILITY = 403, "invalid probabilities, found while computing";

@@ -22,6 +22,8 @@ pub enum Focus {
     Argument(usize),
     /// A keyword in the call's trailing map.
     Keyword,
+    /// So many characters from the place on: a part of a string.
+    Characters(u16),
 }
 
 /// A place with a text.

@@ -16,6 +16,7 @@ pub mod number_hash;
 pub mod packed;
 pub mod print;
 pub mod quiet;
+pub mod quoted;
 pub mod rng;
 pub mod signature;
 pub mod size_text;

@@ -8,6 +8,7 @@ pub mod copy;
 pub mod ctc;
 #[cfg(feature = "cuda")]
 pub mod cuda;
+pub mod custom;
 pub mod detached;
 pub mod elementwise;
 pub mod family;

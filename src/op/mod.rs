@@ -4,6 +4,7 @@ pub mod args;
 pub mod autocast;
 pub mod chapter;
 pub mod dry_run;
+pub mod elementwise;
 pub mod emit;
 pub mod expr;
 pub mod formula;

@@ -111,6 +111,15 @@ impl Engine {
         result
     }
 
+    /// An operation that is composed of rows and named as a whole. Under autocast its parts are cast, as they would be
+    /// one by one.
+    pub(super) fn composed<R>(&mut self, name: &'static str, work: impl FnOnce(&mut Engine) -> Result<R>) -> Result<R> {
+        let outer = std::mem::replace(&mut self.casts_parts, true);
+        let result = self.named(name, work);
+        self.casts_parts = outer;
+        result
+    }
+
     /// What `work` records changes all that it writes, or nothing: where a fault before it is unreported, or one of the
     /// operands is poisoned. `written` lies on the devices whose faults count.
     pub fn held_as_one<R>(

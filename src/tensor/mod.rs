@@ -3,8 +3,10 @@
 mod autocast;
 pub mod check;
 pub mod checkpoint;
+pub mod custom_kernel;
 mod devices;
 pub mod each;
+pub mod elementwise;
 pub mod engine;
 pub mod grad;
 pub mod history;

@@ -19,6 +19,7 @@ mod distributions;
 mod docs;
 mod draws;
 mod editor;
+mod elementwise;
 mod environment;
 mod errors;
 mod example_scripts;

@@ -39,6 +39,8 @@ pub enum Param<'a> {
     F64(f64),
     /// A struct of 64-bit words.
     Words(&'a [u64]),
+    /// The bytes of a value of another type.
+    Bytes(&'a [u8]),
 }
 
 impl Param<'_> {
@@ -52,6 +54,7 @@ impl Param<'_> {
             Param::F32(value) => (&raw const *value).cast(),
             Param::F64(value) => (&raw const *value).cast(),
             Param::Words(words) => words.as_ptr().cast(),
+            Param::Bytes(bytes) => bytes.as_ptr(),
         }
     }
 
@@ -67,6 +70,7 @@ impl Param<'_> {
             Param::U32(_) | Param::F32(_) => 4,
             Param::Pointer(_) | Param::U64(_) | Param::I64(_) | Param::F64(_) => 8,
             Param::Words(words) => size_of_val(*words),
+            Param::Bytes(bytes) => bytes.len(),
         }
     }
 }

@@ -10,12 +10,14 @@
 mod activation;
 mod arith;
 mod compare;
+mod numbers;
 mod special;
 mod unary;
 
 pub use activation::*;
 pub use arith::*;
 pub use compare::*;
+pub use numbers::of_numbers;
 pub use special::*;
 pub use unary::*;
 

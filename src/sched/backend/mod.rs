@@ -22,6 +22,7 @@ use crate::device::queues::Point;
 use crate::device::race::StreamName;
 use crate::device::stop::Stop;
 use crate::kernel::abi::Fault;
+use crate::kernel::custom::Custom;
 use crate::sched::memory::{Memory, Room};
 use crate::sched::options::{MatmulPrecision, Options};
 use crate::sched::order::gate::FaultLog;
@@ -56,6 +57,11 @@ pub trait Backend: Send + Sync {
 
     /// Prepares a device before its first use.
     fn open(&self, _device: u16) {}
+
+    /// Compiles a kernel whose text the script gave, if this kind runs such kernels.
+    fn compile(&self, _device: u16, _custom: &'static Custom) -> Compiled {
+        Compiled::Never
+    }
 
     /// Begins a window on a stream.
     fn begin<'a>(&'a self, window: Window<'a>) -> Box<dyn Submission + 'a>;
@@ -116,6 +122,18 @@ pub trait Backend: Send + Sync {
 
     /// Sets the first unreported fault of a stream: all work there that could fail has ended.
     fn set_first_fault(&self, _device: u16, _stream: u32, _number: Option<u64>) {}
+}
+
+/// What became of a kernel whose text the script gave.
+pub enum Compiled {
+    /// Its launches run on the device.
+    Runs,
+    /// Devices of this kind run no such kernels.
+    Never,
+    /// The compiler's messages.
+    Faulty(String),
+    /// There is no working compiler, or the driver refuses the code.
+    Failed(String),
 }
 
 /// The properties of one device.

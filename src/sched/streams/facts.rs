@@ -8,7 +8,9 @@ use crate::base::span::Origin;
 use crate::device::cache::RawMemory;
 use crate::device::queues::Point;
 use crate::device::race::StreamName;
+use crate::kernel::custom::Custom;
 use crate::op::tensor::View;
+use crate::sched::backend::Compiled;
 use crate::sched::fault::ledger::Entry;
 use crate::sched::memory::Memory;
 use crate::sched::runtime::Runtime;
@@ -87,6 +89,14 @@ impl Runtime {
             uuid: uuid_text(facts.uuid),
             is_simulated: facts.is_simulated,
         })
+    }
+
+    /// Compiles a kernel whose text the script gave, for a device.
+    pub fn compile_kernel(&self, device: DeviceId, custom: &'static Custom) -> Result<Compiled> {
+        let index = self.gpu_index(device)?;
+        let gpus = self.gpus().expect("the device exists");
+        gpus.backend.open(index as u16);
+        Ok(gpus.backend.compile(index as u16, custom))
     }
 
     /// Whether a GPU was used so far: before that CUDA is not initialized.

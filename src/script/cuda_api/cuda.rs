@@ -8,7 +8,7 @@ use crate::script::bind::convert;
 use crate::script::bind::native::{flag, given, native};
 use crate::script::bind::rows::Natives;
 use crate::script::cuda_api::devices::wait_for;
-use crate::script::cuda_api::streams;
+use crate::script::cuda_api::{kernel, streams};
 use crate::script::host::Host;
 use crate::script::tensor_api::settings;
 use crate::script::values::type_names;
@@ -25,6 +25,7 @@ pub fn module(host: &Arc<Host>) -> Natives {
     memory(&mut module, host);
     pinned_memory(&mut module, host);
     streams(&mut module, host);
+    kernel::register(&mut module, host);
     module
 }
 

@@ -3,4 +3,5 @@
 pub mod autocast;
 pub mod cuda;
 pub mod devices;
+mod kernel;
 pub mod streams;

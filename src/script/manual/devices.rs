@@ -89,5 +89,8 @@ pub const CUDA: &[Native] = &[
     entry(Function, "cuda::set_per_process_memory_fraction", "set_per_process_memory_fraction(fraction, device: ())", "The part of a device's memory that the session may take.", "", ""),
     entry(Function, "cuda::current_stream", "current_stream(device: ()) -> stream", "The current stream of a device.", "", ""),
     entry(Function, "cuda::default_stream", "default_stream(device: ()) -> stream", "The default stream of a device.", "", ""),
+    entry(Function, "cuda::kernel", "kernel(source, name, *, host: (), types: ())",
+        "A kernel from CUDA text, called as `k(grid, block, args, #{shared_mem: 0})` on the current stream of its tensors' device. Types of parameters are read from the text, or said: `types: [\"const f32*\", \"i64\"]`. What is behind a pointer that is not `const` is written. `host`, a closure of the same arguments, runs where no NVIDIA GPU does.",
+        "", ""),
     entry(Function, "cuda::sleep", "sleep(ms)", "Keeps the current stream busy for so many milliseconds.", "", ""),
 ];

@@ -124,6 +124,7 @@ pub fn engine(
     crate::script::tensor_api::questions::register(&mut module, host);
     crate::script::tensor_api::settings::register(&mut module, host);
     crate::script::tensor_api::autograd::register(&mut module, host);
+    crate::script::tensor_api::elementwise::register(&mut module, host);
     crate::script::tensor_api::hooks::register(&mut module, host);
     crate::script::tensor_api::recompute::register(&mut module, host);
     crate::script::nn::module_hooks::register(&mut module, host);

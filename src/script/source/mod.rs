@@ -12,6 +12,7 @@ pub mod lex;
 pub mod map;
 pub mod pass;
 mod patterns;
+mod quoted;
 pub mod read;
 pub mod scope;
 pub mod span;

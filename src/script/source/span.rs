@@ -45,6 +45,9 @@ impl Spans {
 
     /// Bytes of `focus` for the position `offset` that Rhai reports.
     pub fn find(&self, text: &str, offset: usize, focus: Focus, keyword: Option<&str>) -> Range<usize> {
+        if let Focus::Characters(count) = focus {
+            return characters(text, offset, count as usize);
+        }
         let Some(token) = self.token_at(offset) else { return at_least_one(text, offset) };
         if self.tokens[token as usize].start as usize > offset && focus != Focus::Expression {
             // Between tokens: nothing there has a name.
@@ -59,6 +62,7 @@ impl Spans {
             Focus::Expression => self.bytes(node.whole),
             Focus::Argument(n) => node.args.get(n).map_or_else(|| self.bytes(node.call), |run| self.bytes(*run)),
             Focus::Keyword => self.keyword(text, node, keyword).unwrap_or_else(|| self.bytes(node.call)),
+            Focus::Characters(_) => self.bytes(node.call),
         }
     }
 
@@ -94,6 +98,14 @@ impl Spans {
         }
         None
     }
+}
+
+/// So many characters from a byte on, at least one, and not beyond the line.
+fn characters(text: &str, offset: usize, count: usize) -> Range<usize> {
+    let start = at_least_one(text, offset).start;
+    let mut line = text[start..].char_indices().take_while(|(_, c)| *c != '\n' && *c != '\r');
+    let end = line.by_ref().take(count.max(1)).last().map_or(start, |(at, c)| start + at + c.len_utf8());
+    start..end
 }
 
 /// The character at a byte, or the last one of the text.

@@ -2,6 +2,7 @@
 
 pub mod autograd;
 pub mod checkpoint;
+pub mod elementwise;
 pub mod hooks;
 pub mod literal;
 pub mod modes;

@@ -2,6 +2,7 @@
 //! Run with `--nocapture` to read the costs that are printed: they are told, never tested.
 
 mod convolutions;
+mod custom;
 mod faults;
 mod kernels;
 mod memory;

@@ -14,7 +14,7 @@ use super::gpus::{Gpus, gpu};
 use super::step::Submission;
 use super::task::{Enqueued, Stamp, Task, Wish};
 use super::touch::Span;
-use super::{After, Backend, Facts, Window};
+use super::{After, Backend, Compiled, Facts, Window};
 use crate::base::device_id::DeviceId;
 use crate::device::cuda::memory::{DeviceMemory, PinnedMemory};
 use crate::device::cuda::staging::Staging;
@@ -22,11 +22,13 @@ use crate::device::cuda::{Context, Event, KernelError, Stream, StreamTable, Timi
 use crate::device::planned_fault::{Fate, FaultPlan, PlannedFault};
 use crate::device::queues::{Point, Queues};
 use crate::kernel::abi::Fault;
+use crate::kernel::custom::Custom;
 use crate::sched::memory::Memory;
 use crate::sched::options::{MatmulPrecision, Options};
 use crate::sched::window::plan::Prepared;
 use cached::Cached;
 use device::CudaDevice;
+use lane::text;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -124,6 +126,26 @@ impl Backend for Cuda {
     /// Creates the GPU's context.
     fn open(&self, device: u16) {
         self.lanes.context(device).open();
+    }
+
+    fn compile(&self, device: u16, custom: &'static Custom) -> Compiled {
+        let kernels = self.devices[device as usize].context.kernels();
+        match kernels.function(&text(&custom.source), &custom.entry) {
+            Ok(function) => {
+                let bytes = |at: usize| custom.params[at].size_bytes();
+                let sizes = function.parameters();
+                let differs = (0..sizes.len()).find(|&at| at >= custom.params.len() || sizes[at].1 != bytes(at));
+                match differs {
+                    Some(at) => Compiled::Failed(format!(
+                        "parameter {at} has {} bytes, which the types do not say",
+                        sizes[at].1
+                    )),
+                    None => Compiled::Runs,
+                }
+            }
+            Err(KernelError::Text { log, .. }) => Compiled::Faulty(log),
+            Err(error) => Compiled::Failed(error.to_string()),
+        }
     }
 
     fn begin<'a>(&'a self, window: Window<'a>) -> Box<dyn Submission + 'a> {
