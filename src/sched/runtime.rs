@@ -1,6 +1,7 @@
 //! The runtime of one session: windows and their flush, memory, random state, defaults.
 
 use super::autocast::Autocast;
+use super::samples::Samples;
 use super::backend::gpus::{Gpus, host_memory};
 use super::execute::device_prefetch::Offers;
 use super::fault::call_chain::Calls;
@@ -96,6 +97,8 @@ pub struct Runtime {
     grad_enabled: AtomicBool,
     /// Mixed precision.
     pub autocast: Autocast,
+    /// What `vmap` maps over.
+    pub samples: Samples,
     /// Whether backward looks for NaN.
     anomaly: AtomicBool,
     /// Whether new tensors are kept out of the gradient graph for good.
@@ -249,6 +252,7 @@ impl Runtime {
             sequence: AtomicU64::new(1),
             grad_enabled: AtomicBool::new(true),
             autocast: Autocast::default(),
+            samples: Samples::default(),
             anomaly: AtomicBool::new(false),
             inference: AtomicBool::new(false),
             keeper: Mutex::default(),

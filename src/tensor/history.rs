@@ -23,6 +23,9 @@ pub fn edge_of(e: &mut Engine, tensor: &Tensor) -> Result<Option<Edge>> {
     if !tensor.requires_grad() {
         return Ok(None);
     }
+    if let Some(samples) = tensor.samples() {
+        return edge_of(e, &samples.value);
+    }
     refresh(e, tensor)?;
     let mut auto = tensor.0.auto.lock();
     if auto.requires_grad && auto.since == 0 {

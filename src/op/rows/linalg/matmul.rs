@@ -50,7 +50,7 @@ struct Product {
     seen: Shape,
 }
 
-fn plan(a: &Layout, b: &Layout) -> Result<Product> {
+pub fn plan(a: &Layout, b: &Layout) -> Result<Product> {
     if a.ndim() == 0 || b.ndim() == 0 {
         return Err(
             Diag::error(code::SHAPE, "both operands need at least 1 dimension").help("`*` multiplies by a number")
