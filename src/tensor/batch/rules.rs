@@ -203,7 +203,7 @@ fn window(e: &mut Engine, op: &'static Op, args: &Args, all: &Levels) -> Result<
 fn product(e: &mut Engine, args: &Args) -> Result<Results> {
     let (a, b) = (args.tensor(0).clone(), args.tensor(1).clone());
     // The errors are those of each sample's call.
-    crate::op::rows::linalg::matmul::plan(&a.view().layout, &b.view().layout)?;
+    crate::op::rows::linalg::matmul::check(&a.view().layout, &b.view().layout)?;
     let (is_row, is_column) = (a.ndim() == 1, b.ndim() == 1);
     let a = if is_row { e.call_row(&UNSQUEEZE, args![&a, 0])? } else { a };
     let b = if is_column { e.call_row(&UNSQUEEZE, args![&b, 1])? } else { b };

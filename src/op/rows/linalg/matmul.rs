@@ -50,7 +50,7 @@ struct Product {
     seen: Shape,
 }
 
-pub fn plan(a: &Layout, b: &Layout) -> Result<Product> {
+fn plan(a: &Layout, b: &Layout) -> Result<Product> {
     if a.ndim() == 0 || b.ndim() == 0 {
         return Err(
             Diag::error(code::SHAPE, "both operands need at least 1 dimension").help("`*` multiplies by a number")
@@ -80,6 +80,11 @@ pub fn plan(a: &Layout, b: &Layout) -> Result<Product> {
     let widened =
         |layout: Layout, shape: &Shape| if layout.shape == *shape { layout } else { layout.broadcast_to(shape) };
     Ok(Product { a: widened(row, &shape_a), b: widened(column, &shape_b), dense, seen })
+}
+
+/// Whether two tensors have a product.
+pub fn check(a: &Layout, b: &Layout) -> Result<()> {
+    plan(a, b).map(drop)
 }
 
 fn matmul(e: &mut dyn Emit, args: &Args) -> Result<Vec<Tensor>> {
