@@ -20,6 +20,8 @@ pub enum Batching {
     Expand,
     /// A list of all dims in another order.
     Permute,
+    /// A layout over the memory of the tensor.
+    Strided,
     /// A strided window of new memory.
     Window,
     /// A product of matrices and vectors.
@@ -61,16 +63,18 @@ const INTERNAL: &[List] = &[
         Batching::Leading,
         &[
             "cast", "to", "cholesky_ex", "inv_ex", "solve_ex", "solve", "solve_triangular", "svdvals", "eigvalsh",
-            "matrix_exp", "cholesky_solve", "_unsafe_view",
+            "matrix_exp", "cholesky_solve", "view",
         ],
     ),
     (
         Batching::Along,
         &[
             "var", "std", "logsumexp", "softmax", "log_softmax", "cumsum", "cumprod", "logcumsumexp", "argmax", "argmin",
-            "unfold", "any", "all", "cat",
+            "unfold", "any", "cat", "roll",
         ],
     ),
+    (Batching::Sizes, &["_unsafe_view"]),
+    (Batching::Strided, &["as_strided"]),
     (Batching::Window, &["strided_add"]),
     (Batching::First, &["linear"]),
     (Batching::Fold, &["conv", "conv_transpose"]),

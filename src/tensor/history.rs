@@ -321,6 +321,16 @@ pub fn retain_grad(e: &mut Engine, tensor: &Tensor) -> Result<()> {
     Ok(())
 }
 
+/// Sets whether a leaf requires gradients, as a script asks for it. Inside of `vmap` it would be one leaf for all samples.
+pub fn requires_grad(tensor: &Tensor, on: bool) -> Result<()> {
+    if tensor.samples().is_some() {
+        return Err(Diag::error(code::VMAP, "`requires_grad_` inside of `vmap` would make one leaf of all samples")
+            .help("`func::grad(f)(x)` and `func::vjp(f, x)` give the gradients of each sample"));
+    }
+    set_leaf(tensor, on);
+    Ok(())
+}
+
 /// Sets whether a leaf requires gradients.
 pub fn set_leaf(tensor: &Tensor, on: bool) {
     let mut auto = tensor.0.auto.lock();

@@ -25,6 +25,7 @@ mod example_scripts;
 mod examples;
 mod explain;
 mod files;
+mod func;
 mod func_table;
 mod golden;
 mod habits;

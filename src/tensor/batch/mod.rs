@@ -15,11 +15,14 @@ pub(super) use slices::node_slices;
 use super::engine::Engine;
 use crate::args;
 use crate::base::code;
+use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Focus, Result};
+use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::{Layout, Shape};
 use crate::base::span::Origin;
 use crate::op::args::{Arg, Args};
-use crate::op::row::Op;
+use crate::op::emit::Emit;
+use crate::op::row::{Op, Source};
 use crate::op::rows::shape::view::{EXPAND, VIEW};
 use crate::op::tensor::{Levels, Samples, Tensor};
 use crate::sched::samples::Level;
@@ -125,6 +128,14 @@ fn mapped(args: &Args, mut map: impl FnMut(&Tensor) -> Result<Tensor>) -> Result
         });
     }
     Ok(all)
+}
+
+/// Zeros for each sample that a tensor has.
+pub fn zeros_for(e: &mut Engine, x: &Tensor, shape: &[usize], dtype: DType, device: DeviceId) -> Result<Tensor> {
+    let all = levels(x);
+    let sizes: Vec<usize> = all.iter().map(|&level| samples(e, level)).chain(shape.iter().copied()).collect();
+    let zeros = e.source(Source::Fill(Scalar::Int(0)), &sizes, dtype, device)?;
+    Ok(hide(e, zeros, &all))
 }
 
 /// The levels that are active, the outermost first.

@@ -11,6 +11,8 @@ use crate::op::infer;
 use crate::op::row::{Kind, Lower, Op, Promote};
 use crate::op::rows::linalg::matmul::MATMUL;
 use crate::op::rows::pointwise::arith::ADD;
+use crate::kernel::program::ReduceKind;
+use crate::op::rows::reduction::reduce::{AMAX, AMIN};
 use crate::op::rows::shape::rearrange::{SQUEEZE, TRANSPOSE};
 use crate::op::rows::shape::view::{RESHAPE, UNSQUEEZE, resolve_shape};
 use crate::op::tensor::{Levels, Tensor};
@@ -31,6 +33,7 @@ pub(super) fn apply(
         Batching::Sizes => sizes(e, op, args, all).map(Some),
         Batching::Expand => expand(e, op, args, all).map(Some),
         Batching::Permute => permute(e, op, args, all).map(Some),
+        Batching::Strided => strided(e, op, args, all).map(Some),
         Batching::Window => window(e, op, args, all).map(Some),
         Batching::Product => product(e, args).map(Some),
         Batching::First => first(e, op, args, all),
@@ -81,14 +84,18 @@ fn along(e: &mut Engine, op: &'static Op, args: &Args, all: &Levels, more: usize
     let shifted = |dim: i64| infer::dim(dim, rank + more).map(|dim| (dim + k) as i64);
     let mut given = args.clone();
     for (arg, param) in given.0.iter_mut().zip(op.params) {
-        if !matches!(param.kind, Kind::Dim | Kind::Dims) {
+        let is_list = param.name == "dims" && matches!(param.kind, Kind::Ints | Kind::Sizes);
+        if !matches!(param.kind, Kind::Dim | Kind::Dims) && !is_list {
             continue;
         }
         *arg = match dims_of(arg) {
             Some((dims, is_one)) => {
                 let dims: Ints = dims.iter().map(|&dim| shifted(dim)).collect::<Result<_>>()?;
+                if dims.is_empty() && op.is(&SQUEEZE) {
+                    return Ok(Some(Results::from_iter([first])));
+                }
                 // `sum([])` reduces all dims, as `sum()` does.
-                let dims = if dims.is_empty() { (k..k + rank).map(|dim| dim as i64).collect() } else { dims };
+                let dims = if dims.is_empty() && !is_list { (k..k + rank).map(|dim| dim as i64).collect() } else { dims };
                 if is_one { Arg::from(dims[0]) } else { Arg::from(dims) }
             }
             None if op.is(&SQUEEZE) => {
@@ -125,7 +132,7 @@ fn along_of_scalars(e: &mut Engine, op: &'static Op, args: &Args) -> Result<Resu
     let results = e.as_given(op, &given)?;
     let mut flat = Results::new();
     for result in results {
-        flat.push(if result.ndim() == 1 { e.call_row(&SQUEEZE, args![&result, 0])? } else { result });
+        flat.push(if result.ndim() > 0 { e.call_row(&SQUEEZE, args![&result, 0])? } else { result });
     }
     Ok(flat)
 }
@@ -181,6 +188,36 @@ fn permute(e: &mut Engine, op: &'static Op, args: &Args, all: &Levels) -> Result
     call.0[0] = Arg::Tensor(all_samples(e, &x, all)?);
     call.0[1] = Arg::from(dims);
     run(e, op, &call, all)
+}
+
+/// `as_strided(input, size, stride, storage_offset, base_size, base_stride, base_offset)`: the layouts are those of the first
+/// sample; the others have theirs as far behind as they lie in memory.
+fn strided(e: &mut Engine, op: &'static Op, args: &Args, all: &Levels) -> Result<Results> {
+    let x = all_samples(e, args.input(), all)?;
+    let view = x.view();
+    let steps = view.layout.strides[..all.len()].iter().map(|&step| step as i64).collect::<Ints>();
+    let behind = |own: Ints| steps.iter().copied().chain(own).collect::<Ints>();
+    let list = |at: usize| args.ints(at);
+    let mut call = args.clone();
+    call.0[0] = Arg::Tensor(x);
+    call.0[1] = Arg::from(with_levels(e, all, list(1).unwrap_or_default()));
+    call.0[2] = Arg::from(behind(list(2).unwrap_or_default()));
+    if let (Some(size), Some(stride)) = (list(4), list(5)) {
+        call.0[4] = Arg::from(with_levels(e, all, size));
+        call.0[5] = Arg::from(behind(stride));
+    }
+    run(e, op, &call, all)
+}
+
+/// The extreme of all elements.
+pub(super) fn whole(e: &mut Engine, kind: ReduceKind, args: &Args) -> Result<Option<Results>> {
+    let op = match kind {
+        ReduceKind::Max => &AMAX,
+        ReduceKind::Min => &AMIN,
+        _ => return Ok(None),
+    };
+    let all = e.call_row(op, args![args.input()])?;
+    Ok(Some(Results::from_iter([all])))
 }
 
 /// `strided_add(input, size, stride, storage_offset, shape)`: one window for each sample, one behind the other.
