@@ -1,7 +1,6 @@
 //! The runtime of one session: windows and their flush, memory, random state, defaults.
 
 use super::autocast::Autocast;
-use super::samples::Samples;
 use super::backend::gpus::{Gpus, host_memory};
 use super::execute::device_prefetch::Offers;
 use super::fault::call_chain::Calls;
@@ -14,6 +13,7 @@ use super::order::gate::{Past, note_writer};
 use super::order::points::HOST;
 use super::profile::timeline::{self, Timeline};
 use super::profile::trace::Trace;
+use super::samples::Samples;
 use super::streams::placement::Placement;
 use super::streams::stream::{Stream, StreamHandle};
 use super::streams::watch::Naming;

@@ -83,11 +83,23 @@ fn what_does_not_fit_a_transform_is_told() {
     fails("let z = zeros([]); func::vmap(|a| { z.add_(a); a })(ones([3]))", "E0710", "all samples share");
     fails("let c = cell(()); func::vmap(|a| { c.set(a); a })(ones([3])); c.get() + 1", "E0710", "has ended");
     fails("func::vmap(|a| { let b = a * 1; b.requires_grad_(); b })(ones([3]))", "E0710", "requires_grad_");
-    fails("let w = ones([3], #{requires_grad: true}); func::vmap(|a| { (w * a).sum().backward(); a })(ones([3]))", "E0710", "backward");
+    fails(
+        "let w = ones([3], #{requires_grad: true}); func::vmap(|a| { (w * a).sum().backward(); a })(ones([3]))",
+        "E0710",
+        "backward",
+    );
     let net = "import \"nn\" as nn; let m = nn::linear(2, 1);";
     fails(&format!("{net} func::functional_call(m, #{{other: ones([1])}}, [ones([2])])"), "E0711", "no tensor `other`");
-    fails(&format!("{net} func::functional_call(m, #{{bias: ones([1])}}, [ones([2])], #{{strict: true}})"), "E0711", "`weight`");
-    fails(&format!("{net} func::functional_call(m, [#{{bias: ones([1])}}, #{{bias: ones([1])}}], [ones([2])])"), "E0711", "two of the maps");
+    fails(
+        &format!("{net} func::functional_call(m, #{{bias: ones([1])}}, [ones([2])], #{{strict: true}})"),
+        "E0711",
+        "`weight`",
+    );
+    fails(
+        &format!("{net} func::functional_call(m, [#{{bias: ones([1])}}, #{{bias: ones([1])}}], [ones([2])])"),
+        "E0711",
+        "two of the maps",
+    );
     fails(&format!("{net} func::stack_module_state([m, nn::linear(3, 1)])"), "E0711", "one kind");
 }
 

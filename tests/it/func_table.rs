@@ -5,7 +5,7 @@
 //! `TSCRIPT_OPINFO=add,topk` runs only these files; `TSCRIPT_FUNC_CASES=9` so many cases of each file (at first the few that
 //! a usual run takes), `TSCRIPT_FUNC_VERBOSE=1` shows the script of each failure.
 
-use super::opinfo::{Data, Suite, indices, selects, stem, floats};
+use super::opinfo::{Data, Suite, floats, indices, selects, stem};
 use super::opinfo_host::{Engine, Host};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -105,10 +105,10 @@ impl Parts {
 
     fn vmap(&self) -> String {
         let names = self.floats.join(", ");
-        let each = |scale: &str| {
-            self.floats.iter().map(|name| format!("{name} * {scale}")).collect::<Vec<_>>().join(", ")
-        };
-        let stacked: Vec<String> = self.floats.iter().map(|name| format!("stack([{name} * 1, {name} * 0.75])")).collect();
+        let each =
+            |scale: &str| self.floats.iter().map(|name| format!("{name} * {scale}")).collect::<Vec<_>>().join(", ");
+        let stacked: Vec<String> =
+            self.floats.iter().map(|name| format!("stack([{name} * 1, {name} * 0.75])")).collect();
         let (doubled, body) = (self.doubled(), &self.body);
         format!(
             "{PRELUDE} {doubled} let f = |{names}| {{ {body} }};
@@ -154,7 +154,8 @@ impl Parts {
         let names = self.grads.join(", ");
         let (doubled, body) = (self.doubled(), &self.body);
         let zoomed: Vec<String> = self.grads.iter().map(|name| format!("{name} * 0.75")).collect();
-        let stacked: Vec<String> = self.grads.iter().map(|name| format!("stack([{name} * 1, {name} * 0.75])")).collect();
+        let stacked: Vec<String> =
+            self.grads.iter().map(|name| format!("stack([{name} * 1, {name} * 0.75])")).collect();
         format!(
             "{PRELUDE} {doubled} let f = |{names}| {{ {body} }};
             let [ys, pull] = func::vjp(f, {names});
@@ -251,6 +252,7 @@ fn jvp_and_vjp_are_transposes_and_agree_with_differences() {
         if found[0] > if is_low { 1e-2 } else { 1e-9 } {
             return Some(format!("<u, J t> and <J^T u, t> differ by {:e}", found[0]));
         }
-        (found[1] > 1e-5 && !NOT_NUMERIC.contains(&name)).then(|| format!("differs by {:e} from finite differences", found[1]))
+        (found[1] > 1e-5 && !NOT_NUMERIC.contains(&name))
+            .then(|| format!("differs by {:e} from finite differences", found[1]))
     });
 }

@@ -93,8 +93,7 @@ pub enum Argnums {
 impl Argnums {
     pub fn of(value: &Dynamic) -> Result<Argnums> {
         let wrong = |value: &Dynamic| {
-            let text =
-                format!("`argnums` is an integer or an array of integers, not {}", type_names::of_value(value));
+            let text = format!("`argnums` is an integer or an array of integers, not {}", type_names::of_value(value));
             Diag::error(code::ARGUMENT_TYPE, text)
         };
         if let Some(items) = value.read_lock::<Array>() {

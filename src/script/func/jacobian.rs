@@ -12,6 +12,7 @@ use crate::op::rows::creation::create::EYE;
 use crate::op::rows::shape::join::CAT;
 use crate::op::rows::shape::rearrange::{NARROW, PERMUTE};
 use crate::op::rows::shape::view::RESHAPE;
+use crate::sched::samples::Randomness;
 use crate::script::bind::convert::integer;
 use crate::script::bind::native::{flag, given, native};
 use crate::script::bind::rows::Natives;
@@ -19,7 +20,6 @@ use crate::script::host::Host;
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
 use crate::script::values::types::Tensor;
-use crate::sched::samples::Randomness;
 use crate::tensor::engine::Engine;
 use crate::tensor::grad::Mode;
 use crate::tensor::hooks::GradMode;
@@ -44,9 +44,8 @@ pub fn register(natives: &mut Natives, host: &Arc<Host>) {
     native(natives, host, "func::hessian", move |_, _, [f, argnums]| {
         let (f, argnums) = (function(f)?, Argnums::of(argnums)?);
         let inner = argnums.clone();
-        let gradient = closure(&shared, "hessian", move |call, arguments| {
-            jacrev(call, &f, &inner, arguments, false, None)
-        })?;
+        let gradient =
+            closure(&shared, "hessian", move |call, arguments| jacrev(call, &f, &inner, arguments, false, None))?;
         closure(&shared, "hessian", move |call, arguments| {
             jacfwd(call, &gradient, &argnums, arguments, false, Randomness::Error)
         })
@@ -177,7 +176,13 @@ fn by_columns(
 }
 
 /// The results' structure, with that of the inputs in place of each tensor.
-fn nested(e: &mut Engine, output: &Dynamic, chosen: &Dynamic, all: Vec<Vec<Tensor>>, recorded: bool) -> Result<Dynamic> {
+fn nested(
+    e: &mut Engine,
+    output: &Dynamic,
+    chosen: &Dynamic,
+    all: Vec<Vec<Tensor>>,
+    recorded: bool,
+) -> Result<Dynamic> {
     let mut blocks = Vec::new();
     for list in all {
         let left: Result<Vec<Tensor>> = list.iter().map(|j| transforms::leave(e, j, recorded)).collect();

@@ -113,8 +113,11 @@ fn stack_module_state(e: &mut crate::tensor::engine::Engine, models: &Dynamic) -
             for list in &lists {
                 let is_alike = |(other, x): &&(String, Tensor)| other == name && x.shape() == first.shape();
                 let Some((_, x)) = list.get(at).filter(|_| list.len() == lists[0].len()).filter(is_alike) else {
-                    return Err(Diag::error(code::TRANSFORM, "the modules must be of one kind, with tensors of one size")
-                        .help(format!("they differ in `{name}`")));
+                    return Err(Diag::error(
+                        code::TRANSFORM,
+                        "the modules must be of one kind, with tensors of one size",
+                    )
+                    .help(format!("they differ in `{name}`")));
                 };
                 if x.requires_grad() != first.requires_grad() {
                     let text = format!("`{name}` requires gradients in some of the modules only");

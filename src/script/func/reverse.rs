@@ -61,14 +61,7 @@ pub fn all(primals: &Array) -> Argnums {
     Argnums::Several((0..primals.len() as i64).collect())
 }
 
-fn gradient(
-    call: &Call,
-    f: &Dynamic,
-    argnums: &Argnums,
-    arguments: Array,
-    has_aux: bool,
-    with_value: bool,
-) -> Native {
+fn gradient(call: &Call, f: &Dynamic, argnums: &Argnums, arguments: Array, has_aux: bool, with_value: bool) -> Native {
     let Ran { chosen, inputs, output, aux, recorded } = run(call, f, argnums, arguments, has_aux)?;
     let (grads, value, aux) = call.with(|e| {
         let Some(y) = tree::tensor(&output) else {
@@ -77,10 +70,13 @@ fn gradient(
         };
         if y.ndim() > 0 {
             let shape = y.shape();
-            let text =
-                format!("the function must give a tensor without dimensions, and gave one of shape {:?}", shape.as_slice());
-            return Err(Diag::error(code::GRAD_SHAPE, text)
-                .help("reduce it to one number, for example with `.sum()`; `func::jacrev` differentiates each element"));
+            let text = format!(
+                "the function must give a tensor without dimensions, and gave one of shape {:?}",
+                shape.as_slice()
+            );
+            return Err(Diag::error(code::GRAD_SHAPE, text).help(
+                "reduce it to one number, for example with `.sum()`; `func::jacrev` differentiates each element",
+            ));
         }
         let grads = gradients(e, &y, &inputs, recorded)?;
         let value = leave(e, &output, recorded)?;
@@ -154,8 +150,7 @@ fn like_results(cotangent: &Dynamic, output: &Dynamic, ys: &[Tensor]) -> Result<
 pub fn same_shape(what: &str, g: &Tensor, of: &str, y: &Tensor) -> Result<()> {
     if g.shape() != y.shape() {
         let (own, expected) = (g.shape(), y.shape());
-        let text =
-            format!("a {what} has shape {:?}, and its {of} {:?}", own.as_slice(), expected.as_slice());
+        let text = format!("a {what} has shape {:?}, and its {of} {:?}", own.as_slice(), expected.as_slice());
         return Err(Diag::error(code::GRAD_SHAPE, text));
     }
     if !g.dtype().is_float() {

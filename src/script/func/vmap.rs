@@ -163,8 +163,7 @@ impl Mapped {
             let own = x.shape()[dim];
             if samples.is_some_and(|known| known != own) {
                 let text = format!("the arguments have {} and {own} samples", samples.unwrap_or(0));
-                return Err(Diag::error(code::TRANSFORM, text)
-                    .help("all dims that `in_dims` names must have one size"));
+                return Err(Diag::error(code::TRANSFORM, text).help("all dims that `in_dims` names must have one size"));
             }
             samples = Some(own);
             found.push(Leaf { value, dim: Some(dim) });
@@ -172,7 +171,9 @@ impl Mapped {
         match samples {
             None => Err(Diag::error(code::TRANSFORM, "no argument has samples")
                 .help("`in_dims` must name a dim of at least one argument")),
-            Some(0) => Err(Diag::error(code::TRANSFORM, "there are no samples: the dim that is mapped over has size 0")),
+            Some(0) => {
+                Err(Diag::error(code::TRANSFORM, "there are no samples: the dim that is mapped over has size 0"))
+            }
             Some(samples) => Ok((found, samples)),
         }
     }

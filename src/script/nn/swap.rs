@@ -41,8 +41,9 @@ impl Swapped {
             if let Some((_, other)) = walk.tied.iter().find(|(tied, _)| ties && tied.same(old)) {
                 if !other.same(new) {
                     let text = format!("`{name}` is a tensor with several names, and gets different values by them");
-                    return Err(Diag::error(code::TRANSFORM, text)
-                        .help("give it by one of its names; or `tie_weights: false`"));
+                    return Err(
+                        Diag::error(code::TRANSFORM, text).help("give it by one of its names; or `tie_weights: false`")
+                    );
                 }
                 continue;
             }
@@ -84,7 +85,8 @@ fn parts(value: &Dynamic, name: &str) -> Vec<(ImmutableString, Dynamic, String)>
         return names(&map).into_iter().map(|part| (part.clone(), map[part.as_str()].clone(), below(&part))).collect();
     }
     let items = value.read_lock::<Array>().map_or(Array::new(), |items| items.clone());
-    let named = |(at, item): (usize, Dynamic)| (ImmutableString::from(at.to_string()), item, path(name, &at.to_string()));
+    let named =
+        |(at, item): (usize, Dynamic)| (ImmutableString::from(at.to_string()), item, path(name, &at.to_string()));
     items.into_iter().enumerate().map(named).collect()
 }
 

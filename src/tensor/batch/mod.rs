@@ -9,8 +9,8 @@ mod slices;
 
 pub use call::{called, changed};
 pub use gradient::{grads_inside, lifted, results_inside, shown};
-pub use slices::slice_wise;
 pub(super) use slices::node_slices;
+pub use slices::slice_wise;
 
 use super::engine::Engine;
 use crate::args;
@@ -47,11 +47,7 @@ pub fn hide(e: &mut Engine, value: Tensor, levels: &Levels) -> Tensor {
     let view = value.view();
     let k = levels.len();
     let layout = &view.layout;
-    let first = Layout {
-        shape: layout.shape[k..].into(),
-        strides: layout.strides[k..].into(),
-        offset: layout.offset,
-    };
+    let first = Layout { shape: layout.shape[k..].into(), strides: layout.strides[k..].into(), offset: layout.offset };
     let first = Arc::new(view.with_layout(first));
     Tensor::with_samples(first, Samples { value, levels: Levels::from_slice(levels) }, e.origin)
 }
@@ -146,10 +142,13 @@ fn active(e: &Engine) -> SmallVec<[Level; 2]> {
 /// The error of what needs the one value that each sample has of its own.
 #[cold]
 pub fn needs_value(x: &Tensor) -> Box<Diag> {
-    Diag::error(code::VMAP, "inside of `vmap` a tensor has a value for each sample, and none that the script could read")
-        .label(Origin::NONE, Focus::Call, "read here")
-        .label(x.0.made, Focus::Expression, "it was made here")
-        .help("`where(condition, a, b)` chooses for each sample; `item()`, `print` and `if` work outside of `vmap`")
+    Diag::error(
+        code::VMAP,
+        "inside of `vmap` a tensor has a value for each sample, and none that the script could read",
+    )
+    .label(Origin::NONE, Focus::Call, "read here")
+    .label(x.0.made, Focus::Expression, "it was made here")
+    .help("`where(condition, a, b)` chooses for each sample; `item()`, `print` and `if` work outside of `vmap`")
 }
 
 /// The error of an operation that has no meaning for samples.

@@ -5,13 +5,13 @@ use super::{aligned, all_samples, levels, mapped, samples};
 use crate::args;
 use crate::base::attr::Ints;
 use crate::base::diag::Result;
+use crate::kernel::program::ReduceKind;
 use crate::op::args::{Arg, Args};
 use crate::op::batching::Batching;
 use crate::op::infer;
 use crate::op::row::{Kind, Lower, Op, Promote};
 use crate::op::rows::linalg::matmul::MATMUL;
 use crate::op::rows::pointwise::arith::ADD;
-use crate::kernel::program::ReduceKind;
 use crate::op::rows::reduction::reduce::{AMAX, AMIN};
 use crate::op::rows::shape::rearrange::{SQUEEZE, TRANSPOSE};
 use crate::op::rows::shape::view::{RESHAPE, UNSQUEEZE, resolve_shape};
@@ -95,7 +95,8 @@ fn along(e: &mut Engine, op: &'static Op, args: &Args, all: &Levels, more: usize
                     return Ok(Some(Results::from_iter([first])));
                 }
                 // `sum([])` reduces all dims, as `sum()` does.
-                let dims = if dims.is_empty() && !is_list { (k..k + rank).map(|dim| dim as i64).collect() } else { dims };
+                let dims =
+                    if dims.is_empty() && !is_list { (k..k + rank).map(|dim| dim as i64).collect() } else { dims };
                 if is_one { Arg::from(dims[0]) } else { Arg::from(dims) }
             }
             None if op.is(&SQUEEZE) => {

@@ -47,8 +47,11 @@ pub fn sample(e: &mut Engine, x: &Tensor, level: u64, at: usize) -> Result<Tenso
 pub fn joined(e: &mut Engine, parts: &[Tensor], level: u64) -> Result<Tensor> {
     let first = parts[0].shape();
     if parts.iter().any(|part| part.shape() != first) {
-        return Err(Diag::error(code::VMAP, "inside of `vmap` the shape of this result is not the same for all samples")
-            .help("`where` and masks of the same shape keep all elements; or loop over the samples outside of `vmap`"));
+        return Err(Diag::error(
+            code::VMAP,
+            "inside of `vmap` the shape of this result is not the same for all samples",
+        )
+        .help("`where` and masks of the same shape keep all elements; or loop over the samples outside of `vmap`"));
     }
     let all = super::levels_of(e, parts)?;
     let mut values = Vec::new();
