@@ -358,6 +358,7 @@ pub fn detach_in_place(tensor: &Tensor) -> Result<()> {
 
 /// Gives `x` the layout of `y`, a view of it (`t_`).
 pub fn relayout(e: &mut Engine, x: &Tensor, y: &Tensor) -> Result<()> {
+    no_samples(&[x, y], "the layout of a tensor")?;
     check_inplace(e, x, x.requires_grad())?;
     y.view().write_by(e.origin);
     x.set_view(y.view());
@@ -368,8 +369,18 @@ pub fn relayout(e: &mut Engine, x: &Tensor, y: &Tensor) -> Result<()> {
     Ok(())
 }
 
+/// Inside of `vmap` a handle keeps what it shows.
+fn no_samples(tensors: &[&Tensor], what: &str) -> Result<()> {
+    match tensors.iter().find(|x| x.samples().is_some()) {
+        None => Ok(()),
+        Some(_) => Err(Diag::error(code::VMAP, format!("{what} cannot be exchanged inside of `vmap`"))
+            .help("use what the operation without `_` gives")),
+    }
+}
+
 /// Gives `x` the memory of `y`, with its own count of writes.
 pub fn assign_data(x: &Tensor, y: &Tensor) -> Result<()> {
+    no_samples(&[x, y], "the memory of a tensor")?;
     let (old, new) = (x.view(), y.view());
     if x.requires_grad() && !new.dtype.is_float() {
         let text = format!("the data of a tensor that requires gradients must be floating-point, not {}", new.dtype);

@@ -88,6 +88,9 @@ fn what_does_not_fit_a_transform_is_told() {
         "E0710",
         "backward",
     );
+    fails("func::vmap(|a| { let b = a * 1; b.t_(); b })(ones([3, 2, 2]))", "E0710", "layout");
+    fails("func::vmap(|a| { print(a); a })(ones([3]))", "E0710", "none that the script could read");
+    fails("vmap(|a| a)", "E0103", "vmap");
     let net = "import \"nn\" as nn; let m = nn::linear(2, 1);";
     fails(&format!("{net} func::functional_call(m, #{{other: ones([1])}}, [ones([2])])"), "E0711", "no tensor `other`");
     fails(
