@@ -16,7 +16,7 @@ use smallvec::smallvec;
 use std::sync::Arc;
 
 /// The input of a transform, connected to the tensor that was passed.
-static INPUT: Op = Op { name: "input", call: CallForm::Internal, grad: Grad::Of(&[|t| t.g.clone()]), ..Op::BASE };
+static INPUT: Op = Op { name: "input", call: CallForm::Internal, grad: Grad::Of(&[|t| t.g]), ..Op::BASE };
 
 /// An input of a transform's own for a tensor that was passed: the same memory, and a place in the graph that is the
 /// input's alone. It is connected with the tensor's place where gradients are `recorded` outside of the transform.

@@ -55,7 +55,8 @@ impl Swapped {
         }
         if strict
             && let Some((name, _)) = known.iter().find(|(name, old)| {
-                !tensors.contains_key(name) && !(ties && walk.tied.iter().any(|(tied, _)| tied.same(old)))
+                let is_tied = ties && walk.tied.iter().any(|(tied, _)| tied.same(old));
+                !is_tied && !tensors.contains_key(name)
             })
         {
             return Err(Diag::error(code::TRANSFORM, format!("with `strict`, `{name}` must be given, too")));

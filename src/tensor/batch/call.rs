@@ -71,7 +71,8 @@ fn drawn(e: &mut Engine, op: &'static Op, args: &Args) -> Result<Option<Results>
 pub fn changed(e: &mut Engine, op: &'static Op, args: &Args) -> Result<Option<Tensor>> {
     let tensors = args.tensors();
     let all = levels_of(e, &tensors)?;
-    if all.is_empty() && !(batching::draws(op).is_some() && !active(e).is_empty()) {
+    let may_draw = batching::draws(op).is_some() && !active(e).is_empty();
+    if all.is_empty() && !may_draw {
         return Ok(None);
     }
     let x = args.tensor(0).clone();

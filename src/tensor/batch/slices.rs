@@ -97,12 +97,11 @@ pub(super) fn each_after(
     Ok(joined_results)
 }
 
+/// The gradient rule of a node, for the gradients of its results.
+type NodeRule<'a> = &'a mut dyn FnMut(&mut Engine, &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>>;
+
 /// Runs a gradient rule with gradients that have samples: at once, or for each sample.
-pub fn node_slices(
-    e: &mut Engine,
-    grads: &[Option<Tensor>],
-    rule: &mut dyn FnMut(&mut Engine, &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>>,
-) -> Result<Vec<Option<Tensor>>> {
+pub fn node_slices(e: &mut Engine, grads: &[Option<Tensor>], rule: NodeRule<'_>) -> Result<Vec<Option<Tensor>>> {
     let all: Levels = super::levels_of(e, grads.iter().flatten())?;
     let Some(&level) = all.last() else { return rule(e, grads) };
     match rule(e, grads) {
