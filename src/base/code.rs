@@ -89,6 +89,8 @@ codes! {
     GRAD_VIEW = 707, "an in-place change that a view does not allow";
     GRAD_OWN = 708, "a function of the script that backward cannot use";
     GRAD_INFERENCE = 709, "a tensor of `inference_mode` in the gradient graph";
+    VMAP = 710, "what `vmap` cannot do for all samples at once";
+    TRANSFORM = 711, "a function transform and values that do not fit it";
     LIMIT_OPERATIONS = 801, "the limit of operations";
     LIMIT_DEPTH = 802, "the limit of nested calls";
     INTERRUPTED = 803, "an interrupted script";

@@ -2,6 +2,7 @@
 
 pub mod args;
 pub mod autocast;
+pub mod batching;
 pub mod chapter;
 pub mod dry_run;
 pub mod elementwise;

@@ -283,7 +283,21 @@ pub struct Cell {
     pub auto: Mutex<Auto>,
     /// The operation that created it.
     pub made: Origin,
+    /// Inside of `vmap`: all samples. `view` shows the first one.
+    pub samples: Option<Box<Samples>>,
 }
+
+/// The samples of a tensor inside of `vmap`, one behind the other.
+pub struct Samples {
+    /// Its first dims are those of the levels; the others are those that the script sees. Its place in the gradient graph
+    /// is that of all samples.
+    pub value: Tensor,
+    /// Numbers of the levels, ascending.
+    pub levels: Levels,
+}
+
+/// Numbers of levels of `vmap`.
+pub type Levels = SmallVec<[u64; 2]>;
 
 /// Whether a gradient flows to a tensor.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -294,6 +308,8 @@ pub enum Tracked {
     Yes,
     /// A view without a place of its own in the graph: yes if its base has one.
     AsBase,
+    /// A tensor with samples: yes if all of them together have one.
+    AsSamples,
 }
 
 /// A tensor's place in the gradient graph.
@@ -301,6 +317,8 @@ pub enum Tracked {
 pub struct Auto {
     /// Set by the user, on a leaf.
     pub requires_grad: bool,
+    /// It was the input of a function transform that has ended: nobody asks for its gradient any more, save the transform.
+    pub is_over: bool,
     pub retain_grad: bool,
     /// For a view: the restrictions on in-place changes.
     pub made_as: MadeAs,
@@ -348,7 +366,25 @@ impl Tensor {
             tracked: AtomicU8::new(Tracked::No as u8),
             auto: Mutex::new(Auto::default()),
             made,
+            samples: None,
         }))
+    }
+
+    /// A tensor inside of `vmap`: a view of the first sample, and all of them.
+    pub fn with_samples(first: Arc<View>, samples: Samples, made: Origin) -> Tensor {
+        Tensor(Arc::new(Cell {
+            view: Mutex::new(Held::new(first)),
+            tracked: AtomicU8::new(Tracked::AsSamples as u8),
+            auto: Mutex::new(Auto::default()),
+            made,
+            samples: Some(Box::new(samples)),
+        }))
+    }
+
+    /// Inside of `vmap`, all samples.
+    #[inline]
+    pub fn samples(&self) -> Option<&Samples> {
+        self.0.samples.as_deref()
     }
 
     pub fn view(&self) -> Arc<View> {
@@ -394,11 +430,14 @@ impl Tensor {
     #[inline]
     pub fn requires_grad(&self) -> bool {
         let tracked = self.0.tracked.load(Ordering::Acquire);
-        if tracked == Tracked::AsBase as u8 { self.base_requires_grad() } else { tracked == Tracked::Yes as u8 }
+        if tracked > Tracked::Yes as u8 { self.other_requires_grad() } else { tracked == Tracked::Yes as u8 }
     }
 
     #[inline(never)]
-    fn base_requires_grad(&self) -> bool {
+    fn other_requires_grad(&self) -> bool {
+        if let Some(samples) = self.samples() {
+            return samples.value.requires_grad();
+        }
         self.0.auto.lock().base.as_ref().is_some_and(Tensor::requires_grad)
     }
 

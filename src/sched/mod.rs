@@ -9,5 +9,6 @@ pub mod options;
 pub mod order;
 pub mod profile;
 pub mod runtime;
+pub mod samples;
 pub mod streams;
 pub mod window;

@@ -13,6 +13,7 @@ use super::order::gate::{Past, note_writer};
 use super::order::points::HOST;
 use super::profile::timeline::{self, Timeline};
 use super::profile::trace::Trace;
+use super::samples::Samples;
 use super::streams::placement::Placement;
 use super::streams::stream::{Stream, StreamHandle};
 use super::streams::watch::Naming;
@@ -96,6 +97,8 @@ pub struct Runtime {
     grad_enabled: AtomicBool,
     /// Mixed precision.
     pub autocast: Autocast,
+    /// What `vmap` maps over.
+    pub samples: Samples,
     /// Whether backward looks for NaN.
     anomaly: AtomicBool,
     /// Whether new tensors are kept out of the gradient graph for good.
@@ -249,6 +252,7 @@ impl Runtime {
             sequence: AtomicU64::new(1),
             grad_enabled: AtomicBool::new(true),
             autocast: Autocast::default(),
+            samples: Samples::default(),
             anomaly: AtomicBool::new(false),
             inference: AtomicBool::new(false),
             keeper: Mutex::default(),

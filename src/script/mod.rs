@@ -7,6 +7,7 @@ pub mod data;
 pub mod draw;
 pub mod embed;
 pub mod error;
+pub mod func;
 pub mod host;
 pub mod inspect;
 pub mod language;

@@ -2,7 +2,7 @@
 
 use super::devices::common_device;
 use super::inplace::inplace_shape;
-use super::{check, history};
+use super::{batch, check, history};
 use crate::base::code;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
@@ -395,6 +395,11 @@ impl Engine {
 
     /// The same, whatever autocast says.
     pub(super) fn as_given(&mut self, op: &'static Op, args: &Args) -> Result<Results> {
+        if self.rt.samples.were_used()
+            && let Some(results) = batch::called(self, op, args)?
+        {
+            return Ok(results);
+        }
         let check = check::before(self, op, args);
         // Compositions may call rows without limit. Those under one gate are not interrupted.
         if !self.name.is_empty() && self.gate.is_none() {
@@ -416,6 +421,9 @@ impl Engine {
 
     /// Queues one kernel. Not differentiated.
     fn queue(&mut self, call: KernelCall) -> Result<Results> {
+        if call.inputs.iter().any(|input| input.samples().is_some()) {
+            return Err(batch::slice_wise());
+        }
         let mut views: SmallVec<[Input; 3]> = SmallVec::new();
         // The common device of all inputs, if there is one.
         let (mut first, mut together) = (None, true);
@@ -522,6 +530,11 @@ impl Emit for Engine {
 
     fn apply_inplace(&mut self, op: &'static Op, mut args: Args) -> Result<Tensor> {
         args.complete(op);
+        if self.rt.samples.were_used()
+            && let Some(changed) = batch::changed(self, op, &args)?
+        {
+            return Ok(changed);
+        }
         let name = if self.name.is_empty() { crate::op::table::inplace_name(op) } else { op.name };
         let check = check::before(self, op, &args);
         self.note_given(op, &args);
@@ -538,6 +551,9 @@ impl Emit for Engine {
     }
 
     fn each(&mut self, lists: &[&[Tensor]], formula: &mut dyn FnMut(&Formula)) -> Result<()> {
+        if let Some(x) = lists.iter().copied().flatten().find(|x| x.samples().is_some()) {
+            return Err(batch::needs_value(x));
+        }
         super::each::each(self, lists, formula)
     }
 
@@ -592,7 +608,16 @@ impl Emit for Engine {
         Ok(tensor)
     }
 
-    fn alias(&mut self, tensor: &Tensor, layout: Layout) -> Tensor {
+    fn alias(&mut self, tensor: &Tensor, mut layout: Layout) -> Tensor {
+        if let Some(samples) = tensor.samples() {
+            // The same elements of each sample: the layout is that of the first one.
+            let all = samples.value.view();
+            let k = samples.levels.len();
+            layout.shape.insert_from_slice(0, &all.layout.shape[..k]);
+            layout.strides.insert_from_slice(0, &all.layout.strides[..k]);
+            let value = self.alias(&samples.value, layout);
+            return batch::like(self, value, tensor);
+        }
         let view = tensor.with_view(|view| {
             // Guards against wrong rows: no access outside of the buffer.
             let ends = layout.extent().map_or(0, |(_, end)| end.saturating_mul(view.dtype.size_bytes()));
@@ -603,6 +628,10 @@ impl Emit for Engine {
     }
 
     fn detach(&mut self, tensor: &Tensor) -> Tensor {
+        if let Some(samples) = tensor.samples() {
+            let value = self.tensor(samples.value.view());
+            return batch::like(self, value, tensor);
+        }
         self.tensor(tensor.view())
     }
 
@@ -623,6 +652,9 @@ impl Emit for Engine {
     }
 
     fn read(&mut self, tensor: &Tensor) -> Result<Vec<Scalar>> {
+        if tensor.samples().is_some() {
+            return Err(batch::slice_wise());
+        }
         super::observe::scalars(&self.rt, tensor)
     }
 

@@ -1,5 +1,6 @@
 //! Backward: walks the gradient graph from the highest sequence number down, as PyTorch's engine does.
 
+use super::batch;
 use super::check;
 use super::engine::Engine;
 use super::history;
@@ -110,6 +111,11 @@ pub(super) struct Walk<'a> {
 
 /// `y.backward(g)`: adds gradients to the leaves' `.grad`.
 pub fn backward(e: &mut Engine, ys: &[Tensor], gs: &[Option<Tensor>], mode: Mode) -> Result<()> {
+    if let Some(y) = ys.iter().chain(gs.iter().flatten()).find(|x| x.samples().is_some()) {
+        return Err(Diag::error(code::VMAP, "`backward` inside of `vmap` would add the gradients of all samples up")
+            .label(y.0.made, Focus::Expression, "this has a value for each sample")
+            .help("`func::grad(f)(x)` gives the gradients of each sample"));
+    }
     let mut walk = Walk::new(e, mode, true);
     walk.seed(ys, gs)?;
     walk.run_steps()?;
@@ -153,6 +159,22 @@ pub fn grad(
     if xs.is_empty() {
         return Err(Diag::error(code::VALUE, "`inputs` is empty: there is nothing to differentiate for"));
     }
+    if ys.iter().chain(xs).chain(gs.iter().flatten()).any(|x| x.samples().is_some()) {
+        let (inside, weights) = batch::grads_inside(e, ys, xs, gs)?;
+        let inputs: Vec<Tensor> = xs.iter().map(batch::value).collect();
+        let found = grad_of(e, &inside, &inputs, &weights, mode)?;
+        return batch::results_inside(e, xs, found);
+    }
+    grad_of(e, ys, xs, gs, mode)
+}
+
+fn grad_of(
+    e: &mut Engine,
+    ys: &[Tensor],
+    xs: &[Tensor],
+    gs: &[Option<Tensor>],
+    mode: Mode,
+) -> Result<Vec<Option<Tensor>>> {
     let mut walk = Walk::new(e, mode, false);
     for x in xs {
         match history::edge_of(walk.e, x)? {
@@ -312,8 +334,8 @@ impl<'a> Walk<'a> {
             }
             return Ok(());
         }
-        // As in PyTorch, also one that has stopped requiring gradients since.
-        if !leaf.requires_grad() {
+        // As in PyTorch, also one that has stopped requiring gradients since. The inputs of transforms keep none.
+        if !leaf.requires_grad() || leaf.0.auto.lock().is_over {
             return Ok(());
         }
         let (here, since) = (self.e.rt.slot_of(g.device()), leaf.0.auto.lock().since);
@@ -575,19 +597,25 @@ impl<'a> Walk<'a> {
         if let Some(slice) = &node.slice {
             needs[0] = is_needed(&slice.base_edge);
         }
-        let backward = Backward {
-            op: node.op,
-            grads,
-            args: &node.args,
-            inputs: &node.inputs,
-            outputs: &node.outputs,
-            tensors: &saved,
-            needs: &needs,
+        let mut of = |e: &mut Engine, grads: &[Option<Tensor>]| {
+            let backward = Backward {
+                op: node.op,
+                grads,
+                args: &node.args,
+                inputs: &node.inputs,
+                outputs: &node.outputs,
+                tensors: &saved,
+                needs: &needs,
+            };
+            match node.op.grad {
+                Grad::Of(all) => expr::derivatives(e, &backward, all),
+                Grad::Rule(rule) => rule(e, &backward),
+                _ => Ok(Vec::new()),
+            }
         };
-        let inputs = match node.op.grad {
-            Grad::Of(all) => expr::derivatives(self.e, &backward, all)?,
-            Grad::Rule(rule) => rule(self.e, &backward)?,
-            _ => Vec::new(),
+        let inputs = match self.e.rt.samples.were_used() {
+            true => batch::node_slices(self.e, grads, &mut of)?,
+            false => of(self.e, grads)?,
         };
         self.edge_grads(node, inputs, base_gradient)
     }

@@ -23,6 +23,9 @@ pub fn edge_of(e: &mut Engine, tensor: &Tensor) -> Result<Option<Edge>> {
     if !tensor.requires_grad() {
         return Ok(None);
     }
+    if let Some(samples) = tensor.samples() {
+        return edge_of(e, &samples.value);
+    }
     refresh(e, tensor)?;
     let mut auto = tensor.0.auto.lock();
     if auto.requires_grad && auto.since == 0 {
@@ -318,6 +321,16 @@ pub fn retain_grad(e: &mut Engine, tensor: &Tensor) -> Result<()> {
     Ok(())
 }
 
+/// Sets whether a leaf requires gradients, as a script asks for it. Inside of `vmap` it would be one leaf for all samples.
+pub fn requires_grad(tensor: &Tensor, on: bool) -> Result<()> {
+    if tensor.samples().is_some() {
+        return Err(Diag::error(code::VMAP, "`requires_grad_` inside of `vmap` would make one leaf of all samples")
+            .help("`func::grad(f)(x)` and `func::vjp(f, x)` give the gradients of each sample"));
+    }
+    set_leaf(tensor, on);
+    Ok(())
+}
+
 /// Sets whether a leaf requires gradients.
 pub fn set_leaf(tensor: &Tensor, on: bool) {
     let mut auto = tensor.0.auto.lock();
@@ -345,6 +358,7 @@ pub fn detach_in_place(tensor: &Tensor) -> Result<()> {
 
 /// Gives `x` the layout of `y`, a view of it (`t_`).
 pub fn relayout(e: &mut Engine, x: &Tensor, y: &Tensor) -> Result<()> {
+    no_samples(&[x, y], "the layout of a tensor")?;
     check_inplace(e, x, x.requires_grad())?;
     y.view().write_by(e.origin);
     x.set_view(y.view());
@@ -355,8 +369,18 @@ pub fn relayout(e: &mut Engine, x: &Tensor, y: &Tensor) -> Result<()> {
     Ok(())
 }
 
+/// Inside of `vmap` a handle keeps what it shows.
+fn no_samples(tensors: &[&Tensor], what: &str) -> Result<()> {
+    match tensors.iter().find(|x| x.samples().is_some()) {
+        None => Ok(()),
+        Some(_) => Err(Diag::error(code::VMAP, format!("{what} cannot be exchanged inside of `vmap`"))
+            .help("use what the operation without `_` gives")),
+    }
+}
+
 /// Gives `x` the memory of `y`, with its own count of writes.
 pub fn assign_data(x: &Tensor, y: &Tensor) -> Result<()> {
+    no_samples(&[x, y], "the memory of a tensor")?;
     let (old, new) = (x.view(), y.view());
     if x.requires_grad() && !new.dtype.is_float() {
         let text = format!("the data of a tensor that requires gradients must be floating-point, not {}", new.dtype);

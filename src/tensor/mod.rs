@@ -1,6 +1,7 @@
 //! Floor 4: tensors as users know them: calls, gradients, observation.
 
 mod autocast;
+pub mod batch;
 pub mod check;
 pub mod checkpoint;
 pub mod custom_kernel;
@@ -18,3 +19,4 @@ mod needed_nodes;
 pub mod observe;
 pub mod own_functions;
 mod slices;
+pub mod transforms;

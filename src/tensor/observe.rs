@@ -10,6 +10,9 @@ use std::sync::Arc;
 
 /// Waits for everything that a tensor depends on; raises the fault that reached it.
 pub fn settle(rt: &Runtime, tensor: &Tensor) -> Result<Arc<View>> {
+    if tensor.samples().is_some() {
+        return Err(super::batch::needs_value(tensor));
+    }
     let view = tensor.view();
     rt.settle(&view)?;
     Ok(view)

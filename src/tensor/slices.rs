@@ -1,14 +1,12 @@
 //! Gradients of parts of tensors: of views, and of what was written into a part of a base.
 
 use super::grad::{EdgeGrads, Walk, is_alone};
-use super::history;
+use super::{batch, history};
 use crate::args;
 use crate::base::diag::Result;
-use crate::base::dtype::Scalar;
 use crate::base::layout::Layout;
 use crate::op::args::Args;
 use crate::op::emit::Emit;
-use crate::op::row::Source;
 use crate::op::rows::pointwise::arith;
 use crate::op::rows::shape::view;
 use crate::op::tensor::{Edge, GradNode, SliceOf, Tensor};
@@ -62,7 +60,7 @@ impl Walk<'_> {
     /// A copy of the base's gradient with the base's geometry, and the part of it.
     pub(super) fn gather_part(&mut self, slice: &SliceOf, g: &Tensor) -> Result<(Tensor, Tensor)> {
         let (n, layout, base_layout) = history::flat(slice);
-        let flat = self.e.source(Source::Fill(Scalar::Int(0)), &[n], slice.base.dtype, slice.base.device)?;
+        let flat = batch::zeros_for(self.e, g, &[n], slice.base.dtype, slice.base.device)?;
         let whole = self.view_of(&flat, base_layout)?;
         self.e.apply_inplace(&arith::COPY, args![&whole, g])?;
         let part = self.view_of(&flat, layout)?;

@@ -26,6 +26,8 @@ mod example_scripts;
 mod examples;
 mod explain;
 mod files;
+mod func;
+mod func_table;
 mod golden;
 mod habits;
 mod held_steps;

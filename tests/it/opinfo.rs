@@ -38,11 +38,11 @@ enum Verdict {
 }
 
 /// One file's cases with their tensors.
-struct Suite {
+pub struct Suite {
     name: String,
     tier: String,
-    cases: Vec<Value>,
-    tensors: Vec<Data>,
+    pub cases: Vec<Value>,
+    pub tensors: Vec<Data>,
 }
 
 /// Relative and absolute tolerance of torch.testing.
@@ -109,7 +109,7 @@ fn operations_answer_as_pytorch_does() {
 }
 
 /// `topk` selects `topk`; `pad` also `nn_functional_pad_constant`.
-fn selects(expected: &str, name: &str) -> bool {
+pub fn selects(expected: &str, name: &str) -> bool {
     let bare = name.strip_prefix("nn_functional_").or_else(|| name.strip_prefix("linalg_")).unwrap_or(name);
     name == expected || bare == expected || bare.strip_prefix(expected).is_some_and(|rest| rest.starts_with('_'))
 }
@@ -119,7 +119,7 @@ fn fixtures() -> PathBuf {
 }
 
 /// Every index file, in order.
-fn indices() -> Vec<PathBuf> {
+pub fn indices() -> Vec<PathBuf> {
     let mut found = Vec::new();
     let folders = match std::env::var("TSCRIPT_OPINFO_FOLDER") {
         Ok(elsewhere) => vec![PathBuf::from(elsewhere)],
@@ -134,12 +134,12 @@ fn indices() -> Vec<PathBuf> {
     found
 }
 
-fn stem(path: &Path) -> String {
+pub fn stem(path: &Path) -> String {
     path.file_stem().expect("a file name").to_string_lossy().into_owned()
 }
 
 impl Suite {
-    fn read(path: &Path) -> Suite {
+    pub fn read(path: &Path) -> Suite {
         let text = std::fs::read_to_string(path).expect("an index file");
         let index: Value = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
         Suite {

@@ -74,6 +74,37 @@ pub fn method<const N: usize>(
     put(module, name, counts, call);
 }
 
+/// The same of a function that calls script code.
+pub fn native_in_context<const N: usize>(
+    module: &mut Natives,
+    host: &Arc<Host>,
+    name: &str,
+    call: impl Fn(&Arc<Host>, &NativeCallContext, [&Dynamic; N]) -> Native + Send + Sync + 'static,
+) {
+    let binder = binder(name, N);
+    let shared = host.clone();
+    let counts = counts(&binder, 0);
+    let call = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
+        let context = context.expect("registered with a context");
+        let keywords = binder.keywords(values);
+        match binder.borrow(values, keywords.as_ref()) {
+            Ok(values) => call(&shared, &context, values),
+            Err(diag) => Err(shared.raise(&context, diag, "")),
+        }
+    };
+    put(module, name, counts, call);
+}
+
+/// Registers a function that takes any values, so many.
+pub fn variadic(
+    module: &mut Natives,
+    name: &str,
+    counts: std::ops::RangeInclusive<usize>,
+    call: impl Fn(&NativeCallContext, &mut [&mut Dynamic]) -> Native + Send + Sync + 'static,
+) {
+    put(module, name, counts, move |context, values| call(&context.expect("registered with a context"), values));
+}
+
 /// The signature of a function that is described, with as many parameters as its code names.
 fn binder(name: &str, params: usize) -> Binder {
     bound_by(manual::native(name), name, params)

@@ -470,7 +470,7 @@ pub fn set_requires_grad(x: &Tensor, on: bool) -> Result<()> {
         return Err(history::of_inference(x, "cannot require gradients"));
     }
     if history::is_leaf(x) {
-        history::set_leaf(x, on);
+        history::requires_grad(x, on)?;
         return Ok(());
     }
     if on {

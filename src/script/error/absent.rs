@@ -13,8 +13,6 @@ const SAVED_HOOKS: &str =
 const CONTEXT: &str = "`ctx` has `save_for_backward`, `saved_tensors`, `needs_input_grad`, `mark_non_differentiable`, \
     `set_materialize_grads` and fields of your own: `ctx.k = 3`; results are new tensors, not changed arguments";
 const COMPILED: &str = "operations are queued and fused without being asked; there is nothing to compile";
-const BATCHED: &str = "there is no `vmap`: operations take batches by broadcasting (`x @ w` of [n, 2, 3] and [3, 4]), \
-    and `einsum` names their dimension";
 const CONTROL: &str =
     "`if`, `while` and `for` of the language work on values of tensors: `if loss.item() < 0.1 { .. }`";
 const AUTOCAST: &str = "mixed precision is a block, which ends as it began: `autocast(\"cuda\", \"bf16\") { .. }`, and \
@@ -30,7 +28,8 @@ const FUNCTIONAL_RNN: &str = "recurrent layers are modules: `nn::lstm`, `nn::gru
 const RANDOMISED: &str = "there are no randomised decompositions; `svd(x)` gives all singular values, exactly";
 const BACKENDS: &str = "operations have one name, whatever library runs them";
 const NAMED: &str = "dimensions have numbers, not names";
-const DERIVATIVES: &str = "row i of a Jacobian is `grad(y[i], [x])[0]`; with `create_graph` it has gradients itself";
+const DERIVATIVES: &str =
+    "`test::assert_gradients(f, [x])` compares gradients with differences, after `import \"test\" as test;`";
 const LDL: &str = "indefinite matrices are solved by `solve`, or by `lu_factor` and `lu_solve`";
 
 const TYPED: &str =
@@ -193,13 +192,17 @@ const TABLE: Reasons = &[
     ),
     ("call `checkpoint(f, x)` around each part of the layers", &["checkpoint_sequential"]),
     ("write `detect_anomaly { .. }` around the backward that is looked into", &["set_detect_anomaly"]),
-    ("gradients flow from outputs to inputs: `grad(y, [x])`", &["forward_ad", "dual_level", "make_dual"]),
     (
-        DERIVATIVES,
-        &["jacobian", "hessian", "jacrev", "jacfwd", "gradcheck", "gradgradcheck", "vjp", "jvp", "hvp", "vhp"],
+        "a derivative along a tangent is `func::jvp(f, [x], [tangent])`: there are no dual tensors",
+        &["forward_ad", "dual_level", "make_dual", "unpack_dual"],
     ),
+    ("all derivatives of a function: `func::jacrev(f)(x)`, or `func::jacfwd(f)(x)`", &["jacobian"]),
+    (
+        "a product with the Hessian is `func::jvp(func::grad(f), [x], [v])`, an array of the gradient and of the product",
+        &["hvp", "vhp"],
+    ),
+    (DERIVATIVES, &["gradcheck", "gradgradcheck"]),
     (COMPILED, &["compile", "jit", "script", "fork"]),
-    (BATCHED, &["vmap"]),
     (CONTROL, &["while_loop"]),
     (
         AUTOCAST,

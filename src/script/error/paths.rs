@@ -126,7 +126,7 @@ const PACKAGES: [&str; 12] =
 pub(super) fn spelled(path: &[&str]) -> Option<String> {
     match path {
         ["os" | "sys" | "time" | "json" | "copy" | "pickle" | "pathlib", ..] => None,
-        [module @ ("re" | "unicodedata"), name, ..] => {
+        [module @ ("func" | "re" | "unicodedata"), name, ..] => {
             let native = manual::native(&format!("{module}::{name}"))?;
             Some(format!("what a module has is reached by `::`: `{}`", native.written()))
         }

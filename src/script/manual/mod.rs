@@ -8,6 +8,7 @@ pub mod members;
 mod natives;
 mod plain;
 mod std;
+mod transforms;
 
 pub use natives::{CHAPTERS, Form, MODULES, Native, members_of, native, natives};
 pub use std::{Function, functions};

@@ -11,3 +11,4 @@ pub mod outline;
 pub mod parallel;
 pub mod param_groups;
 pub mod row_modules;
+pub mod swap;

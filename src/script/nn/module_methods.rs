@@ -395,3 +395,9 @@ fn modes(module: &mut Natives, host: &Arc<Host>) {
         });
     }
 }
+
+/// The parameters or the buffers of a module with their names, without duplicates.
+pub fn named(value: &Dynamic, buffers: bool) -> Result<Vec<(String, Tensor)>> {
+    check_known(value, 0)?;
+    Ok(distinct(value, buffers)?.into_iter().map(|member| (member.name, member.tensor)).collect())
+}

@@ -141,6 +141,7 @@ pub fn engine(
     for (name, of) in [
         ("cuda", crate::script::cuda_api::cuda::module(host)),
         ("autograd", crate::script::tensor_api::autograd::module(host)),
+        ("func", crate::script::func::module(host)),
         ("re", crate::script::language::text::re::module(host)),
         ("unicodedata", crate::script::language::text::unicode::module(host)),
     ] {

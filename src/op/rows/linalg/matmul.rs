@@ -82,6 +82,11 @@ fn plan(a: &Layout, b: &Layout) -> Result<Product> {
     Ok(Product { a: widened(row, &shape_a), b: widened(column, &shape_b), dense, seen })
 }
 
+/// Whether two tensors have a product.
+pub fn check(a: &Layout, b: &Layout) -> Result<()> {
+    plan(a, b).map(drop)
+}
+
 fn matmul(e: &mut dyn Emit, args: &Args) -> Result<Vec<Tensor>> {
     let (a, b) = (args.input(), args.tensor(two_tensors::other));
     let dtype = check_dtypes(&[("input", a), ("other", b)])?;
