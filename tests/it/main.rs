@@ -43,6 +43,7 @@ mod random;
 mod random_programs;
 #[cfg(unix)]
 mod repl;
+mod resume;
 mod rows;
 mod rows_reduce;
 mod rows_view;

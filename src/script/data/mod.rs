@@ -4,5 +4,6 @@ pub mod collate;
 pub mod dataset;
 pub mod images;
 pub mod loader;
+pub mod position;
 pub mod prefetch;
 pub mod progress;
