@@ -9,6 +9,7 @@
 
 pub mod array;
 pub mod csv;
+pub mod events;
 pub mod image;
 pub mod input;
 pub mod npy;
@@ -24,6 +25,7 @@ use crate::base::code::{FILE_FORMAT, FILE_KIND};
 use crate::base::diag::{Diag, Result};
 use crate::fail;
 use input::{Input, Source};
+use std::borrow::Borrow;
 use std::io::{BufReader, Cursor};
 use std::path::{Path, PathBuf};
 use write::Sink;
@@ -153,23 +155,23 @@ fn read_from(kind: Kind, source: &mut dyn Source, len: u64) -> Result<Value> {
 }
 
 /// Writes a file by its extension, whole or not at all.
-pub fn write(path: &Path, value: Value) -> Result<()> {
+pub fn write(path: &Path, value: &Value) -> Result<()> {
     Prepared::new(path, value)?.write()
 }
 
 /// What is about to be written: the value suits the format, and the file can be begun.
-pub struct Prepared {
+pub struct Prepared<V = Value> {
     path: PathBuf,
     kind: Kind,
-    value: Value,
+    value: V,
     replacement: write::Replacement,
 }
 
-impl Prepared {
-    pub fn new(path: &Path, value: Value) -> Result<Prepared> {
+impl<V: Borrow<Value>> Prepared<V> {
+    pub fn new(path: &Path, value: V) -> Result<Prepared<V>> {
         let kind = Kind::of(path)?;
         let about = |diag| within(&format!("`{}`", path.display()), diag);
-        check(kind, &value).map_err(about)?;
+        check(kind, value.borrow()).map_err(about)?;
         let replacement = write::Replacement::of(path).map_err(about)?;
         Ok(Prepared { path: path.to_path_buf(), kind, value, replacement })
     }
@@ -181,7 +183,7 @@ impl Prepared {
 
     pub fn write(self) -> Result<()> {
         let Prepared { path, kind, value, replacement } = self;
-        let written = replacement.write(&mut |sink| write_to(kind, &value, sink));
+        let written = replacement.write(&mut |sink| write_to(kind, value.borrow(), sink));
         written.map_err(|diag| within(&format!("`{}`", path.display()), diag))
     }
 }

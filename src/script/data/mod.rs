@@ -2,6 +2,7 @@
 
 pub mod collate;
 pub mod dataset;
+pub mod events;
 pub mod images;
 pub mod loader;
 pub mod position;

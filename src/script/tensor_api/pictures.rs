@@ -61,7 +61,7 @@ fn deliver(
                 return Err(Diag::error(code::FILE_KIND, message).help("name it `.png`"));
             }
             storage::permitted(host, &path, true)?;
-            files::write(&path, files::Value::One(picture.array()?)).map_err(|diag| storage::at_path(diag, &path))?;
+            files::write(&path, &files::Value::One(picture.array()?)).map_err(|diag| storage::at_path(diag, &path))?;
         }
         None => {
             let terminal = *host.print.terminal.lock();
