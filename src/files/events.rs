@@ -89,14 +89,19 @@ impl Message {
         self.varint(field << 3 | wire);
     }
 
+    /// A 0 is what a reader sees where there is nothing.
     fn integer(&mut self, field: u64, value: i64) {
-        self.key(field, 0);
-        self.varint(value as u64);
+        if value != 0 {
+            self.key(field, 0);
+            self.varint(value as u64);
+        }
     }
 
     fn double(&mut self, field: u64, value: f64) {
-        self.key(field, 1);
-        self.0.extend(value.to_le_bytes());
+        if value.to_bits() != 0 {
+            self.key(field, 1);
+            self.0.extend(value.to_le_bytes());
+        }
     }
 
     fn float(&mut self, field: u64, value: f32) {

@@ -21,6 +21,7 @@ mod draws;
 mod editor;
 mod environment;
 mod errors;
+mod events;
 mod example_scripts;
 mod examples;
 mod explain;

@@ -33,6 +33,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
             Ok(path.display().to_string().into())
         })
     });
+    raw(module, "_event_time", 0, |_, _| Ok(Dynamic::from_int(now() as i64)));
     let shared = host.clone();
     // `_event(path, tag, kind, value, step, seconds)`.
     raw(module, "_event", 6, move |context, values| -> Native {
