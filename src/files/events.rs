@@ -57,7 +57,9 @@ impl Histogram {
 
     fn message(&self) -> Message {
         let mut out = Message::default();
-        for (field, value) in [(1, self.least), (2, self.most), (3, self.count), (4, self.sum), (5, self.sum_of_squares)] {
+        for (field, value) in
+            [(1, self.least), (2, self.most), (3, self.count), (4, self.sum), (5, self.sum_of_squares)]
+        {
             out.double(field, value);
         }
         for (field, values) in [(6, &self.limits), (7, &self.buckets)] {
@@ -68,7 +70,8 @@ impl Histogram {
 }
 
 fn limits() -> Vec<f64> {
-    let positive: Vec<f64> = std::iter::successors(Some(1e-12), |limit| Some(limit * 1.1)).take_while(|&limit| limit < 1e20).collect();
+    let positive: Vec<f64> =
+        std::iter::successors(Some(1e-12), |limit| Some(limit * 1.1)).take_while(|&limit| limit < 1e20).collect();
     positive.iter().rev().map(|limit| -limit).chain([0.0]).chain(positive.iter().copied()).collect()
 }
 

@@ -36,7 +36,9 @@ fn code(text: &str) -> (String, String) {
 #[cfg(unix)]
 #[test]
 fn a_file_that_cannot_be_written_is_told_at_its_line() {
-    for (end, after) in [("", 3), ("\nload(\"x.npy\")", 3), ("\nsynchronize()", 3), ("\nsave(\"/nowhere/x.npy\", x)", 3)] {
+    for (end, after) in
+        [("", 3), ("\nload(\"x.npy\")", 3), ("\nsynchronize()", 3), ("\nsave(\"/nowhere/x.npy\", x)", 3)]
+    {
         let text = format!("let x = zeros([64, 1024, 1024]);\nx += 1.0;\nsave(\"FOLDER/a.npy\", x);{end}");
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("gone");
@@ -64,7 +66,9 @@ fn files_are_whole_when_a_run_has_ended() {
     let path = folder.path().join("x.npy");
     let mut session = Session::builder().all_files().build().expect("a session");
     session.set("path", path.display().to_string()).expect("a string passes");
-    session.run_str("save", "save(path, ones([1000, 1000])); fn keep(path, n) { save(path, ones([n])); }").expect("it runs");
+    session
+        .run_str("save", "save(path, ones([1000, 1000])); fn keep(path, n) { save(path, ones([n])); }")
+        .expect("it runs");
     let size = || std::fs::metadata(&path).expect("it is there").len();
     assert_eq!(size(), 4_000_128);
     session.call::<()>("keep", (path.display().to_string(), 10)).expect("it runs");

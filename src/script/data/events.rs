@@ -29,7 +29,8 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     raw(module, "_event_file", 2, move |context, values| -> Native {
         let context = context.expect("registered with a context");
         shared.call(&context, |_| {
-            let path = begin(&shared, &PathBuf::from(text("log_dir", values[0])?), &text("filename_suffix", values[1])?)?;
+            let path =
+                begin(&shared, &PathBuf::from(text("log_dir", values[0])?), &text("filename_suffix", values[1])?)?;
             Ok(path.display().to_string().into())
         })
     });

@@ -169,7 +169,8 @@ impl Plan {
         };
         if self.by_tensors() && matches!(self.order, Order::Natural | Order::Shuffled) {
             let picked = drawn.and_then(|drawn| drawn.try_cast::<Tensor>());
-            let rows_ahead = if self.pin { self.rows_ahead(picked.as_ref(), first, count).map_err(told)? } else { None };
+            let rows_ahead =
+                if self.pin { self.rows_ahead(picked.as_ref(), first, count).map_err(told)? } else { None };
             return Ok(LoopState {
                 source,
                 picked,
@@ -217,8 +218,7 @@ impl Plan {
         if let Some(then) = from {
             self.host.rt.set_generator(then);
         }
-        let order =
-            self.engine().call_row(&RANDPERM, args![self.dataset.row_count() as i64, Arg::None, DeviceId::Cpu]);
+        let order = self.engine().call_row(&RANDPERM, args![self.dataset.row_count() as i64, Arg::None, DeviceId::Cpu]);
         if from.is_some() {
             self.host.rt.set_generator(now);
         }

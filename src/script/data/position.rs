@@ -147,7 +147,11 @@ fn integers(state: &Map, name: &str) -> Result<Vec<i64>> {
     let all = value.read_lock::<Array>().and_then(|all| all.iter().map(|n| n.as_int().ok()).collect());
     match all {
         Some(all) => Ok(all),
-        None => fail!(VALUE, "the entry `{name}` of this loader's state is an array of integers, not {}", type_names::of_value(value)),
+        None => fail!(
+            VALUE,
+            "the entry `{name}` of this loader's state is an array of integers, not {}",
+            type_names::of_value(value)
+        ),
     }
 }
 
@@ -163,7 +167,12 @@ fn source(state: &Map, extent: &Extent) -> Result<Source> {
         let rows: Option<Vec<usize>> = rows.map(|row| row.filter(|&row| row < extent.rows)).collect();
         return match rows.filter(|rows| rows.len() == extent.size) {
             Some(rows) => Ok(Source::Rows(rows.into())),
-            None => fail!(VALUE, "the entry `order` of a loader's state has {} row numbers below {}", extent.size, extent.rows),
+            None => fail!(
+                VALUE,
+                "the entry `order` of a loader's state has {} row numbers below {}",
+                extent.size,
+                extent.rows
+            ),
         };
     }
     Ok(Source::Fixed)

@@ -118,7 +118,8 @@ impl Flat {
             return Ok(());
         }
         let Some((dtype, bytes)) = number_bytes(value) else {
-            let expected = format!("the entry `{name}` must be a tensor, a number, a string, `()`, or an array or a map of them");
+            let expected =
+                format!("the entry `{name}` must be a tensor, a number, a string, `()`, or an array or a map of them");
             return Err(refused(&expected, value));
         };
         self.arrays.push((name.clone(), Array::new(dtype, Vec::new(), bytes)?));
@@ -202,7 +203,9 @@ pub fn from_named(named: Named, mut tensor: impl FnMut(Array) -> Result<Dynamic>
     }
     for (name, array) in named.arrays.iter() {
         let plain = match name.as_str() {
-            name if numbers.contains(name) && array.shape().is_empty() => elements(array).and_then(|all| all.into_iter().next()),
+            name if numbers.contains(name) && array.shape().is_empty() => {
+                elements(array).and_then(|all| all.into_iter().next())
+            }
             name if lists.contains(name) && array.shape().len() == 1 => elements(array).map(Dynamic::from),
             _ => None,
         };
