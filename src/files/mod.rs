@@ -9,6 +9,7 @@
 
 pub mod array;
 pub mod csv;
+pub mod events;
 pub mod image;
 pub mod input;
 pub mod npy;
@@ -24,8 +25,9 @@ use crate::base::code::{FILE_FORMAT, FILE_KIND};
 use crate::base::diag::{Diag, Result};
 use crate::fail;
 use input::{Input, Source};
+use std::borrow::Borrow;
 use std::io::{BufReader, Cursor};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use write::Sink;
 
 /// A format that can be read and written.
@@ -154,13 +156,62 @@ fn read_from(kind: Kind, source: &mut dyn Source, len: u64) -> Result<Value> {
 
 /// Writes a file by its extension, whole or not at all.
 pub fn write(path: &Path, value: &Value) -> Result<()> {
-    let kind = Kind::of(path)?;
-    write::atomic(path, &mut |sink| write_to(kind, value, sink))
-        .map_err(|diag| within(&format!("`{}`", path.display()), diag))
+    Prepared::new(path, value)?.write()
+}
+
+/// What is about to be written: the value suits the format, and the file can be begun.
+pub struct Prepared<V = Value> {
+    path: PathBuf,
+    kind: Kind,
+    value: V,
+    replacement: write::Replacement,
+}
+
+impl<V: Borrow<Value>> Prepared<V> {
+    pub fn new(path: &Path, value: V) -> Result<Prepared<V>> {
+        let kind = Kind::of(path)?;
+        let about = |diag| within(&format!("`{}`", path.display()), diag);
+        check(kind, value.borrow()).map_err(about)?;
+        let replacement = write::Replacement::of(path).map_err(about)?;
+        Ok(Prepared { path: path.to_path_buf(), kind, value, replacement })
+    }
+
+    /// Whether only the system can refuse the rest: the format is bytes as they are, and what it cannot hold was seen.
+    pub fn is_plain(&self) -> bool {
+        matches!(self.kind, Kind::Safetensors | Kind::Npy | Kind::Npz)
+    }
+
+    pub fn write(self) -> Result<()> {
+        let Prepared { path, kind, value, replacement } = self;
+        let written = replacement.write(&mut |sink| write_to(kind, value.borrow(), sink));
+        written.map_err(|diag| within(&format!("`{}`", path.display()), diag))
+    }
+}
+
+/// Whether a format holds a value, as far as that is known without writing it.
+fn check(kind: Kind, value: &Value) -> Result<()> {
+    match (kind, value) {
+        (Kind::Safetensors, Value::Named(named)) => safetensors::check(named),
+        (Kind::Npz, Value::Named(named)) => npz::check(named),
+        (Kind::Npy, Value::One(array)) => npy::header(array).map(drop),
+        (Kind::Csv, _) | (Kind::Png | Kind::Jpeg, Value::One(_)) => Ok(()),
+        (Kind::Safetensors | Kind::Npz, Value::One(_)) => {
+            let message = "this format holds named tensors, and this is a single one";
+            Err(Diag::error(FILE_KIND, message).help("save a map such as `#{x: x}`, or save to `.npy`"))
+        }
+        (Kind::Npy, Value::Named(_)) => {
+            let message = "this format holds a single tensor, and this is a map of them";
+            Err(Diag::error(FILE_KIND, message).help("save to `.safetensors` or `.npz`"))
+        }
+        (Kind::Png | Kind::Jpeg, Value::Named(_)) => {
+            fail!(FILE_KIND, "an image is a single tensor, and this is a map of them")
+        }
+    }
 }
 
 /// The bytes that `write` would put into a file.
 pub fn write_bytes(kind: Kind, value: &Value) -> Result<Vec<u8>> {
+    check(kind, value)?;
     let mut out = Cursor::new(Vec::new());
     write_to(kind, value, &mut out)?;
     Ok(out.into_inner())
@@ -174,17 +225,7 @@ fn write_to(kind: Kind, value: &Value, sink: &mut dyn Sink) -> Result<()> {
         (Kind::Csv, _) => csv::write(value, sink),
         (Kind::Png, Value::One(array)) => image::write_png(array, sink),
         (Kind::Jpeg, Value::One(array)) => image::write_jpeg(array, sink),
-        (Kind::Safetensors | Kind::Npz, Value::One(_)) => {
-            let message = "this format holds named tensors, and this is a single one";
-            Err(Diag::error(FILE_KIND, message).help("save a map such as `#{x: x}`, or save to `.npy`"))
-        }
-        (Kind::Npy, Value::Named(_)) => {
-            let message = "this format holds a single tensor, and this is a map of them";
-            Err(Diag::error(FILE_KIND, message).help("save to `.safetensors` or `.npz`"))
-        }
-        (Kind::Png | Kind::Jpeg, Value::Named(_)) => {
-            fail!(FILE_KIND, "an image is a single tensor, and this is a map of them")
-        }
+        _ => check(kind, value),
     }
 }
 

@@ -62,14 +62,23 @@ fn damaged(error: ZipError) -> Box<Diag> {
 }
 
 /// Stored, as by `numpy.savez`: weights hardly compress, and a stored file is read at the disk's speed.
-pub fn write(named: &Named, sink: &mut dyn Sink) -> Result<()> {
+/// Whether the names and dtypes are such as a file can have.
+pub fn check(named: &Named) -> Result<()> {
     let mut names = HashSet::new();
-    let mut archive = ZipWriter::new(sink);
     for (name, array) in &named.arrays {
         if !names.insert(name) {
             fail!(FILE_KIND, "two tensors have the name `{name}`");
         }
-        let header = npy::header(array).map_err(|diag| within(&format!("tensor `{name}`"), diag))?;
+        npy::header(array).map_err(|diag| within(&format!("tensor `{name}`"), diag))?;
+    }
+    Ok(())
+}
+
+/// Precondition: `check` found nothing.
+pub fn write(named: &Named, sink: &mut dyn Sink) -> Result<()> {
+    let mut archive = ZipWriter::new(sink);
+    for (name, array) in &named.arrays {
+        let header = npy::header(array)?;
         let large = header.len() + array.bytes().len() >= u32::MAX as usize;
         let options = SimpleFileOptions::default().compression_method(CompressionMethod::Stored).large_file(large);
         archive.start_file(format!("{name}.npy"), options).map_err(failed)?;

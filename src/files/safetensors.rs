@@ -153,9 +153,8 @@ fn entry(scan: &mut Scanner, name: String) -> Result<Entry> {
     Ok(Entry { name, wire: *wire, shape, begin, end })
 }
 
-/// The header keeps the given order; the data is ordered by falling element size, so that every tensor
-/// is aligned in the file.
-pub fn write(named: &Named, sink: &mut dyn Sink) -> Result<()> {
+/// Whether the names are such as a file can have.
+pub fn check(named: &Named) -> Result<()> {
     let mut names = HashSet::new();
     for (name, _) in &named.arrays {
         if name == METADATA {
@@ -165,6 +164,12 @@ pub fn write(named: &Named, sink: &mut dyn Sink) -> Result<()> {
             fail!(FILE_KIND, "two tensors have the name `{name}`");
         }
     }
+    Ok(())
+}
+
+/// The header keeps the given order; the data is ordered by falling element size, so that every tensor
+/// is aligned in the file. Precondition: `check` found nothing.
+pub fn write(named: &Named, sink: &mut dyn Sink) -> Result<()> {
     let mut order: Vec<usize> = (0..named.arrays.len()).collect();
     order.sort_by_key(|&i| std::cmp::Reverse(named.arrays[i].1.dtype().size_bytes()));
     let mut begins = vec![0; order.len()];

@@ -13,37 +13,56 @@ use std::path::{Path, PathBuf};
 pub trait Sink: Write + Seek {}
 impl<T: Write + Seek> Sink for T {}
 
-/// Writes `path` by `fill`. If anything fails, the previous content stays. A link is followed, and the permissions of
-/// an existing file are kept.
+/// Writes `path` by `fill`. If anything fails, the previous content stays.
 pub fn atomic(path: &Path, fill: &mut dyn FnMut(&mut dyn Sink) -> Result<()>) -> Result<()> {
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
-    let old = fs::metadata(&target).ok();
-    if let Some(old) = &old {
-        if !old.is_file() {
-            fail!(FILE, "{}", if old.is_dir() { "this is a folder" } else { "this is not a regular file" });
+    Replacement::of(path)?.write(fill)
+}
+
+/// A file that is about to be replaced: whatever shows before the first byte that it cannot be is known.
+pub struct Replacement {
+    target: PathBuf,
+    folder: PathBuf,
+    old: Option<fs::Metadata>,
+    temporary: Temporary,
+}
+
+impl Replacement {
+    /// A link is followed, and the permissions of an existing file are kept.
+    pub fn of(path: &Path) -> Result<Replacement> {
+        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+        let old = fs::metadata(&target).ok();
+        if let Some(old) = &old {
+            if !old.is_file() {
+                fail!(FILE, "{}", if old.is_dir() { "this is a folder" } else { "this is not a regular file" });
+            }
+            // Renaming would circumvent the protection.
+            if old.permissions().readonly() {
+                fail!(FILE, "cannot be written: the file is read-only");
+            }
         }
-        // Renaming would circumvent the protection.
-        if old.permissions().readonly() {
-            fail!(FILE, "cannot be written: the file is read-only");
+        let folder = match target.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder.to_path_buf(),
+            _ => PathBuf::from("."),
+        };
+        if !folder.is_dir() {
+            fail!(FILE, "cannot be written: there is no folder `{}`", folder.display());
         }
+        let temporary = Temporary::beside(&folder, &target).map_err(|error| unwritable(&error))?;
+        clear(&folder, &temporary.path);
+        Ok(Replacement { target, folder, old, temporary })
     }
-    let folder = match target.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder.to_path_buf(),
-        _ => PathBuf::from("."),
-    };
-    if !folder.is_dir() {
-        fail!(FILE, "cannot be written: there is no folder `{}`", folder.display());
+
+    pub fn write(mut self, fill: &mut dyn FnMut(&mut dyn Sink) -> Result<()>) -> Result<()> {
+        let mut buffered = BufWriter::with_capacity(1 << 20, &mut self.temporary.file);
+        fill(&mut buffered)?;
+        let flushed = buffered.flush();
+        drop(buffered);
+        let settled = flushed.and_then(|()| self.temporary.settle(self.old.as_ref(), &self.target));
+        settled.map_err(|error| unwritable(&error))?;
+        // A file system that cannot flush a folder has still renamed the file.
+        let _ = File::open(&self.folder).and_then(|folder| folder.sync_all());
+        Ok(())
     }
-    let mut temporary = Temporary::beside(&folder, &target).map_err(|error| unwritable(&error))?;
-    clear(&folder, &temporary.path);
-    let mut buffered = BufWriter::with_capacity(1 << 20, &mut temporary.file);
-    fill(&mut buffered)?;
-    let flushed = buffered.flush();
-    drop(buffered);
-    flushed.and_then(|()| temporary.settle(old.as_ref(), &target)).map_err(|error| unwritable(&error))?;
-    // A file system that cannot flush a folder has still renamed the file.
-    let _ = File::open(&folder).and_then(|folder| folder.sync_all());
-    Ok(())
 }
 
 /// How the names of temporary files begin and end.

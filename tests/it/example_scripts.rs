@@ -73,3 +73,28 @@ fn recurrent_networks_learn() {
     // A guess is right once in ten times.
     assert!(accuracy(&turned) > 20.0, "{turned}");
 }
+
+/// Half of the steps, then the others from the checkpoint: the text learned from is the repository's.
+#[test]
+fn gpt2_trains_and_goes_on_from_its_checkpoint() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name).display().to_string();
+    let straight = quick("gpt2_train", &["--checkpoint", &at("a.safetensors"), "--steps", "12"]);
+    let (first, last) = (after(&straight, "step 1: loss "), after(&straight, "step 12: loss "));
+    assert!(first > 5.0 && last < first - 0.3, "{straight}");
+    let half = ["--checkpoint", &at("b.safetensors"), "--steps", "12", "--stop", "7"];
+    let half = quick("gpt2_train", &half);
+    assert!(!half.contains("step 12:"), "{half}");
+    let on = quick("gpt2_train", &["--checkpoint", &at("b.safetensors"), "--steps", "12", "--resume"]);
+    assert!(!on.contains("step 6:"), "{on}");
+    let tail = |printed: &str| printed.split_once("step 8:").map(|(_, rest)| rest.to_string());
+    assert!(tail(&on).is_some_and(|rest| Some(rest) == tail(&straight)), "{straight}\n{on}");
+}
+
+#[test]
+fn ddpm_draws_from_what_it_saw() {
+    let printed = quick("ddpm", &[]);
+    let (before, samples) = (after(&printed, "noise: "), after(&printed, "samples: "));
+    assert!(samples < before / 3.0, "{printed}");
+    assert!(after(&printed, "last loss ") < after(&printed, "first loss "), "{printed}");
+}

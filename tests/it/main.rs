@@ -22,6 +22,7 @@ mod editor;
 mod elementwise;
 mod environment;
 mod errors;
+mod events;
 mod example_scripts;
 mod examples;
 mod explain;
@@ -46,6 +47,7 @@ mod random;
 mod random_programs;
 #[cfg(unix)]
 mod repl;
+mod resume;
 mod rows;
 mod rows_reduce;
 mod rows_view;

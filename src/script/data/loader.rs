@@ -6,6 +6,7 @@ use crate::base::code;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::DType;
+use crate::base::rng::Generator;
 use crate::base::span::Origin;
 use crate::fail;
 use crate::op::args::Arg;
@@ -20,10 +21,11 @@ use crate::script::data::collate::collate;
 use crate::script::data::dataset;
 use crate::script::data::dataset::{Dataset, Rows};
 use crate::script::data::images::Picture;
+use crate::script::data::position::{Extent, Position, Source};
 use crate::script::data::prefetch::{Prefetch, Rows as AheadRows};
 use crate::script::host::Host;
 use crate::script::host::caller::Caller;
-use crate::script::values::panics::Place;
+use crate::script::values::panics::{GuardedCall, Place};
 use crate::script::values::raise::Native;
 use crate::script::values::raise::at_iterator;
 use crate::script::values::type_names;
@@ -54,6 +56,7 @@ struct Plan {
     collate: Option<FnPtr>,
     transform: Option<FnPtr>,
     caller: Caller,
+    position: Position,
     /// Where the loader was created: iteration has no source position of its own.
     origin: Origin,
 }
@@ -102,17 +105,32 @@ impl Loader {
     pub fn batch_count(&self) -> usize {
         self.0.boundaries.count(self.0.size)
     }
+
+    fn extent(&self) -> Extent {
+        Extent {
+            rows: self.0.dataset.row_count(),
+            size: self.0.size,
+            batches: self.batch_count(),
+            is_shuffled: matches!(self.0.order, Order::Shuffled),
+            is_sampled: matches!(self.0.order, Order::Drawn(_)),
+        }
+    }
 }
 
 /// One loop over a loader.
 pub struct Batches {
     loader: Loader,
+    /// The loop's number among those of its loader.
+    number: u64,
     next: usize,
+    /// What the order follows from, where it was loaded.
+    loaded: Option<Source>,
     loop_state: Option<LoopState>,
 }
 
 /// State that is fixed when a loop begins.
 struct LoopState {
+    source: Source,
     /// The thread that copies rows into pinned memory, if possible.
     rows_ahead: Option<AheadRows>,
     offered_batches: OfferedBatches,
@@ -128,18 +146,33 @@ impl Plan {
         Engine::new(self.host.rt.clone(), self.origin)
     }
 
-    fn begin(&self, count: usize) -> std::result::Result<LoopState, Box<rhai::EvalAltResult>> {
+    /// The state of a loop that gives the batches from `first` on.
+    fn begin(
+        &self,
+        first: usize,
+        count: usize,
+        loaded: Option<Source>,
+    ) -> std::result::Result<LoopState, Box<rhai::EvalAltResult>> {
         let told = |diag| at_iterator(diag, self.origin);
-        let drawn: Option<Dynamic> = match &self.order {
-            Order::Natural => None,
-            Order::Shuffled => Some(Dynamic::from(self.shuffled().map_err(told)?)),
-            Order::Drawn(draw) => Some(self.caller.call(draw, Vec::new())?),
-            Order::Rows(rows) => Some(rows.iter().map(|&at| Dynamic::from_int(at as i64)).collect::<Array>().into()),
+        let listed = |rows: &[usize]| rows.iter().map(|&at| Dynamic::from_int(at as i64)).collect::<Array>().into();
+        let mut source = Source::Fixed;
+        let drawn: Option<Dynamic> = match (&self.order, loaded) {
+            (Order::Natural, _) => None,
+            (Order::Shuffled, loaded) => {
+                let (order, generator) = self.shuffled(loaded).map_err(told)?;
+                source = Source::Generator(generator);
+                Some(Dynamic::from(order))
+            }
+            (Order::Drawn(_), Some(Source::Rows(rows))) => Some(listed(&rows)),
+            (Order::Drawn(draw), _) => Some(self.caller.call(draw, Vec::new())?),
+            (Order::Rows(rows), _) => Some(listed(rows)),
         };
         if self.by_tensors() && matches!(self.order, Order::Natural | Order::Shuffled) {
             let picked = drawn.and_then(|drawn| drawn.try_cast::<Tensor>());
-            let rows_ahead = if self.pin { self.rows_ahead(picked.as_ref(), count).map_err(told)? } else { None };
+            let rows_ahead =
+                if self.pin { self.rows_ahead(picked.as_ref(), first, count).map_err(told)? } else { None };
             return Ok(LoopState {
+                source,
                 picked,
                 rows: Vec::new(),
                 device_prefetch: None,
@@ -159,7 +192,10 @@ impl Plan {
             let text = format!("the sampler was to give {} row numbers, and gave {}", self.size, rows.len());
             return Err(told(Diag::error(code::VALUE, text)));
         }
-        let plan: Option<Vec<_>> = (0..count)
+        if matches!(self.order, Order::Drawn(_)) {
+            source = Source::Rows(rows.as_slice().into());
+        }
+        let plan: Option<Vec<_>> = (first..count)
             .map(|number| {
                 rows[self.boundaries.rows(number, self.size)]
                     .iter()
@@ -169,17 +205,28 @@ impl Plan {
             .collect();
         let device_prefetch = plan.filter(|_| self.ready > 0).and_then(|plan| Prefetch::start(plan, self.ready));
         let tensors = self.by_tensors() && self.pin;
-        let rows_ahead = if tensors { self.gather(rows.clone(), count).map_err(told)? } else { None };
-        Ok(LoopState { picked: None, rows, device_prefetch, rows_ahead, offered_batches: OfferedBatches::default() })
+        let rows_ahead = if tensors { self.gather(rows.clone(), first, count).map_err(told)? } else { None };
+        let offered_batches = OfferedBatches::default();
+        Ok(LoopState { source, picked: None, rows, device_prefetch, rows_ahead, offered_batches })
     }
 
-    /// Row indices in random order, on the CPU for every default device.
-    fn shuffled(&self) -> Result<Tensor> {
-        self.engine().call_row(&RANDPERM, args![self.dataset.row_count() as i64, Arg::None, DeviceId::Cpu])
+    /// Row indices in random order, on the CPU for every default device, and the generator that they follow from: the
+    /// session's, or that of a loop that goes on, which leaves the session's where it is.
+    fn shuffled(&self, loaded: Option<Source>) -> Result<(Tensor, Generator)> {
+        let now = self.host.rt.generator();
+        let from = if let Some(Source::Generator(then)) = loaded { Some(then) } else { None };
+        if let Some(then) = from {
+            self.host.rt.set_generator(then);
+        }
+        let order = self.engine().call_row(&RANDPERM, args![self.dataset.row_count() as i64, Arg::None, DeviceId::Cpu]);
+        if from.is_some() {
+            self.host.rt.set_generator(now);
+        }
+        Ok((order?, from.unwrap_or(now)))
     }
 
     /// A thread that copies the rows of the next batches into pinned memory; none for more rows than can be listed.
-    fn rows_ahead(&self, picked: Option<&Tensor>, count: usize) -> Result<Option<AheadRows>> {
+    fn rows_ahead(&self, picked: Option<&Tensor>, first: usize, count: usize) -> Result<Option<AheadRows>> {
         if self.size > MAX_ROWS {
             return Ok(None);
         }
@@ -187,16 +234,16 @@ impl Plan {
             None => (0..self.size).collect(),
             Some(picked) => dataset::positions(&self.host, &Dynamic::from(picked.clone()), self.dataset.row_count())?,
         };
-        self.gather(rows, count)
+        self.gather(rows, first, count)
     }
 
-    fn gather(&self, rows: Vec<usize>, count: usize) -> Result<Option<AheadRows>> {
+    fn gather(&self, rows: Vec<usize>, first: usize, count: usize) -> Result<Option<AheadRows>> {
         let Rows::Tensors(fields, _) = &*self.dataset.0 else { return Ok(None) };
         if self.ready == 0 || matches!(self.boundaries, Boundaries::Singly) || self.host.rt.gpu_count() == 0 {
             return Ok(None);
         }
-        let batches = (0..count).map(|number| rows[self.boundaries.rows(number, self.size)].to_vec()).collect();
-        Ok(AheadRows::start(&self.host.rt, fields, batches, self.ready, self.origin))
+        let batches = (first..count).map(|number| rows[self.boundaries.rows(number, self.size)].to_vec()).collect();
+        Ok(AheadRows::start(&self.host.rt, fields, batches, first, self.ready, self.origin))
     }
 
     /// Whether batches are slices of tensors.
@@ -382,16 +429,23 @@ impl Iterator for Batches {
 
     fn next(&mut self) -> Option<Native> {
         let count = self.loader.batch_count();
+        let plan = self.loader.0.clone();
         if self.next >= count {
+            plan.position.ended(self.number);
             return None;
         }
         let number = self.next;
         self.next += 1;
-        let plan = self.loader.0.clone();
-        let result = match &mut self.loop_state {
-            Some(loop_state) => plan.batch(loop_state, number),
-            None => plan.begin(count).and_then(|loop_state| plan.batch(self.loop_state.insert(loop_state), number)),
+        let begun = match self.loop_state.take() {
+            Some(loop_state) => Ok(loop_state),
+            None => plan.begin(number, count, self.loaded.take()),
         };
+        let result = begun.and_then(|loop_state| {
+            let loop_state = self.loop_state.insert(loop_state);
+            // What the batch's closures see is that it was given.
+            plan.position.gave(self.number, self.next, &loop_state.source);
+            plan.batch(loop_state, number)
+        });
         if result.is_err() {
             // The loop has ended: nothing comes after an error.
             self.next = count;
@@ -410,7 +464,9 @@ impl IntoIterator for Loader {
     type IntoIter = Batches;
 
     fn into_iter(self) -> Batches {
-        Batches { loader: self, next: 0, loop_state: None }
+        let (number, begun) = self.0.position.enter();
+        let next = begun.as_ref().map_or(0, |begun| begun.given);
+        Batches { loader: self, number, next, loaded: begun.map(|begun| begun.source), loop_state: None }
     }
 }
 
@@ -454,6 +510,7 @@ fn make(host: &Arc<Host>, context: &NativeCallContext, values: &[&mut Dynamic]) 
         collate: closure("collate")?,
         transform: closure("transform")?,
         caller: Caller::new(host, context),
+        position: Position::default(),
         origin: host.origin(context),
     })))
 }
@@ -502,10 +559,30 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     rhai::FuncRegistration::new("len")
         .in_global_namespace()
         .place_in(&mut module.module, |loader: Loader| loader.batch_count() as i64);
+    states(module, host);
     crate::script::values::panics::place_iterator(&mut module.module, std::any::TypeId::of::<Loader>(), |value| {
         match value.try_cast::<Loader>() {
             Some(loader) => Box::new(loader.into_iter()),
             None => Box::new(std::iter::empty()),
         }
     });
+}
+
+/// `state_dict()` and `load_state_dict(d)`.
+fn states(module: &mut Natives, host: &Arc<Host>) {
+    let of = |value: &Dynamic| value.read_lock::<Loader>().map(|loader| loader.clone());
+    let state = move |_: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
+        let loader = of(values[0]).expect("registered of loaders");
+        Ok(loader.0.position.state(&loader.extent()).into())
+    };
+    let shared = host.clone();
+    let load = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
+        let context = context.expect("registered with a context");
+        let loader = of(values[0]).expect("registered of loaders");
+        let loaded = |_: &mut Engine| loader.0.position.load(&loader.extent(), values[1]).map(|()| Dynamic::UNIT);
+        shared.call(&context, loaded)
+    };
+    let own = std::any::TypeId::of::<Loader>();
+    module.place_on(own, "state_dict", 1..=1, &GuardedCall::new(state));
+    module.place_on(own, "load_state_dict", 2..=2, &GuardedCall::new(load));
 }

@@ -2,7 +2,9 @@
 
 pub mod collate;
 pub mod dataset;
+pub mod events;
 pub mod images;
 pub mod loader;
+pub mod position;
 pub mod prefetch;
 pub mod progress;

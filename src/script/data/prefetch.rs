@@ -73,12 +73,13 @@ struct Job {
 }
 
 impl Rows {
-    /// Starts the thread; it holds at most `ready` batches. None if it cannot read the tensors: they are not on the
+    /// Starts the thread with batch number `first`; it holds at most `ready` batches. None if it cannot read the tensors: they are not on the
     /// host, have no dense rows, or their values failed; then the script's thread does the work.
     pub fn start(
         rt: &Arc<Runtime>,
         fields: &[(Identifier, Tensor)],
         batches: Vec<Vec<usize>>,
+        first: usize,
         ready: usize,
         origin: Origin,
     ) -> Option<Rows> {
@@ -118,7 +119,7 @@ impl Rows {
             done,
             sent: VecDeque::new(),
             ready: 0,
-            first: 0,
+            first,
             thread: Some(thread),
         };
         (0..=ready).for_each(|_| rows.send_next());

@@ -8,6 +8,7 @@ pub mod lost;
 pub mod methods;
 pub mod stack;
 pub mod uncalled;
+pub mod writer;
 use self::function_times::FunctionTimes;
 use super::error::Error;
 use super::error::Known;
@@ -71,6 +72,8 @@ pub struct Host {
     pub exit_status: Mutex<Option<u8>>,
     /// Folders that scripts may read and write; none means everywhere.
     pub file_roots: Option<Vec<PathBuf>>,
+    /// What `save` has left to be written.
+    pub writer: writer::Writer,
     /// How long the script's functions ran, where that is recorded.
     pub function_times: Mutex<FunctionTimes>,
     /// Whether `progress` draws bars.
@@ -118,6 +121,7 @@ impl Host {
             arguments: Mutex::default(),
             exit_status: Mutex::default(),
             file_roots,
+            writer: Default::default(),
             function_times: Mutex::default(),
             shows_progress,
             read_error: Mutex::default(),

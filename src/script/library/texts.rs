@@ -101,6 +101,7 @@ libraries! {
         "metrics/regression.rhai",
     ],
     "prune": ["prune.rhai"],
+    "tensorboard": ["tensorboard.rhai"],
     "test": ["test.rhai"],
 }
 

@@ -10,7 +10,7 @@ pub const DEVICES: &[Native] = &[
     entry(Function, "set_default_device", "set_default_device(device)", "Where new tensors are made from now on.", "set_default_device(\"cpu\"); current_device()", "cpu"),
     entry(Block, "with_device", "with_device(device)", "Makes a device current inside the block, which has a value; also as `with_device(device, || ...)`.", "with_device(\"cpu\") { ones([1]).device }", "cpu"),
     entry(Block, "with_stream", "with_stream(stream)", "Makes a stream and its device current inside the block; also as `with_stream(stream, || ...)`.", "", ""),
-    entry(Function, "synchronize", "synchronize(what?)", "Waits for a device, a stream or an event, or for everything without an argument; raises its earliest fault that was not reported.", "", ""),
+    entry(Function, "synchronize", "synchronize(what?)", "Waits for a device, a stream or an event, or for everything without an argument, files that are being saved among it; raises its earliest fault that was not reported.", "", ""),
     entry(Function, "stream", "stream(device: (), priority: 0) -> stream", "A new stream, on the current CUDA device unless one is named.", "", ""),
     entry(Function, "current_stream", "current_stream(device: ()) -> stream", "The stream that work is queued on.", "", ""),
     entry(Function, "default_stream", "default_stream(device: ()) -> stream", "The stream that is current unless a script says otherwise.", "", ""),

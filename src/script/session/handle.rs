@@ -246,7 +246,7 @@ impl Session {
     }
 
     /// Calls a function of a script or of the library. It sees functions, imports and constants (`global::NAME`) of
-    /// every text that ran. Tensors that it returns may still be computed; reading them waits.
+    /// every text that ran. Tensors that it returns may still be computed; reading them waits. What it saved is written.
     ///
     /// # Errors
     /// E0103 where there is no such function, what it raises, and E0215 where its result has another type.
@@ -264,7 +264,9 @@ impl Session {
         let functions = self.callable.as_ref().unwrap_or(&self.functions);
         let (engine, persistent, calls) = (&*self.engine, &self.persistent, &mut self.calls);
         let result = guarded(|| calls.call(engine, persistent, functions, name, &mut values));
+        let saved = self.host.writer.finish();
         let value = exit_as_value(result.map_err(|diag| self.error(diag))?).map_err(|failure| self.failure(failure))?;
+        saved.map_err(|diag| self.error(diag))?;
         self.cast(value)
     }
 
@@ -273,9 +275,9 @@ impl Session {
         InterruptHandle(self.host.watch.stop.clone())
     }
 
-    /// Waits for all queued work; raises the earliest fault that was not reported yet.
+    /// Waits for all queued work, and for what is being saved; raises the earliest fault that was not reported yet.
     pub fn synchronize(&self) -> Result<(), Error> {
-        self.host.rt.synchronize().map_err(|diag| self.error(diag))
+        self.host.rt.synchronize().and_then(|()| self.host.writer.finish()).map_err(|diag| self.error(diag))
     }
 
     /// The arguments that the script read with `arg` and `flag`: name and default.
@@ -334,13 +336,14 @@ impl Session {
         self.callable = Some(merged.clone_functions_only());
         let (engine, scope, persistent) = (&self.engine, &mut self.scope, &mut self.persistent);
         let result = guarded(|| persistent.evaluate(engine, scope, &merged, &unit));
+        let saved = self.host.writer.finish();
         match exit_as_value(result.map_err(|diag| self.error(diag))?) {
-            Ok(value) => Ok(value),
+            Ok(value) => saved.map(|()| value).map_err(|diag| self.error(diag)),
             Err(failure) => {
                 let first = self.diagnose(failure);
                 // A fault that was not reported is added.
-                let extra: Vec<Box<Diag>> =
-                    self.host.rt.synchronize().err().into_iter().filter(|d| !is_repeated(d, &first)).collect();
+                let faults = self.host.rt.synchronize().err().into_iter().filter(|d| !is_repeated(d, &first));
+                let extra: Vec<Box<Diag>> = faults.chain(saved.err()).collect();
                 Err(Error::with_related(first, extra, &self.host.sources.read()))
             }
         }

@@ -132,6 +132,7 @@ pub fn engine(
     crate::script::nn::param_groups::register(&mut module, host);
     crate::script::data::loader::register(&mut module, host);
     crate::script::data::dataset::register(&mut module, host);
+    crate::script::data::events::register(&mut module, host);
     crate::script::bind::iterate::register(&mut module, host);
     progress::register(&mut module, host);
     crate::script::cuda_api::devices::register(&mut module, host);

@@ -7,7 +7,7 @@ use crate::base::diag::{Diag, Focus, Result};
 use crate::base::dtype::DType;
 use crate::base::span::Origin;
 use crate::fail;
-use crate::files::{self, Array, Named, Value};
+use crate::files::{self, Array, Named, Prepared, Value};
 use crate::op::emit::Emit;
 use crate::script::bind::convert;
 use crate::script::bind::native::{flag, given, native};
@@ -28,6 +28,7 @@ use std::sync::Arc;
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
     bytes(module, host);
     native(module, host, "load", |host, engine, [path, device, dtype, columns, map_location]| {
+        host.writer.finish()?;
         let path = self::path(path)?;
         let device = given(device).or(given(map_location));
         let target = Target {
@@ -40,16 +41,25 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     let shared = host.clone();
     raw(module, "save", 2, move |context, values| -> Native {
         let context = context.expect("registered with a context");
-        shared.call(&context, |_| {
-            let path = path(values[0])?;
-            if files::is_text(&path) {
-                return save_text(&shared, &path, values[1]).map_err(|diag| at_path(diag, &path));
-            }
-            let value = to_file(&shared, &path, values[1])?;
-            let write = permitted(&shared, &path, true).and_then(|()| files::write(&path, &value));
-            write.map(|()| Dynamic::UNIT).map_err(|diag| at_path(diag, &path))
-        })
+        shared.call(&context, |engine| save(&shared, engine.origin, values[0], values[1]).map(|()| Dynamic::UNIT))
     });
+}
+
+/// Waits for the tensors, and for the file before; a format of plain bytes is written while the script goes on.
+fn save(host: &Host, origin: Origin, path: &Dynamic, value: &Dynamic) -> Result<()> {
+    host.writer.finish()?;
+    let path = self::path(path)?;
+    let told = |diag| at_path(diag, &path);
+    if files::is_text(&path) {
+        return save_text(host, &path, value).map_err(told);
+    }
+    let value = to_file(host, &path, value)?;
+    let prepared = permitted(host, &path, true).and_then(|()| Prepared::new(&path, value)).map_err(told)?;
+    if !prepared.is_plain() {
+        return prepared.write().map_err(told);
+    }
+    let path = path.clone();
+    host.writer.begin(prepared, origin, move |diag| at_path(diag, &path))
 }
 
 /// `_bytes(text)` as a `u8` tensor, and `_text(tensor)` back; invalid UTF-8 becomes the replacement character.
@@ -109,14 +119,14 @@ pub fn at_path(diag: Box<Diag>, path: &Path) -> Box<Diag> {
     }
 }
 
-fn save_text(host: &Host, path: &Path, value: &Dynamic) -> Result<Dynamic> {
+fn save_text(host: &Host, path: &Path, value: &Dynamic) -> Result<()> {
     let Some(text) = value.read_lock::<ImmutableString>() else {
         let text = format!("what is saved as text is a string, not {}", type_names::of_value(value));
         let diag = Diag::error(code::ARGUMENT_TYPE, text);
         return Err(diag.label(Origin::NONE, Focus::Argument(1), "cannot be saved"));
     };
     permitted(host, path, true)?;
-    files::write_text(path, &text).map(|()| Dynamic::UNIT)
+    files::write_text(path, &text)
 }
 
 /// The content of a file; of a `.csv` file, one tensor for each column if `columns` is set.

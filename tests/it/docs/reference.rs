@@ -147,6 +147,7 @@ fn owner(native: &Native) -> &'static str {
             "s" => "Streams",
             "e" => "Events",
             "model" => "Modules",
+            "loader" => "Loaders",
             "ctx" => "Contexts of functions with their own gradient",
             "h" => "Handles of hooks",
             other => panic!("no heading for what belongs to `{other}`"),
