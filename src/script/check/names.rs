@@ -21,7 +21,7 @@ use crate::script::session::hooks::SessionHooks;
 use crate::script::session::modules::Resolver;
 use crate::script::source::counters::gives_pairs;
 use crate::script::source::lex::{Kind, Token};
-use crate::script::source::scope::definitions;
+use crate::script::source::scope::{definitions, written};
 use crate::script::source::tree::{CallForm, Tree};
 use crate::script::source::{Hooks, Source};
 use crate::script::values::raise::site_of;
@@ -194,15 +194,15 @@ impl<'a> Names<'a> {
     pub fn calls(&mut self, foreign: &[Called]) {
         let known = self.functions_of_the_language();
         // What the source pass inserts has other names than the text where it stands.
-        let written = |call: &Called| {
+        let place = |call: &Called| {
             let mut at = self.token_at(call.at)?;
             while call.form == CallForm::Qualified && self.word(at + 1) == "::" {
                 at += 2;
             }
-            (self.word(at) == call.name.as_str()).then_some(at)
+            (self.word(at) == written(&call.name)).then_some(at)
         };
         let mut calls: Vec<(usize, CallForm)> =
-            foreign.iter().filter_map(|call| Some((written(call)?, call.form))).collect();
+            foreign.iter().filter_map(|call| Some((place(call)?, call.form))).collect();
         calls.sort_unstable();
         calls.dedup();
         for (at, form) in calls {

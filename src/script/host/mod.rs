@@ -166,13 +166,11 @@ impl Host {
         Boundary::new(&self.rt, &self.sources)
     }
 
-    /// Notes which variables the next source sees, and which constants besides.
-    pub fn note_variables(&self, scope: &rhai::Scope, constants: impl Iterator<Item = String>) {
+    /// Notes which variables the next source sees, and which constants of the text around it.
+    pub fn note_variables(&self, scope: &rhai::Scope, around: Vec<String>) {
         let named = |only: bool| scope.iter_raw().filter(move |(_, is_constant, _)| *is_constant || !only);
-        let names = |only: bool| named(only).map(|(name, ..)| name.to_string());
-        let is_hidden = |name: &String| scope.contains(name);
-        let constants = names(true).chain(constants.filter(|name| !is_hidden(name))).collect();
-        *self.earlier.write() = Earlier { variables: names(false).collect(), constants };
+        let names = |only: bool| named(only).map(|(name, ..)| name.to_string()).collect();
+        *self.earlier.write() = Earlier { variables: names(false), constants: names(true), around };
     }
 
     /// Registers and rewrites a script's source; a problem of its text is an error too.

@@ -17,6 +17,7 @@ use crate::base::signature::Signature;
 use crate::op::params;
 use crate::op::row::{CallForm, Op};
 use crate::op::table;
+use crate::script::library::texts::STD;
 use ::std::borrow::Cow;
 
 /// The help page of one name.
@@ -129,6 +130,19 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     let rows =
         rows.flat_map(|op| ::std::iter::once(&op.name).chain(op.aliases)).map(|name| name.trim_start_matches('.'));
     rows.chain(natives().map(|native| native.name))
+}
+
+/// The functions of this name that are in modules: `func::vmap`.
+pub fn in_modules(name: &str) -> Vec<String> {
+    let ends = |full: &&str| full.strip_suffix(name).is_some_and(|path| path.ends_with("::"));
+    let mut found: Vec<String> = natives().map(|native| native.name).filter(ends).map(str::to_string).collect();
+    found.extend(STD.iter().filter_map(|library| {
+        let function = functions(library.name).iter().find(|function| function.name == name)?;
+        Some(format!("{}::{}", library.name, function.name))
+    }));
+    found.sort_unstable();
+    found.dedup();
+    found
 }
 
 #[cfg(test)]

@@ -53,8 +53,10 @@ fn source_of(context: &EvalContext, host: &Host, text: &Dynamic) -> Result<Arc<S
         let text = format!("`eval` expects a string, not {}", type_names::of_value(text));
         return Err(Diag::error(code::ARGUMENT_TYPE, text));
     };
-    let around = context.global_runtime_state().constants.as_ref().and_then(|known| known.read().ok());
-    host.note_variables(context.scope(), around.iter().flat_map(|known| known.keys()).map(|name| name.to_string()));
+    let scope = context.scope();
+    let known = context.global_runtime_state().constants.as_ref().and_then(|known| known.read().ok());
+    let around = known.iter().flat_map(|known| known.keys()).filter(|name| !scope.contains(name));
+    host.note_variables(scope, around.map(|name| name.to_string()).collect());
     host.add_source(SourceKind::Eval, "eval", &text)
 }
 

@@ -297,7 +297,7 @@ impl Session {
     }
 
     pub(in crate::script) fn add(&self, kind: SourceKind, name: &str, text: &str) -> Result<Arc<Source>, Error> {
-        self.host.note_variables(&self.scope, std::iter::empty());
+        self.host.note_variables(&self.scope, Vec::new());
         self.host.add_source(kind, name, text).map_err(|diag| self.error(diag))
     }
 

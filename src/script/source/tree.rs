@@ -245,6 +245,7 @@ struct Reader<'a> {
     earlier: usize,
     /// Constants of the top level, which functions see.
     constants: HashSet<&'a str>,
+    around: HashSet<&'a str>,
     in_function: bool,
     /// The variables whose values are the closures that are read, and whether they were named there.
     holders: Vec<(&'a str, bool)>,
@@ -261,6 +262,7 @@ pub fn read(src: &str, tokens: &[Token], is_native: &dyn Fn(&str) -> bool, earli
     let text = |token: &Token| &src[token.range()];
     let own_functions = tokens.windows(2).filter(|pair| text(&pair[0]) == "fn").map(|pair| text(&pair[1])).collect();
     let constants = top_constants(src, tokens).chain(earlier.constants.iter().map(String::as_str)).collect();
+    let around = earlier.around.iter().map(String::as_str).collect();
     let mut reader = Reader {
         src,
         tokens,
@@ -273,6 +275,7 @@ pub fn read(src: &str, tokens: &[Token], is_native: &dyn Fn(&str) -> bool, earli
         earlier: earlier.variables.len(),
         visible: earlier.variables.iter().map(String::as_str).collect(),
         constants,
+        around,
         in_function: false,
         holders: Vec::new(),
         methods: Vec::new(),
@@ -290,10 +293,12 @@ pub struct Earlier {
     pub variables: Vec<String>,
     /// Those of them that cannot be changed.
     pub constants: Vec<String>,
+    /// Constants that are no variables here: those of the text around the function in which an `eval` stands.
+    pub around: Vec<String>,
 }
 
 impl Earlier {
-    pub const NONE: Earlier = Earlier { variables: Vec::new(), constants: Vec::new() };
+    pub const NONE: Earlier = Earlier { variables: Vec::new(), constants: Vec::new(), around: Vec::new() };
 }
 
 /// The constants that a text declares outside of all blocks.

@@ -214,6 +214,11 @@ impl<'a> Reader<'a> {
         Some(Expr { run: self.run_from(first), shape: root.shape })
     }
 
+    /// Whether a name that no variable has is that of a constant, which `global::` reaches.
+    fn is_outer_constant(&self, name: &str) -> bool {
+        (self.in_function && self.constants.contains(name)) || self.around.contains(name)
+    }
+
     /// The argument list of a call whose name is the token `name`, and a mark if it may enter script code.
     pub(super) fn call(&mut self, first: usize, name: usize, path: &str, may_mark: bool, marks: &mut Vec<Mark>) {
         let (args, _) = self.group();
@@ -329,7 +334,7 @@ impl<'a> Reader<'a> {
                 let (before, open) = (marks.len(), self.at);
                 let is_name = name == first && !is_block_word(path);
                 let holds = is_name && self.is_visible(path);
-                let is_outer = is_name && !holds && self.in_function && self.constants.contains(path);
+                let is_outer = is_name && !holds && self.is_outer_constant(path);
                 self.call(first, name, path, true, marks);
                 if holds || is_outer {
                     if holds {
@@ -386,7 +391,7 @@ impl<'a> Reader<'a> {
                 self.note_use(first);
                 let word = self.text_at(first);
                 if !self.is_visible(word) {
-                    if self.in_function && self.constants.contains(word) {
+                    if self.is_outer_constant(word) {
                         self.tree.outer_constants.push(name as u32);
                     }
                 } else {

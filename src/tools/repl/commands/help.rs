@@ -56,10 +56,14 @@ fn about(repl: &mut Repl, name: &str) {
         super::state::kind(repl, plain);
     } else if let Some((_, method)) = plain.rsplit_once('.').filter(|(_, method)| !method.is_empty()) {
         about(repl, method);
+    } else if let [name] = &*manual::in_modules(plain) {
+        about(repl, name);
     } else if let Some(reason) = why_absent(plain.rsplit("::").next().unwrap_or(plain)) {
         repl.refuse(&format!("there is no `{plain}`"), reason);
     } else {
+        let several = manual::in_modules(plain).into_iter().map(|name| format!("`:help {name}`")).collect::<Vec<_>>();
         let help = match nearest(plain, manual::names()) {
+            _ if !several.is_empty() => several.join(", "),
             Some(found) => format!("did you mean `:help {found}`?"),
             None => "`:help` tells what can be asked for".to_string(),
         };
