@@ -3,6 +3,7 @@
 pub mod args;
 pub mod autocast;
 pub mod chapter;
+pub mod complex;
 pub mod dry_run;
 pub mod emit;
 pub mod expr;

@@ -9,6 +9,7 @@ use crate::base::diag::{Diag, Focus, Result};
 use crate::base::dtype::Scalar;
 use crate::base::number_hash::{ByNumber, Few};
 use crate::op::args::{Arg, Args};
+use crate::op::complex;
 use crate::op::emit::{Backward, Emit};
 use crate::op::expr;
 use crate::op::row::{Grad, Source};
@@ -245,6 +246,11 @@ impl<'a> Walk<'a> {
                             .help(format!("move the gradient: `.to(\"{}\")`", y.device())));
                     }
                     g
+                }
+                None if y.dtype().is_complex() => {
+                    let text = "a gradient is implicit for a real result only, and this one is complex";
+                    return Err(Diag::error(code::GRAD_SHAPE, text)
+                        .help("make a real number of it, for example with `.abs().sum()`, or pass a gradient"));
                 }
                 None if y.numel() == 1 => {
                     self.e.source(Source::Fill(Scalar::Int(1)), &y.shape(), y.dtype(), y.device())?
@@ -575,6 +581,11 @@ impl<'a> Walk<'a> {
         if let Some(slice) = &node.slice {
             needs[0] = is_needed(&slice.base_edge);
         }
+        // The rows say `g * f'(z)`; the gradient of an analytic function is `g * conj(f'(z))`.
+        let conjugates = node.outputs.iter().any(|out| out.dtype.is_complex()) && complex::is_analytic(node.op);
+        if conjugates {
+            complex::conjugate(self.e, grads)?;
+        }
         let backward = Backward {
             op: node.op,
             grads,
@@ -584,11 +595,14 @@ impl<'a> Walk<'a> {
             tensors: &saved,
             needs: &needs,
         };
-        let inputs = match node.op.grad {
+        let mut inputs = match node.op.grad {
             Grad::Of(all) => expr::derivatives(self.e, &backward, all)?,
             Grad::Rule(rule) => rule(self.e, &backward)?,
             _ => Vec::new(),
         };
+        if conjugates {
+            complex::conjugate(self.e, &mut inputs)?;
+        }
         self.edge_grads(node, inputs, base_gradient)
     }
 
@@ -633,9 +647,10 @@ impl<'a> Walk<'a> {
         let g = e.sum_to(&g, &meta.shape)?;
         if g.device() != meta.device {
             // A 0-dimensional tensor of the host took part in work of a device.
+            let g = e.cast_gradient(&g, meta.dtype)?;
             return e.call(&arith::MOVE, args![&g, meta.device, meta.dtype]);
         }
-        e.cast(&g, meta.dtype)
+        e.cast_gradient(&g, meta.dtype)
     }
 
     pub(super) fn unpack(&mut self, node: &Arc<GradNode>) -> Result<SmallVec<[Option<Tensor>; 2]>> {
