@@ -22,6 +22,7 @@ const MAX_HEADER: u64 = 100_000_000;
 const METADATA: &str = "__metadata__";
 
 const DTYPES: &[(&str, Wire)] = &[
+    ("C64", Wire::Same(DType::C64)),
     ("F64", Wire::Same(DType::F64)),
     ("F32", Wire::Same(DType::F32)),
     ("F16", Wire::Same(DType::F16)),
@@ -163,6 +164,9 @@ pub fn write(named: &Named, sink: &mut dyn Sink) -> Result<()> {
         }
         if !names.insert(name) {
             fail!(FILE_KIND, "two tensors have the name `{name}`");
+        }
+        if array.dtype() == DType::C128 {
+            fail!(FILE_KIND, "the format has no name for c128, the dtype of `{name}`; `.npy` and `.npz` have");
         }
     }
     let mut order: Vec<usize> = (0..named.arrays.len()).collect();

@@ -557,6 +557,9 @@ impl Emit for Engine {
     }
 
     fn each(&mut self, lists: &[&[Tensor]], formula: &mut dyn FnMut(&Formula)) -> Result<()> {
+        if lists.iter().any(|list| list.iter().any(|tensor| tensor.dtype().is_complex())) {
+            return Err(complex::refused(self.name));
+        }
         super::each::each(self, lists, formula)
     }
 

@@ -13,7 +13,6 @@ use crate::op::rows::linalg::matmul::{MATMUL, check_dtypes};
 use crate::op::rows::pointwise::arith::{ADD, DIV, MUL, NEG};
 use crate::op::rows::pointwise::compare::{EQ, LOGICAL_AND, LOGICAL_OR, NE, WHERE};
 use crate::op::rows::pointwise::unary::{ABS, EXP, LOG, SQRT};
-use crate::op::rows::shape::rearrange::TRANSPOSE;
 use crate::op::rows::shape::view::CLONE;
 use crate::op::tensor::{Meta, Tensor};
 
@@ -35,6 +34,7 @@ fn real_of(e: &dyn Emit, args: &Args) -> DType {
 fn pair(e: &mut dyn Emit, args: &Args) -> Result<(Z, Z)> {
     let real = real_of(e, args);
     let device = |arg: &Arg| arg.as_tensor().map(Meta::of);
+    // Numbers lie where the tensors with dimensions lie.
     let widest = [args.get(0), args.get(1)].into_iter().filter_map(device).max_by_key(|meta| meta.device.is_cuda());
     let like = widest.unwrap_or(Meta { shape: Default::default(), dtype: real, device: e.default_device() });
     Ok((parts(e, args.get(0), real, &like)?, parts(e, args.get(1), real, &like)?))
@@ -215,16 +215,11 @@ pub fn conj(e: &mut dyn Emit, _: &'static Op, args: &Args) -> Result<Tensor> {
     join(e, [z.re, im])
 }
 
-pub fn adjoint(e: &mut dyn Emit, _: &'static Op, args: &Args) -> Result<Tensor> {
-    let z = args.input();
-    if z.ndim() == 0 {
-        return conj(e, &NEG, args);
-    }
-    if z.ndim() < 2 {
-        crate::fail!(SHAPE, "a matrix is expected, not a tensor of 1 dimension");
-    }
-    let transposed = e.call(&TRANSPOSE, args![z, -2, -1])?;
-    conj(e, &NEG, &args![&transposed])
+/// The row checks the shape and transposes, without conjugating.
+pub fn adjoint(e: &mut dyn Emit, op: &'static Op, args: &Args) -> Result<Tensor> {
+    let crate::op::row::Lower::Compose(transpose) = op.lower else { return Err(super::refused(op.name)) };
+    let transposed = transpose(e, args)?.swap_remove(0);
+    conj(e, op, &args![&transposed])
 }
 
 /// `input + weight * (end - input)`.

@@ -7,7 +7,7 @@ use crate::op::row::{Lower, Op};
 use crate::op::rows::linalg::matmul::MATMUL;
 use crate::op::rows::pointwise::arith::{ADD, CAST, COPY, DIV, MOVE, MUL, NEG, POW, SUB};
 use crate::op::rows::pointwise::compare::{EQ, ISFINITE, ISINF, ISNAN, ISREAL, NE, WHERE};
-use crate::op::rows::pointwise::complex_parts::{ANGLE, CONJ, CONJ_PHYSICAL, REAL};
+use crate::op::rows::pointwise::complex_parts::{ANGLE, CONJ, CONJ_PHYSICAL};
 use crate::op::rows::pointwise::power::SQUARE;
 use crate::op::rows::pointwise::unary as u;
 use crate::op::rows::pointwise::{blend, complex};
@@ -55,7 +55,7 @@ static COMPOSED: &[(&Op, Forward)] = &[
     (&ISINF, a::any_part),
     (&ISFINITE, a::both_parts),
     (&ISREAL, a::is_real),
-    (&REAL, a::real),
+    (&complex::REAL, a::real),
     (&CONJ, a::conj),
     (&CONJ_PHYSICAL, a::conj),
     (&ADJOINT, a::adjoint),

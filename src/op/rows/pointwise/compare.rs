@@ -133,7 +133,7 @@ tests! {
 pub static ISREAL: Op = Op {
     name: "isreal",
     params: unary::PARAMS,
-    summary: "Whether elements are real: always, since there are no complex dtypes.",
+    summary: "Whether elements are real: always, unless they are complex with an imaginary part that is not 0.",
     examples: &[ex("tensor([1.0]).isreal()", "tensor([true])")],
     lower: Lower::Compose(|e, a| {
         let x = a.input();

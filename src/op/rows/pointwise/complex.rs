@@ -90,8 +90,20 @@ pub static PART: Op = Op {
     ..Op::BASE
 };
 
+pub static REAL: Op = Op {
+    name: "real",
+    aliases: &[".real"],
+    params: unary::PARAMS,
+    summary: "The real parts of complex numbers, in the same memory; of real numbers the tensor itself.",
+    examples: &[ex("real(tensor([-1, 2]))", "tensor([-1,  2])"), ex("complex(1, 2).real", "tensor(1.)")],
+    lower: Lower::Compose(|_, a| Ok(vec![a.input().clone()])),
+    grad: Grad::Composed,
+    ..Op::BASE
+};
+
 pub static IMAG: Op = Op {
     name: "imag",
+    aliases: &[".imag"],
     params: unary::PARAMS,
     summary: "The imaginary parts of complex numbers, in the same memory.",
     examples: &[ex("imag(complex(1, 2))", "tensor(2.)"), ex("imag(ones([2]))", "E0202")],
@@ -182,4 +194,4 @@ pub static POLAR: Op = Op {
     ..Op::BASE
 };
 
-pub static ROWS: &[&Op] = &[&COMPLEX, &PART, &IMAG, &VIEW_AS_REAL, &VIEW_AS_COMPLEX, &POLAR];
+pub static ROWS: &[&Op] = &[&COMPLEX, &PART, &REAL, &IMAG, &VIEW_AS_REAL, &VIEW_AS_COMPLEX, &POLAR];
