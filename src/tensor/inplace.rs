@@ -8,8 +8,8 @@ use crate::base::code;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::Scalar;
-use crate::op::complex;
 use crate::op::args::{Arg, Args};
+use crate::op::complex;
 use crate::op::emit::Emit;
 use crate::op::infer;
 use crate::op::row::{Lower, Op};
@@ -33,7 +33,9 @@ impl Engine {
             return self.copy_reals(dest, source);
         }
         if let (Some(from), Some(tensor)) = (from, source.as_tensor()) {
-            if crate::base::layout::broadcast(from.shape(), dest.shape()).is_none_or(|wide| wide.as_slice() != dest.shape()) {
+            if crate::base::layout::broadcast(from.shape(), dest.shape())
+                .is_none_or(|wide| wide.as_slice() != dest.shape())
+            {
                 return Err(inplace_shape(dest.shape(), from.shape()));
             }
             let layout = from.layout.broadcast_to(dest.shape());
