@@ -158,7 +158,7 @@ fn entry(scan: &mut Scanner, name: String) -> Result<Entry> {
 /// is aligned in the file.
 pub fn write(named: &Named, sink: &mut dyn Sink) -> Result<()> {
     let mut names = HashSet::new();
-    for (name, _) in &named.arrays {
+    for (name, array) in &named.arrays {
         if name == METADATA {
             fail!(FILE_KIND, "a tensor in a `.safetensors` file cannot be named `{METADATA}`");
         }

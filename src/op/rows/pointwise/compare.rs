@@ -168,7 +168,7 @@ fn close(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
         fail!(VALUE, "tolerances must not be negative: rtol {rtol}, atol {atol}");
     }
     let mut close = e.call(&EQ, args![x, y])?;
-    if a.flag(isclose::equal_nan) && x.dtype().is_float() {
+    if a.flag(isclose::equal_nan) && x.dtype().is_differentiable() {
         let (left, right) = (e.call(&ISNAN, args![x])?, e.call(&ISNAN, args![y])?);
         let both = e.call(&LOGICAL_AND, args![&left, &right])?;
         close = e.call(&LOGICAL_OR, args![&close, &both])?;
@@ -176,7 +176,7 @@ fn close(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
     if rtol == 0.0 && atol == 0.0 {
         return Ok(close);
     }
-    let float = if x.dtype().is_float() { x.dtype() } else { e.default_float() };
+    let float = if x.dtype().is_differentiable() { x.dtype() } else { e.default_float() };
     let (x, y) = (e.cast(x, float)?, e.cast(y, float)?);
     let scaled = e.mul(&y, rtol)?;
     let size = e.call(&crate::op::rows::pointwise::unary::ABS, args![&scaled])?;
