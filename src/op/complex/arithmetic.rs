@@ -117,14 +117,14 @@ pub fn pow(e: &mut dyn Emit, _: &'static Op, args: &Args) -> Result<Tensor> {
     let (base, dtype) = as_complex(e, base, args)?;
     let mul = |e: &mut dyn Emit, a: &Tensor, b: &Tensor| e.call(&MUL, args![a, b]);
     match exponent.scalar().map(Scalar::to_f64) {
-        Some(n) if n == 1.0 => return e.call(&CLONE, args![&base]),
-        Some(n) if n == 2.0 => return mul(e, &base, &base),
-        Some(n) if n == 3.0 => {
+        Some(1.0) => return e.call(&CLONE, args![&base]),
+        Some(2.0) => return mul(e, &base, &base),
+        Some(3.0) => {
             let square = mul(e, &base, &base)?;
             return mul(e, &square, &base);
         }
-        Some(n) if n == -1.0 => return e.call(&DIV, args![Scalar::Int(1), &base]),
-        Some(n) if n == 0.5 => return e.call(&SQRT, args![&base]),
+        Some(-1.0) => return e.call(&DIV, args![Scalar::Int(1), &base]),
+        Some(0.5) => return e.call(&SQRT, args![&base]),
         _ => {}
     }
     let exponent = match exponent {
