@@ -178,7 +178,7 @@ static PARTS: &[(&str, &[usize])] = &[
     ("take", &[0]),
     ("index", &[0]),
     ("masked_select", &[0]),
-    ("spread", &[0]),
+    ("strided_add", &[0]),
     ("cat", &[0]),
     ("index_add", &[0, 3]),
     ("index_copy", &[0, 3]),
