@@ -242,8 +242,9 @@ impl<'a> Walk<'a> {
                     }
                     if g.dtype().is_complex() && !y.dtype().is_complex() {
                         let text = format!("the gradient is {}, and the tensor {}", g.dtype(), y.dtype());
-                        return Err(Diag::error(code::DTYPE, text)
-                            .help("the gradient of a real tensor is real: take `g.real`"));
+                        return Err(
+                            Diag::error(code::DTYPE, text).help("the gradient of a real tensor is real: take `g.real`")
+                        );
                     }
                     if g.device() != y.device() {
                         let text = format!("the gradient is on {}, the tensor on {}", g.device(), y.device());

@@ -64,11 +64,6 @@ functions! {
         let (re, im) = arcsine(-b, a);
         (im, -re)
     };
-    acosh |a, b| {
-        let (p, q) = root(a - 1.0, b);
-        let (r, s) = root(a + 1.0, b);
-        ((p * r + q * s).of(&ASINH), q.with(&ATAN2, r) * 2.0)
-    };
     atanh |a, b| area_tangent(a, b);
     /// atan(z) = -i atanh(iz).
     atan |a, b| {

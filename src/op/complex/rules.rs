@@ -20,7 +20,6 @@ static ANALYTIC: &[(&Op, Forward)] = &[
     (&SUB, a::sub),
     (&MUL, a::mul),
     (&DIV, a::div),
-    (&SQUARE, a::square),
     (&MATMUL, a::matmul),
     (&u::RECIPROCAL, a::reciprocal),
     (&u::SQRT, f::sqrt),
@@ -41,7 +40,6 @@ static ANALYTIC: &[(&Op, Forward)] = &[
     (&u::ACOS, f::acos),
     (&u::ATAN, f::atan),
     (&u::ASINH, f::asinh),
-    (&u::ACOSH, f::acosh),
     (&u::ATANH, f::atanh),
     (&u::SIGMOID, f::sigmoid),
 ];
@@ -49,6 +47,8 @@ static ANALYTIC: &[(&Op, Forward)] = &[
 /// Written with other rows.
 static COMPOSED: &[(&Op, Forward)] = &[
     (&POW, a::pow),
+    (&SQUARE, a::square),
+    (&u::ACOSH, a::acosh),
     (&EQ, a::eq),
     (&NE, a::ne),
     (&ISNAN, a::any_part),
