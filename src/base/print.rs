@@ -319,7 +319,7 @@ fn suffixes(printed: &Printed, options: &PrintOptions) -> Vec<String> {
         out.push(format!("size={}", tuple(shape)));
     }
     // An empty tensor has no elements that show whether its dtype is an integer type.
-    let usual = if dtype.is_complex() { printed.default_dtype.to_complex() } else { printed.default_dtype };
+    let usual = if dtype.is_complex() && !empty { printed.default_dtype.to_complex() } else { printed.default_dtype };
     let plain = dtype == usual || (!empty && matches!(dtype, DType::I64 | DType::Bool));
     if !plain {
         out.push(format!("dtype={dtype}"));

@@ -44,6 +44,10 @@ fn wrong(make: impl Fn() -> Option<Builder>, device: &str) -> Vec<String> {
     let mut problems = Vec::new();
     for case in fixture["cases"].as_array().expect("a list") {
         let call = case["call"].as_str().expect("a text");
+        if device != "cpu" && call.contains("tensor([") {
+            // The index would lie on the CPU.
+            continue;
+        }
         let grads = case["grads"].as_object().expect("a map");
         let mut text = start.clone();
         text += &format!("let y = {call};\nprint(shown(y.detach()));\nprint(y.dtype);\n");
