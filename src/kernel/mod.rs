@@ -11,6 +11,7 @@ pub mod cuda;
 pub mod detached;
 pub mod elementwise;
 pub mod family;
+pub mod fft;
 pub mod fused;
 pub mod guard;
 pub mod host;

@@ -1,0 +1,3 @@
+//! Fourier transforms along dims.
+
+pub mod host;
