@@ -46,6 +46,7 @@ pub static FAMILIES: &[&Family] = &[
     &conv::FAMILY,
     &copy::FAMILY,
     &ctc::FAMILY,
+    &fft::FAMILY,
     &index::FAMILY,
     &linalg::FAMILY,
     &loss::FAMILY,

@@ -83,7 +83,15 @@ fn passes(kind: Kind, task: &Task) -> Vec<Along> {
     }
     let along = |at: usize| {
         let kind = if at == last { kind } else { Kind::Whole };
-        Along { kind, dim: task.dims[at], n: task.lengths[at], inverse: false, conjugate: false, scale: 1.0, middle: 1.0 }
+        Along {
+            kind,
+            dim: task.dims[at],
+            n: task.lengths[at],
+            inverse: false,
+            conjugate: false,
+            scale: 1.0,
+            middle: 1.0,
+        }
     };
     let mut all: Vec<Along> = order.into_iter().map(along).collect();
     for one in &mut all {
@@ -165,4 +173,156 @@ pub unsafe fn to_half(call: &Call<'_>) {
 pub unsafe fn from_half(call: &Call<'_>) {
     // SAFETY: as this function.
     unsafe { by_type(Kind::FromHalf, call) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::attr::Ints;
+    use crate::kernel::abi::{Faults, HostFn, Threads};
+    use plan::root;
+
+    /// A dtype of eight bytes that is no float: pairs of f32 for the kernels.
+    const PAIR: DType = DType::I64;
+
+    struct Array {
+        shape: Vec<usize>,
+        pairs: bool,
+        data: Vec<f32>,
+    }
+
+    impl Array {
+        fn new(shape: &[usize], pairs: bool, seed: f32) -> Array {
+            let count = shape.iter().product::<usize>() * (1 + pairs as usize);
+            let data = (0..count).map(|i| ((i as f32 * 1.37 + seed).sin() * 3.1).sin()).collect();
+            Array { shape: shape.to_vec(), pairs, data }
+        }
+
+        fn view(&mut self) -> RawView {
+            let dtype = if self.pairs { PAIR } else { DType::F32 };
+            RawView::contiguous(self.data.as_mut_ptr().cast(), dtype, &self.shape)
+        }
+
+        fn at(&self, i: usize) -> [f64; 2] {
+            match self.pairs {
+                true => [self.data[2 * i] as f64, self.data[2 * i + 1] as f64],
+                false => [self.data[i] as f64, 0.0],
+            }
+        }
+    }
+
+    fn call(kernel: HostFn, from: &RawView, to: &RawView, dims: &[i64], lengths: &[i64], flag: bool, middle: f64) {
+        let attrs = [
+            Attr::Ints(Ints::from_slice(dims)),
+            Attr::Ints(Ints::from_slice(lengths)),
+            Attr::Float(0.5),
+            Attr::Bool(flag),
+            Attr::Float(middle),
+        ];
+        let (inputs, outputs) = ([from.clone()], [to.clone()]);
+        let (threads, faults) = (Threads::new(2), Faults::default());
+        let call = Call {
+            inputs: &inputs,
+            outputs: &outputs,
+            attrs: &attrs,
+            threads: &threads,
+            faults: &faults,
+            seed: 0,
+            offset: 0,
+        };
+        // SAFETY: the views are those of two arrays that live until the kernel has returned.
+        unsafe { kernel(&call) };
+    }
+
+    /// The real part of the sum of products with the conjugate.
+    fn product(a: &Array, b: &Array) -> f64 {
+        let count = a.data.len() / (1 + a.pairs as usize);
+        (0..count).map(|i| (a.at(i), b.at(i))).map(|(a, b)| a[0] * b[0] + a[1] * b[1]).sum()
+    }
+
+    #[test]
+    fn two_dims_give_the_sums_that_define_them() {
+        let (rows, columns) = (6, 5);
+        let mut x = Array::new(&[rows, columns], true, 0.1);
+        let mut y = Array::new(&[rows, columns], true, 0.0);
+        // Of the transposed tensor: strides are followed.
+        let (mut from, mut to) = (x.view(), y.view());
+        for view in [&mut from, &mut to] {
+            view.shape.reverse();
+            view.strides.reverse();
+        }
+        for inverse in [false, true] {
+            call(whole, &from, &to, &[0, 1], &[columns as i64, rows as i64], inverse, 1.0);
+            for place in 0..rows * columns {
+                let (p, q) = (place / columns, place % columns);
+                let mut sum = [0.0; 2];
+                for i in 0..rows * columns {
+                    let [c, s] =
+                        root((i / columns * p % rows) * columns + (i % columns * q % columns) * rows, rows * columns);
+                    let (s, [re, im]) = (if inverse { -s } else { s }, x.at(i));
+                    sum = [sum[0] + 0.5 * (re * c - im * s), sum[1] + 0.5 * (re * s + im * c)];
+                }
+                let found = y.at(place);
+                assert!((found[0] - sum[0]).hypot(found[1] - sum[1]) < 1e-4, "{place}: {found:?}, {sum:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn halves_are_those_of_the_whole() {
+        for n in [1, 2, 3, 4, 5, 8, 17, 30, 34] {
+            let (mut x, half) = (Array::new(&[3, n], false, 0.7), n / 2 + 1);
+            let (mut all, mut first) = (Array::new(&[3, n], true, 0.0), Array::new(&[3, half], true, 0.0));
+            for conjugate in [false, true] {
+                call(whole, &x.view(), &all.view(), &[1], &[n as i64], conjugate, 1.0);
+                call(to_half, &x.view(), &first.view(), &[1], &[n as i64], conjugate, 1.0);
+                for place in 0..3 * half {
+                    let (a, b) = (first.at(place), all.at(place / half * n + place % half));
+                    assert!((a[0] - b[0]).hypot(a[1] - b[1]) < 1e-4, "n = {n}, {place}: {a:?}, {b:?}");
+                }
+                let mut back = Array::new(&[3, n], false, 0.0);
+                call(from_half, &first.view(), &back.view(), &[1], &[n as i64], conjugate, 1.0);
+                for (a, b) in back.data.iter().zip(&x.data) {
+                    assert!((a - 0.25 * n as f32 * b).abs() < 1e-4, "n = {n}: {a}, {b}");
+                }
+            }
+        }
+    }
+
+    /// For all x and y the product of F(x) with y is that of x with the adjoint of y.
+    #[test]
+    fn each_is_the_adjoint_of_one_of_the_three() {
+        type Adjoint = (HostFn, HostFn, bool, bool, fn(bool, f64) -> (bool, f64));
+        let all: [Adjoint; 4] = [
+            (whole, whole, true, true, |flag, middle| (!flag, middle)),
+            (whole, whole, false, true, |flag, middle| (!flag, middle)),
+            (to_half, from_half, false, true, |flag, middle| (flag, middle / 2.0)),
+            (from_half, to_half, true, false, |flag, middle| (flag, middle * 2.0)),
+        ];
+        for (kernel, back, pairs, result_pairs, other) in all {
+            for lengths in [[4, 6], [5, 7], [3, 1], [1, 2]] {
+                // As long as the transforms, shorter, longer.
+                for (by, out) in [(0, 0), (1, 2), (2, 1)] {
+                    for flag in [false, true] {
+                        let middle = if pairs == result_pairs { 1.0 } else { 0.75 };
+                        let size = |n: i64, change: i64| (n - 1 + change).max(1) as usize;
+                        let sizes = [size(lengths[0], by), 2, size(lengths[1], by)];
+                        let others = [size(lengths[0], out), 2, size(lengths[1], out)];
+                        let mut x = Array::new(&sizes, pairs, 0.3);
+                        let (mut fx, mut y) =
+                            (Array::new(&others, result_pairs, 0.0), Array::new(&others, result_pairs, 0.9));
+                        let mut fy = Array::new(&sizes, pairs, 0.0);
+                        call(kernel, &x.view(), &fx.view(), &[0, 2], &lengths, flag, middle);
+                        let (other_flag, other_middle) = other(flag, middle);
+                        call(back, &y.view(), &fy.view(), &[0, 2], &lengths, other_flag, other_middle);
+                        let (a, b) = (product(&fx, &y), product(&x, &fy));
+                        assert!(
+                            (a - b).abs() < 1e-4 * (1.0 + a.abs()),
+                            "{lengths:?} {sizes:?} {others:?} {flag}: {a}, {b}"
+                        );
+                    }
+                }
+            }
+        }
+    }
 }

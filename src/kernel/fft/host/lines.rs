@@ -110,12 +110,7 @@ impl<T: Part> Side<T> {
             offset += (rest % self.shape[d]) as isize * self.strides[d];
             rest /= self.shape[d];
         }
-        Line {
-            at: self.at.wrapping_offset(offset),
-            parts: self.parts,
-            len: self.shape[dim],
-            stride: self.strides[dim],
-        }
+        Line { at: self.at.wrapping_offset(offset), parts: self.parts, len: self.shape[dim], stride: self.strides[dim] }
     }
 
     fn lines(&self, dim: usize) -> usize {

@@ -3,7 +3,7 @@
 //!
 //! All are forward transforms; the inverse is the same with real and imaginary parts exchanged.
 
-use super::radix::{Parts, Part, Pass, RADICES};
+use super::radix::{Part, Parts, Pass, RADICES};
 use crate::kernel::abi::Threads;
 use crate::kernel::guard;
 use crate::kernel::host::staging::{Scratch, Shared};
