@@ -163,9 +163,9 @@ unsafe fn odd<T: Part, const R: usize>(pass: &Pass<T>, step: usize, from: Parts<
                         even = [even[0] + sum[j][0] * c, even[1] + sum[j][1] * c];
                         sine = [sine[0] + difference[j][0] * s, sine[1] + difference[j][1] * s];
                     }
-                    // even - i sine, and even + i sine.
+                    // even + i sine, and even - i sine: the table's sines are those of a negative angle.
                     for (k, r, i) in
-                        [(k, even[0] + sine[1], even[1] - sine[0]), (R - k, even[0] - sine[1], even[1] + sine[0])]
+                        [(k, even[0] - sine[1], even[1] + sine[0]), (R - k, even[0] + sine[1], even[1] - sine[0])]
                     {
                         let (c, s) = (w[2 * k - 2], w[2 * k - 1]);
                         *yr[k].add(q) = r * c - i * s;
