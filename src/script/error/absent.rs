@@ -384,6 +384,7 @@ pub fn reason(name: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::script::manual;
     use crate::script::session::handle::Session;
 
     /// Existing names must not be in the table.
@@ -418,13 +419,14 @@ mod tests {
         let properties = &session.host.known().properties;
         let plain = |name: &str| name.replace('_', "").to_lowercase();
         let in_library = |module: &str, name: &str| {
-            crate::script::manual::functions(module).iter().any(|function| plain(&function.name) == plain(name))
+            manual::functions(module).iter().any(|function| plain(&function.name) == plain(name))
         };
         let mut missing = Vec::new();
         for (kind, names) in all.as_object().expect("a map") {
             for name in names.as_array().expect("a list").iter().filter_map(|name| name.as_str()) {
                 let there = match kind.as_str() {
-                    "functions" => natives.contains(name),
+                    // Advice leads from `vmap` to `func::vmap`.
+                    "functions" => natives.contains(name) || manual::native(&format!("func::{name}")).is_some(),
                     "members" => natives.contains(name) || properties.iter().any(|known| known == name),
                     "modules" | "initializers" | "utilities" => in_library("nn", name),
                     "pruning" => in_library("prune", name),
