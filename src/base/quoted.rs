@@ -40,11 +40,12 @@ impl Quoted {
 
     /// The line of these bytes, and a caret below them.
     fn excerpt(&self, range: Range<usize>) -> String {
-        let start = floor(&self.text, range.start);
+        let start = self.text.floor_char_boundary(range.start);
         let line_start = self.text[..start].rfind('\n').map_or(0, |at| at + 1);
         let line = self.text[line_start..].lines().next().unwrap_or("");
         let before = &self.text[line_start..start];
-        let end = floor(&self.text, range.end).clamp(start, line_start + line.len().max(start - line_start));
+        let end =
+            self.text.floor_char_boundary(range.end).clamp(start, line_start + line.len().max(start - line_start));
         let count = self.text[start..end].chars().count().max(1);
         // Tabs stay what they are, so that the caret stands below its character.
         let indent: String = before.chars().map(|c| if c == '\t' { '\t' } else { ' ' }).collect();
@@ -55,7 +56,7 @@ impl Quoted {
     pub fn offset(&self, line: usize, column: usize) -> usize {
         let start: usize = self.text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
         let length = self.text[start..].lines().next().map_or(0, str::len);
-        floor(&self.text, start + column.saturating_sub(1).min(length))
+        self.text.floor_char_boundary(start + column.saturating_sub(1).min(length))
     }
 }
 
@@ -63,14 +64,6 @@ impl std::fmt::Debug for Quoted {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.text.fmt(f)
     }
-}
-
-fn floor(text: &str, at: usize) -> usize {
-    let mut at = at.min(text.len());
-    while !text.is_char_boundary(at) {
-        at -= 1;
-    }
-    at
 }
 
 #[cfg(test)]

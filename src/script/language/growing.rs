@@ -67,11 +67,7 @@ fn parts(text: &str, bytes: usize) -> impl Iterator<Item = &str> {
         if rest.is_empty() {
             return None;
         }
-        let mut at = bytes.min(rest.len());
-        while !rest.is_char_boundary(at) {
-            at += 1;
-        }
-        let (part, more) = rest.split_at(at);
+        let (part, more) = rest.split_at(rest.ceil_char_boundary(bytes));
         rest = more;
         Some(part)
     })

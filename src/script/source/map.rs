@@ -122,10 +122,7 @@ impl Source {
 
     /// The site of an original byte; bytes inside a character count as its start.
     pub fn site(&self, offset: usize) -> Site {
-        let mut offset = offset.min(self.text.len());
-        while !self.text.is_char_boundary(offset) {
-            offset -= 1;
-        }
+        let offset = self.text.floor_char_boundary(offset);
         let (line, column) = self.rewritten.position(offset);
         match (u16::try_from(line + self.base), u16::try_from(column)) {
             (Ok(line), Ok(column)) => Site::new(line, column),
@@ -168,15 +165,8 @@ impl Source {
 
 /// A range within the text, on character boundaries.
 fn clamp(text: &str, range: Range<usize>) -> Range<usize> {
-    let floor = |mut at: usize| {
-        at = at.min(text.len());
-        while !text.is_char_boundary(at) {
-            at -= 1;
-        }
-        at
-    };
-    let start = floor(range.start);
-    start..floor(range.end).max(start)
+    let start = text.floor_char_boundary(range.start);
+    start..text.floor_char_boundary(range.end).max(start)
 }
 
 fn too_large(message: String, help: &str) -> Box<Diag> {

@@ -521,10 +521,7 @@ impl Rewritten {
             Some((start, at)) => at as usize + (original - start as usize),
             None => 0,
         };
-        let mut at = at.min(self.text.len());
-        while !self.text.is_char_boundary(at) {
-            at -= 1;
-        }
+        let at = self.text.floor_char_boundary(at);
         let line = self.line_starts.partition_point(|start| *start as usize <= at);
         let start = self.line_starts[line - 1] as usize;
         (line as u32, self.text[start..at].chars().count() as u32 + 1)

@@ -245,6 +245,7 @@ struct Reader<'a> {
     earlier: usize,
     /// Constants of the top level, which functions see.
     constants: HashSet<&'a str>,
+    /// Constants that code sees everywhere, see `Earlier`.
     around: HashSet<&'a str>,
     in_function: bool,
     /// The variables whose values are the closures that are read, and whether they were named there.

@@ -38,6 +38,7 @@ fn overview() {
 fn about(repl: &mut Repl, name: &str) {
     let plain = name.trim_end_matches("()").trim_end_matches("::").trim_start_matches([':', '.']);
     let page = repl.session.borrow().page(plain);
+    let in_modules = if page.is_some() { Vec::new() } else { manual::in_modules(plain) };
     if let Some(command) = COMMANDS.iter().find(|command| name.starts_with(':') && command.name == plain) {
         say(&format!(":{} {}\n\n  {}", command.name, command.takes, command.summary));
     } else if let Some(page) = page {
@@ -56,14 +57,15 @@ fn about(repl: &mut Repl, name: &str) {
         super::state::kind(repl, plain);
     } else if let Some((_, method)) = plain.rsplit_once('.').filter(|(_, method)| !method.is_empty()) {
         about(repl, method);
-    } else if let [name] = &*manual::in_modules(plain) {
+    } else if let [name] = &*in_modules {
         about(repl, name);
     } else if let Some(reason) = why_absent(plain.rsplit("::").next().unwrap_or(plain)) {
         repl.refuse(&format!("there is no `{plain}`"), reason);
     } else {
-        let several = manual::in_modules(plain).into_iter().map(|name| format!("`:help {name}`")).collect::<Vec<_>>();
         let help = match nearest(plain, manual::names()) {
-            _ if !several.is_empty() => several.join(", "),
+            _ if !in_modules.is_empty() => {
+                in_modules.iter().map(|name| format!("`:help {name}`")).collect::<Vec<_>>().join(", ")
+            }
             Some(found) => format!("did you mean `:help {found}`?"),
             None => "`:help` tells what can be asked for".to_string(),
         };
