@@ -1,4 +1,4 @@
-//! The ten element types, PyTorch's promotion lattice and scalars.
+//! The twelve element types, PyTorch's promotion lattice and scalars.
 //!
 //! Knows nothing of tensors: promotion of operands of several kinds (tensor, 0-dimensional tensor, number) is computed
 //! from dtypes and numbers of dims.
@@ -32,11 +32,15 @@ pub enum DType {
     F32,
     /// IEEE double precision.
     F64,
+    /// A complex number of two `F32`, the real part first.
+    C64,
+    /// A complex number of two `F64`.
+    C128,
 }
 
 use DType::*;
 
-/// PyTorch's three promotion categories, in order of strength.
+/// PyTorch's four promotion categories, in order of strength.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Category {
     /// Truth values.
@@ -45,11 +49,16 @@ pub enum Category {
     Int,
     /// Fractions.
     Float,
+    /// Pairs of a real and an imaginary part.
+    Complex,
 }
 
 impl DType {
-    /// All ten.
-    pub const ALL: [DType; 10] = [Bool, U8, I8, I16, I32, I64, F16, BF16, F32, F64];
+    /// All twelve.
+    pub const ALL: [DType; 12] = [Bool, U8, I8, I16, I32, I64, F16, BF16, F32, F64, C64, C128];
+
+    /// Those whose elements are one real number: what kernels compute.
+    pub const REAL: [DType; 10] = [Bool, U8, I8, I16, I32, I64, F16, BF16, F32, F64];
 
     /// Every accepted name: that of tscript first, then PyTorch's.
     pub const NAMES: &'static [(&'static str, DType)] = &[
@@ -63,6 +72,8 @@ impl DType {
         ("i8", I8),
         ("u8", U8),
         ("bool", Bool),
+        ("c64", C64),
+        ("c128", C128),
         ("float64", F64),
         ("double", F64),
         ("float32", F32),
@@ -78,6 +89,10 @@ impl DType {
         ("short", I16),
         ("int8", I8),
         ("uint8", U8),
+        ("complex64", C64),
+        ("cfloat", C64),
+        ("complex128", C128),
+        ("cdouble", C128),
     ];
 
     /// The name that scripts see.
@@ -93,6 +108,8 @@ impl DType {
             BF16 => "bf16",
             F32 => "f32",
             F64 => "f64",
+            C64 => "c64",
+            C128 => "c128",
         }
     }
 
@@ -108,7 +125,8 @@ impl DType {
             Bool | U8 | I8 => 1,
             I16 | F16 | BF16 => 2,
             I32 | F32 => 4,
-            I64 | F64 => 8,
+            I64 | F64 | C64 => 8,
+            C128 => 16,
         }
     }
 
@@ -118,12 +136,40 @@ impl DType {
             Bool => Category::Bool,
             U8 | I8 | I16 | I32 | I64 => Category::Int,
             F16 | BF16 | F32 | F64 => Category::Float,
+            C64 | C128 => Category::Complex,
         }
     }
 
-    /// Whether elements may have a fraction.
+    /// Whether elements are real numbers that may have a fraction.
     pub const fn is_float(self) -> bool {
         matches!(self, F16 | BF16 | F32 | F64)
+    }
+
+    /// Whether elements are complex numbers.
+    pub const fn is_complex(self) -> bool {
+        matches!(self, C64 | C128)
+    }
+
+    /// Whether tensors of it can have gradients: floats and complex numbers.
+    pub const fn is_differentiable(self) -> bool {
+        self.is_float() || self.is_complex()
+    }
+
+    /// The type of the real part of a complex number; another type itself.
+    pub const fn real_part(self) -> DType {
+        match self {
+            C64 => F32,
+            C128 => F64,
+            other => other,
+        }
+    }
+
+    /// The complex type whose parts hold these values.
+    pub const fn to_complex(self) -> DType {
+        match self {
+            F64 | C128 => C128,
+            _ => C64,
+        }
     }
 
     /// Whether elements are numbers without fractions.
@@ -133,7 +179,7 @@ impl DType {
 
     /// `is_int` or `bool`: what PyTorch calls an integral type, `bool` included.
     pub const fn is_integral(self) -> bool {
-        !self.is_float()
+        !self.is_float() && !self.is_complex()
     }
 
     /// Whether elements may be negative.
@@ -149,9 +195,9 @@ impl DType {
         }
     }
 
-    /// The largest finite value of a floating-point type.
+    /// The largest finite value of a floating-point type, or of a part.
     pub const fn largest(self) -> f64 {
-        match self {
+        match self.real_part() {
             F16 => 65_504.0,
             BF16 => 3.389_531_389_251_535_5e38,
             F32 => f32::MAX as f64,
@@ -168,6 +214,7 @@ impl DType {
         match (low, high) {
             (U8, I8 | I16) => I16,
             (F16, BF16) => F32,
+            (F64, C64) => C128,
             _ => high,
         }
     }
@@ -289,9 +336,11 @@ impl ResultType {
         let number = self.number.map(|category| match category {
             Category::Bool => Bool,
             Category::Int => I64,
-            Category::Float => default,
+            Category::Float | Category::Complex => default,
         });
         let combine = |strong: Option<DType>, weak: Option<DType>| match (strong, weak) {
+            // The precision is that of the stronger class.
+            (Some(strong), Some(weak)) if strong.is_float() && weak.is_complex() => Some(strong.to_complex()),
             (Some(strong), Some(weak)) if weak.category() > strong.category() => Some(strong.promote(weak)),
             (Some(strong), _) => Some(strong),
             (None, weak) => weak,
@@ -311,6 +360,7 @@ mod tests {
         assert_eq!(I64.promote(F16), F16);
         assert_eq!(Bool.promote(U8), U8);
         assert_eq!(U8.promote(I32), I32);
+        assert_eq!([F16.promote(C64), I64.promote(C64), F64.promote(C64), C64.promote(C128)], [C64, C64, C128, C128]);
     }
 
     #[test]
@@ -321,6 +371,17 @@ mod tests {
             let (low, high) = dtype.int_range().expect("of an integer");
             assert_eq!([dtype.wrap(low), dtype.wrap(high)], [low, high], "{dtype}");
         }
+    }
+
+    #[test]
+    fn a_complex_number_without_dims_does_not_widen_a_tensor() {
+        let of = |dim: DType, zero: DType| {
+            let mut result = ResultType::default();
+            result.tensor(dim, 1);
+            result.tensor(zero, 0);
+            result.get(F32)
+        };
+        assert_eq!([of(F32, C128), of(F64, C64), of(I64, C128), of(C64, C128)], [C64, C128, C128, C64]);
     }
 
     #[test]

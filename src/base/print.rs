@@ -71,7 +71,8 @@ fn summarized(shape: &[usize], options: &PrintOptions) -> bool {
 
 /// The whole text: `tensor([[1., 2.]], device=cuda:1, dtype=f64)`.
 ///
-/// `at` is called once for each index of `visible`, in row-major order. 16-bit floats are passed as the
+/// `at` is called once for each index of `visible`, in row-major order; of complex numbers with a last index of 0 for
+/// the real parts, and then with 1 for the imaginary ones. 16-bit floats are passed as the
 /// `f64` of the same value.
 ///
 /// `grows` is called with the bytes of a list or text before it is allocated, and again after some hundred elements; an
@@ -87,10 +88,20 @@ pub fn format<E>(
     if printed.shape.contains(&0) {
         text.push_str("[]");
     } else {
-        let values = collect(printed.shape, options, &mut at, grows)?;
-        let style = Style::of(&values, printed.dtype, options, grows)?;
+        let complex = printed.dtype.is_complex();
+        let of_part = |index: &[usize], which: usize| [index, &[which]].concat();
+        let mut first = |index: &[usize]| if complex { at(&of_part(index, 0)) } else { at(index) };
+        let values = collect(printed.shape, options, &mut first, grows)?;
+        let real = printed.dtype.real_part();
+        let style = Style::of(&values, real, options, grows)?;
+        let mut imaginary = Vec::new();
+        if complex {
+            imaginary = collect(printed.shape, options, &mut |index: &[usize]| at(&of_part(index, 1)), grows)?;
+        }
+        let imag = if complex { Some(Style::of(&imaginary, real, options, grows)?) } else { None };
         let summarize = summarized(printed.shape, options);
-        let mut writer = Writer { values: values.iter(), style, summarize, options, grows };
+        let imag = imag.map(|style| (imaginary.iter(), style));
+        let mut writer = Writer { values: values.iter(), style, imag, summarize, options, grows };
         writer.block(&mut text, printed.shape, PREFIX.len())?;
     }
     add_suffixes(&mut text, &suffixes(printed, options), PREFIX.len(), options.linewidth);
@@ -216,6 +227,8 @@ fn scientific(x: f64, precision: usize) -> String {
 struct Writer<'a, E> {
     values: std::slice::Iter<'a, Scalar>,
     style: Style,
+    /// Of complex numbers: the imaginary parts, which have their own notation.
+    imag: Option<(std::slice::Iter<'a, Scalar>, Style)>,
     summarize: bool,
     options: &'a PrintOptions,
     grows: &'a mut dyn FnMut(usize) -> Result<(), E>,
@@ -251,7 +264,8 @@ impl<E> Writer<'_, E> {
 
     /// The last dim: as many elements on a line as fit.
     fn vector(&mut self, text: &mut String, size: usize, indent: usize) -> Result<(), E> {
-        let per_line = (self.options.linewidth.saturating_sub(indent) / (self.style.width + 2)).max(1);
+        let width = self.style.width + 2 + self.imag.as_ref().map_or(0, |(_, style)| style.width + 1);
+        let per_line = (self.options.linewidth.saturating_sub(indent) / width).max(1);
         let edge = self.options.edgeitems;
         let short = self.summarize && (size > edge.saturating_mul(2) || edge == 0);
         let items = if short { 2 * edge + 1 } else { size };
@@ -277,6 +291,16 @@ impl<E> Writer<'_, E> {
         if let Some(value) = self.values.next() {
             self.style.push(text, *value);
         }
+        if let Some((values, style)) = &mut self.imag
+            && let Some(value) = values.next()
+        {
+            let mut part = String::new();
+            style.push(&mut part, *value);
+            let part = part.trim_start();
+            text.push_str(if part.starts_with('-') { "" } else { "+" });
+            text.push_str(part);
+            text.push('j');
+        }
         if self.values.len().is_multiple_of(LOOK_EVERY) {
             (self.grows)(text.len())?;
         }
@@ -295,7 +319,8 @@ fn suffixes(printed: &Printed, options: &PrintOptions) -> Vec<String> {
         out.push(format!("size={}", tuple(shape)));
     }
     // An empty tensor has no elements that show whether its dtype is an integer type.
-    let plain = dtype == printed.default_dtype || (!empty && matches!(dtype, DType::I64 | DType::Bool));
+    let usual = if dtype.is_complex() && !empty { printed.default_dtype.to_complex() } else { printed.default_dtype };
+    let plain = dtype == usual || (!empty && matches!(dtype, DType::I64 | DType::Bool));
     if !plain {
         out.push(format!("dtype={dtype}"));
     }

@@ -236,6 +236,7 @@ fn described(dtype: DType) -> DataType {
         DType::U8 => 1,
         DType::F64 | DType::F32 | DType::F16 => 2,
         DType::BF16 => 4,
+        DType::C64 | DType::C128 => 5,
         DType::Bool => 6,
     };
     DataType { code, bits: dtype.size_bytes() as u8 * 8, lanes: 1 }

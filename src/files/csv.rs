@@ -168,6 +168,14 @@ fn not_a_number(record: &ByteRecord, column: usize, line: u64, header: &[String]
 /// A vector is a column, a matrix a table, named vectors are columns with a header; `bool` is written as 0 and 1.
 /// A float is written with as many digits as give the same float back.
 pub fn write(value: &Value, sink: &mut dyn Sink) -> Result<()> {
+    let arrays: Vec<&Array> = match value {
+        Value::One(array) => vec![array],
+        Value::Named(named) => named.arrays.iter().map(|(_, array)| array).collect(),
+    };
+    if arrays.iter().any(|array| array.dtype().is_complex()) {
+        let message = "a table has no complex numbers";
+        return Err(Diag::error(FILE_KIND, message).help("save the parts, or `view_as_real(z)`, or save to `.npy`"));
+    }
     let mut writer = csv::WriterBuilder::new().from_writer(sink);
     let columns: Vec<(&Array, usize, usize)> = match value {
         Value::One(array) => match array.shape() {

@@ -29,6 +29,8 @@ const DTYPES: &[(&str, Wire)] = &[
     ("i1", Wire::Same(DType::I8)),
     ("u1", Wire::Same(DType::U8)),
     ("b1", Wire::Same(DType::Bool)),
+    ("c16", Wire::Same(DType::C128)),
+    ("c8", Wire::Same(DType::C64)),
     ("u2", Wire::U16),
     ("u4", Wire::U32),
 ];
@@ -63,7 +65,7 @@ pub fn read(input: &mut Input) -> Result<Array> {
     let mut bytes = input.take(needed as u64, &format!("the array of shape {:?}", header.shape))?;
     let size = header.wire.size_bytes();
     if header.big_endian {
-        bytes.chunks_exact_mut(size).for_each(<[u8]>::reverse);
+        bytes.chunks_exact_mut(header.wire.swapped_bytes()).for_each(<[u8]>::reverse);
     }
     if header.fortran {
         bytes = row_major(&bytes, &header.shape, size);
@@ -122,7 +124,7 @@ fn descr(scan: &mut Scanner) -> Result<(Wire, bool)> {
     }
     let why = match name.chars().next() {
         Some('u') => "no dtype here holds all its values; convert it with `.astype(\"int64\")` in NumPy",
-        Some('c') => "complex numbers are not supported",
+        Some('c') => "of complex numbers there are complex64 and complex128",
         Some('O') => "Python objects cannot be loaded",
         Some('S' | 'U' | 'a') => "strings are not supported",
         Some('M' | 'm') => "dates are not supported; convert them with `.astype(\"int64\")` in NumPy",

@@ -22,6 +22,7 @@ const MAX_HEADER: u64 = 100_000_000;
 const METADATA: &str = "__metadata__";
 
 const DTYPES: &[(&str, Wire)] = &[
+    ("C64", Wire::Same(DType::C64)),
     ("F64", Wire::Same(DType::F64)),
     ("F32", Wire::Same(DType::F32)),
     ("F16", Wire::Same(DType::F16)),
@@ -156,12 +157,15 @@ fn entry(scan: &mut Scanner, name: String) -> Result<Entry> {
 /// Whether the names are such as a file can have.
 pub fn check(named: &Named) -> Result<()> {
     let mut names = HashSet::new();
-    for (name, _) in &named.arrays {
+    for (name, array) in &named.arrays {
         if name == METADATA {
             fail!(FILE_KIND, "a tensor in a `.safetensors` file cannot be named `{METADATA}`");
         }
         if !names.insert(name) {
             fail!(FILE_KIND, "two tensors have the name `{name}`");
+        }
+        if array.dtype() == DType::C128 {
+            fail!(FILE_KIND, "the format has no name for c128, the dtype of `{name}`; `.npy` and `.npz` have");
         }
     }
     Ok(())

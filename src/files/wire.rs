@@ -24,6 +24,14 @@ impl Wire {
         }
     }
 
+    /// Bytes that are in reverse order in the other byte order: of a complex number each part.
+    pub fn swapped_bytes(self) -> usize {
+        match self {
+            Wire::Same(dtype) => dtype.real_part().size_bytes(),
+            _ => self.size_bytes(),
+        }
+    }
+
     /// An array from the file's little-endian bytes.
     pub fn array(self, shape: Vec<usize>, bytes: Vec<u8>) -> Result<Array> {
         match self {

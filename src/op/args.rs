@@ -37,6 +37,14 @@ impl Arg {
     }
 
     /// A plain number.
+    /// The tensor, if it is one.
+    pub fn as_tensor(&self) -> Option<&Tensor> {
+        match self {
+            Arg::Tensor(tensor) => Some(tensor),
+            _ => None,
+        }
+    }
+
     pub fn scalar(&self) -> Option<Scalar> {
         match self {
             Arg::Attr(Attr::Scalar(s)) => Some(*s),

@@ -5,6 +5,7 @@
 //! amount of memory.
 
 use super::args::Args;
+use super::complex;
 use super::emit::{Emit, KernelCall, OutSpec};
 use super::formula::Formula;
 use super::infer::{self, Operand};
@@ -135,6 +136,10 @@ fn inplace_shape(dest: &[usize], value: &[usize]) -> Box<Diag> {
 impl Emit for Shapes {
     fn apply(&mut self, op: &'static Op, mut args: Args) -> Result<Vec<Tensor>> {
         args.complete(op);
+        // Not: results of complex operands, which other rules than the row's give.
+        if complex::involved(&args) {
+            return Err(self.unknown());
+        }
         self.run(op, &args)
     }
 
@@ -179,6 +184,10 @@ impl Emit for Shapes {
     fn alias(&mut self, tensor: &Tensor, layout: Layout) -> Tensor {
         let view = tensor.view();
         Tensor::new(Arc::new(View::new(view.buffer.clone(), layout, view.dtype)), Origin::NONE)
+    }
+
+    fn reinterpret(&mut self, tensor: &Tensor, layout: Layout, dtype: DType) -> Tensor {
+        Tensor::new(Arc::new(tensor.view().reinterpreted(layout, dtype)), Origin::NONE)
     }
 
     fn detach(&mut self, tensor: &Tensor) -> Tensor {

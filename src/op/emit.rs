@@ -128,6 +128,8 @@ pub trait Emit {
     fn upload(&mut self, bytes: &[u8], shape: &[usize], dtype: DType, device: DeviceId) -> Result<Tensor>;
     /// Another layout over the same buffer, outside the gradient graph.
     fn alias(&mut self, tensor: &Tensor, layout: Layout) -> Tensor;
+    /// Another layout over the same buffer as elements of another dtype, outside the gradient graph.
+    fn reinterpret(&mut self, tensor: &Tensor, layout: Layout, dtype: DType) -> Tensor;
     /// The same tensor outside the gradient graph.
     fn detach(&mut self, tensor: &Tensor) -> Tensor;
     /// Views that one operation returned: none of them can be changed in place while gradients are recorded.
@@ -209,6 +211,15 @@ impl dyn Emit + '_ {
             self.call(&crate::op::rows::reduction::reduce::SUM, args![x, dims.as_slice(), true])?
         };
         self.call(&crate::op::rows::shape::view::RESHAPE, args![&summed, shape])
+    }
+
+    /// A gradient for an operand of this dtype: a real operand of a complex result gets the real part.
+    pub fn cast_gradient(&mut self, g: &Tensor, dtype: DType) -> Result<Tensor> {
+        if g.dtype().is_complex() && !dtype.is_complex() {
+            let real = self.call(&crate::op::rows::pointwise::complex::PART, args![g, 0])?;
+            return self.cast(&real, dtype);
+        }
+        self.cast(g, dtype)
     }
 
     pub fn cast(&mut self, x: &Tensor, dtype: DType) -> Result<Tensor> {

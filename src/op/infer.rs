@@ -291,7 +291,7 @@ pub fn reduced_shape(shape: &[usize], dims: &[usize], keepdim: bool) -> Shape {
 /// dtype of a reduction's result and of its accumulation.
 pub fn reduce_type(rule: ReduceType, input: DType, asked: Option<DType>) -> DType {
     match rule {
-        ReduceType::Sum => asked.unwrap_or(if input.category() == Category::Float { input } else { DType::I64 }),
+        ReduceType::Sum => asked.unwrap_or(if input.category() >= Category::Float { input } else { DType::I64 }),
         ReduceType::Same => input,
         ReduceType::Index => DType::I64,
         ReduceType::Bool => DType::Bool,

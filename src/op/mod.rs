@@ -4,6 +4,7 @@ pub mod args;
 pub mod autocast;
 pub mod batching;
 pub mod chapter;
+pub mod complex;
 pub mod dry_run;
 pub mod elementwise;
 pub mod emit;

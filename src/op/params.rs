@@ -152,7 +152,7 @@ pub fn dtype(text: &str) -> Result<DType> {
         let diag = Diag::error(code::UNKNOWN_DTYPE, format!("unknown dtype \"{text}\""));
         match nearest(text, DType::NAMES.iter().map(|(name, _)| *name)) {
             Some(found) => diag.help(format!("did you mean \"{found}\"?")),
-            None => diag.help("the dtypes are: f64 f32 f16 bf16 i64 i32 i16 i8 u8 bool"),
+            None => diag.help("the dtypes are: f64 f32 f16 bf16 i64 i32 i16 i8 u8 bool c64 c128"),
         }
     })
 }

@@ -36,6 +36,8 @@ pub struct Op {
     /// An optimizer's step, or an update of running statistics: changes nothing while a fault before it is unreported on its
     /// device, or an operand is poisoned. Results of its own would be unset then: it has none.
     pub guarded: bool,
+    /// Its result shows its operand's memory in another dtype.
+    pub reinterprets: bool,
     /// Its result is uninitialized memory.
     pub leaves_unset: bool,
     /// The operator that stands for it in scripts; unary when the row has one parameter.
@@ -66,6 +68,7 @@ impl Op {
         inplace: false,
         expanded: None,
         guarded: false,
+        reinterprets: false,
         leaves_unset: false,
         operator: "",
         call: CallForm::Both,

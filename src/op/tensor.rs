@@ -143,6 +143,14 @@ impl std::fmt::Debug for Buffer {
     }
 }
 
+/// Whether there ever was a complex tensor: until then calls do not look for one among their operands.
+static SEEN_COMPLEX: AtomicBool = AtomicBool::new(false);
+
+/// Whether any tensor may be complex.
+pub fn seen_complex() -> bool {
+    SEEN_COMPLEX.load(Ordering::Relaxed)
+}
+
 /// A window on a buffer. Immutable and shared by nodes and handles.
 #[derive(Clone, Debug)]
 pub struct View {
@@ -157,6 +165,9 @@ pub struct View {
 
 impl View {
     pub fn new(buffer: Arc<Buffer>, layout: Layout, dtype: DType) -> View {
+        if dtype.is_complex() {
+            SEEN_COMPLEX.store(true, Ordering::Relaxed);
+        }
         let covers_buffer = covers_buffer(&buffer, &layout, dtype);
         View { buffer, layout, dtype, covers_buffer, apart: None }
     }
@@ -164,6 +175,31 @@ impl View {
     /// Another layout over the same memory, whose writes count as this view's.
     pub fn with_layout(&self, layout: Layout) -> View {
         View { apart: self.apart.clone(), ..View::new(self.buffer.clone(), layout, self.dtype) }
+    }
+
+    /// The same memory as elements of another dtype, whose writes count as this view's.
+    pub fn reinterpreted(&self, layout: Layout, dtype: DType) -> View {
+        View { apart: self.apart.clone(), ..View::new(self.buffer.clone(), layout, dtype) }
+    }
+
+    /// A complex view as real numbers: a last dimension of two, the real part first.
+    pub fn as_pairs(&self) -> View {
+        let mut layout = self.layout.doubled();
+        layout.shape.push(2);
+        layout.strides.push(1);
+        self.reinterpreted(layout, self.dtype.real_part())
+    }
+
+    /// The real (0) or imaginary (1) parts of a complex view.
+    pub fn part(&self, which: usize) -> View {
+        let mut layout = self.layout.doubled();
+        layout.offset += which;
+        self.reinterpreted(layout, self.dtype.real_part())
+    }
+
+    /// The same elements as kernels see them: pairs of real numbers if they are complex.
+    pub fn as_real(self: Arc<View>) -> Arc<View> {
+        if self.dtype.is_complex() { Arc::new(self.as_pairs()) } else { self }
     }
 
     /// The same elements with a separate count of writes, which begins at `version`.
@@ -352,6 +388,8 @@ pub enum MadeAs {
     OneOfSeveral,
     /// Created while gradients were not recorded.
     Unrecorded,
+    /// It shows the memory in another dtype: parts of complex numbers.
+    Reinterpreted,
 }
 
 impl Tensor {

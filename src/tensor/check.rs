@@ -104,9 +104,10 @@ fn first_bad(e: &Engine, view: &Arc<View>) -> Option<(usize, f64)> {
 }
 
 fn find(e: &Engine, view: &Arc<View>, is_bad: fn(f64) -> bool) -> Option<(usize, f64)> {
-    if !view.dtype.is_float() || view.layout.numel() == 0 {
+    if !view.dtype.is_differentiable() || view.layout.numel() == 0 {
         return None;
     }
+    let view = &view.clone().as_real();
     let bytes = e.rt.peek_elements(view)?;
     let values = bytes.chunks_exact(view.dtype.size_bytes()).map(|chunk| element(chunk, view.dtype).to_f64());
     values.enumerate().find(|(_, value)| is_bad(*value))

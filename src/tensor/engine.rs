@@ -13,6 +13,7 @@ use crate::base::span::Origin;
 use crate::fail;
 use crate::kernel::program::{Check, Draw, Function, ReduceKind};
 use crate::op::args::Args;
+use crate::op::complex::{self, Rule};
 use crate::op::emit::{Emit, KernelCall};
 use crate::op::formula::Formula;
 use crate::op::infer::{self, Operand};
@@ -186,6 +187,12 @@ impl Engine {
         outputs: SmallVec<[Arc<View>; 1]>,
         made: SmallVec<[Origin; 3]>,
     ) -> Result<()> {
+        let complex = |view: &View| view.dtype.is_complex();
+        if outputs.iter().any(|view| complex(view))
+            || inputs.iter().any(|input| matches!(input, Input::View(view) if complex(view)))
+        {
+            return Err(complex::refused(self.name));
+        }
         let (name, origin, gate) = (self.name, self.origin, self.gate.clone());
         let (begins_round, number, call_chain) = (false, 0, 0);
         self.rt.record(Node { name, origin, gate, begins_round, work, inputs, outputs, made, number, call_chain })
@@ -387,7 +394,7 @@ impl Engine {
     /// The results of a row. `args` are complete.
     #[inline]
     pub fn results(&mut self, op: &'static Op, args: &Args) -> Result<Results> {
-        if self.rt.autocast.is_on() && (self.name.is_empty() || self.casts_parts) {
+        if self.rt.autocast.is_on() && !complex::involved(args) && (self.name.is_empty() || self.casts_parts) {
             return super::autocast::results(self, op, args);
         }
         self.as_given(op, args)
@@ -407,6 +414,11 @@ impl Engine {
         }
         self.note_given(op, args);
         let results = self.named(op.name, |e| -> Result<Results> {
+            if complex::involved(args)
+                && let Some(results) = e.complex(op, args)?
+            {
+                return Ok(results);
+            }
             let results = if op.guarded && e.gate.is_none() { e.run_held(op, args)? } else { e.run(op, args)? };
             if !matches!(op.lower, Lower::Compose(_)) {
                 history::track(e, op, args, &results)?;
@@ -417,6 +429,22 @@ impl Engine {
             check::after(self, op.name, args, &results)?;
         }
         Ok(results)
+    }
+
+    /// A call with complex operands by its own rule; none if the row's is right for them.
+    #[inline(never)]
+    fn complex(&mut self, op: &'static Op, args: &Args) -> Result<Option<Results>> {
+        match complex::rule(op, args)? {
+            Rule::Plain => Ok(None),
+            Rule::Parts(at) => complex::by_parts(self, op, args, at).map(Results::from_vec).map(Some),
+            Rule::Compose(rule) => rule(self, op, args).map(|result| Some(smallvec![result])),
+            Rule::Analytic(rule) | Rule::Tracked(rule) => {
+                let results = self.without_recording(|e| rule(e, op, args))?;
+                let results: Results = smallvec![results];
+                history::track(self, op, args, &results)?;
+                Ok(Some(results))
+            }
+        }
     }
 
     /// Queues one kernel. Not differentiated.
@@ -554,11 +582,20 @@ impl Emit for Engine {
         if let Some(x) = lists.iter().copied().flatten().find(|x| x.samples().is_some()) {
             return Err(batch::needs_value(x));
         }
+        if lists.iter().any(|list| list.iter().any(|tensor| tensor.dtype().is_complex())) {
+            return Err(complex::refused(self.name));
+        }
         super::each::each(self, lists, formula)
     }
 
     fn source(&mut self, source: Source, shape: &[usize], dtype: DType, device: DeviceId) -> Result<Tensor> {
         let output = self.fresh(shape, dtype, device)?;
+        if dtype.is_complex() {
+            let Source::Fill(value) = source else { return Err(complex::refused(self.name)) };
+            self.copy_into(&output, &value.into())?;
+            output.made();
+            return Ok(self.tensor(output));
+        }
         if output.layout.numel() > 0 {
             let (input, from) = match source {
                 Source::Fill(value) => (Input::Scalar(value), dtype),
@@ -597,6 +634,7 @@ impl Emit for Engine {
     fn upload(&mut self, bytes: &[u8], shape: &[usize], dtype: DType, device: DeviceId) -> Result<Tensor> {
         let view = self.fresh(shape, dtype, device)?;
         let tensor = self.tensor(view.clone());
+        let view = view.as_real();
         if device.is_cuda() {
             let name = if self.name.is_empty() { "tensor" } else { self.name };
             self.rt.upload_to_device(&view, bytes, Asked { name, origin: self.origin, non_blocking: false })?;
@@ -625,6 +663,11 @@ impl Emit for Engine {
             Arc::new(view.with_layout(layout))
         });
         self.tensor(view)
+    }
+
+    fn reinterpret(&mut self, tensor: &Tensor, layout: Layout, dtype: DType) -> Tensor {
+        let view = tensor.with_view(|view| view.reinterpreted(layout, dtype));
+        self.tensor(Arc::new(view))
     }
 
     fn detach(&mut self, tensor: &Tensor) -> Tensor {

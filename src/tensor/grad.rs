@@ -10,6 +10,7 @@ use crate::base::diag::{Diag, Focus, Result};
 use crate::base::dtype::Scalar;
 use crate::base::number_hash::{ByNumber, Few};
 use crate::op::args::{Arg, Args};
+use crate::op::complex;
 use crate::op::emit::{Backward, Emit};
 use crate::op::expr;
 use crate::op::row::{Grad, Source};
@@ -261,12 +262,23 @@ impl<'a> Walk<'a> {
                             ),
                         ));
                     }
+                    if g.dtype().is_complex() && !y.dtype().is_complex() {
+                        let text = format!("the gradient is {}, and the tensor {}", g.dtype(), y.dtype());
+                        return Err(
+                            Diag::error(code::DTYPE, text).help("the gradient of a real tensor is real: take `g.real`")
+                        );
+                    }
                     if g.device() != y.device() {
                         let text = format!("the gradient is on {}, the tensor on {}", g.device(), y.device());
                         return Err(Diag::error(code::DEVICE_MISMATCH, text)
                             .help(format!("move the gradient: `.to(\"{}\")`", y.device())));
                     }
                     g
+                }
+                None if y.dtype().is_complex() => {
+                    let text = "a gradient is implicit for a real result only, and this one is complex";
+                    return Err(Diag::error(code::GRAD_SHAPE, text)
+                        .help("make a real number of it, for example with `.abs().sum()`, or pass a gradient"));
                 }
                 None if y.numel() == 1 => {
                     self.e.source(Source::Fill(Scalar::Int(1)), &y.shape(), y.dtype(), y.device())?
@@ -597,6 +609,11 @@ impl<'a> Walk<'a> {
         if let Some(slice) = &node.slice {
             needs[0] = is_needed(&slice.base_edge);
         }
+        // The rows say `g * f'(z)`; the gradient of an analytic function is `g * conj(f'(z))`.
+        let conjugates = node.outputs.iter().any(|out| out.dtype.is_complex()) && complex::is_analytic(node.op);
+        if conjugates {
+            complex::conjugate(self.e, grads)?;
+        }
         let mut of = |e: &mut Engine, grads: &[Option<Tensor>]| {
             let backward = Backward {
                 op: node.op,
@@ -613,10 +630,13 @@ impl<'a> Walk<'a> {
                 _ => Ok(Vec::new()),
             }
         };
-        let inputs = match self.e.rt.samples.were_used() {
+        let mut inputs = match self.e.rt.samples.were_used() {
             true => batch::node_slices(self.e, grads, &mut of)?,
             false => of(self.e, grads)?,
         };
+        if conjugates {
+            complex::conjugate(self.e, &mut inputs)?;
+        }
         self.edge_grads(node, inputs, base_gradient)
     }
 
@@ -661,9 +681,10 @@ impl<'a> Walk<'a> {
         let g = e.sum_to(&g, &meta.shape)?;
         if g.device() != meta.device {
             // A 0-dimensional tensor of the host took part in work of a device.
+            let g = e.cast_gradient(&g, meta.dtype)?;
             return e.call(&arith::MOVE, args![&g, meta.device, meta.dtype]);
         }
-        e.cast(&g, meta.dtype)
+        e.cast_gradient(&g, meta.dtype)
     }
 
     pub(super) fn unpack(&mut self, node: &Arc<GradNode>) -> Result<SmallVec<[Option<Tensor>; 2]>> {

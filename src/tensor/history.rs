@@ -144,6 +144,10 @@ fn forbidden(view: &Tensor, made_as: MadeAs, indirect: bool) -> Box<Diag> {
             "one of several views that one operation made",
             "write the change out of place, or take the one view by an index: `x[i]`",
         ),
+        MadeAs::Reinterpreted => (
+            "a view of the parts of complex numbers, or of real numbers as complex ones,",
+            "write to the tensor itself, or make a new one: `complex(re, im)`",
+        ),
         _ => (
             "a view that was made inside `no_grad`",
             "have the view and the in-place change both inside `no_grad`, or both outside",
@@ -382,7 +386,7 @@ fn no_samples(tensors: &[&Tensor], what: &str) -> Result<()> {
 pub fn assign_data(x: &Tensor, y: &Tensor) -> Result<()> {
     no_samples(&[x, y], "the memory of a tensor")?;
     let (old, new) = (x.view(), y.view());
-    if x.requires_grad() && !new.dtype.is_float() {
+    if x.requires_grad() && !new.dtype.is_differentiable() {
         let text = format!("the data of a tensor that requires gradients must be floating-point, not {}", new.dtype);
         return Err(Diag::error(code::DTYPE, text));
     }
@@ -395,7 +399,14 @@ pub fn track(e: &mut Engine, op: &'static Op, args: &Args, results: &[Tensor]) -
     if matches!(op.lower, Lower::View(_)) {
         remember_base(e, args.tensor(0), &results[0]);
     }
-    if !should_record(e, args) || !results.iter().any(|result| result.dtype().is_float()) {
+    if op.reinterprets {
+        remember_base(e, args.tensor(0), &results[0]);
+        let mut auto = results[0].0.auto.lock();
+        if auto.base.is_some() {
+            auto.made_as = MadeAs::Reinterpreted;
+        }
+    }
+    if !should_record(e, args) || !results.iter().any(|result| result.dtype().is_differentiable()) {
         return Ok(());
     }
     if let Grad::Stop(_) | Grad::Unset = op.grad {
@@ -408,7 +419,7 @@ pub fn track(e: &mut Engine, op: &'static Op, args: &Args, results: &[Tensor]) -
     let mut operands = save_inputs(e, op, args, &slots, None)?;
     for (slot, what) in operands.iter_mut().zip(op.saves) {
         if let Save::Out(n) = what {
-            let edge = |result: &Tensor| match result.dtype().is_float() {
+            let edge = |result: &Tensor| match result.dtype().is_differentiable() {
                 true => SavedEdge::Output(*n),
                 false => SavedEdge::None,
             };
@@ -420,7 +431,7 @@ pub fn track(e: &mut Engine, op: &'static Op, args: &Args, results: &[Tensor]) -
     let mut node = node(e, op, args, &slots, outputs)?;
     keep(e, &mut node, operands);
     let node = Arc::new(node);
-    for (n, result) in results.iter().enumerate().filter(|(_, result)| result.dtype().is_float()) {
+    for (n, result) in results.iter().enumerate().filter(|(_, result)| result.dtype().is_differentiable()) {
         attach(result, &node, n);
     }
     Ok(())
@@ -499,7 +510,7 @@ pub struct Pending {
 /// Saves operands before the write makes them stale.
 pub fn before_inplace(e: &mut Engine, op: &'static Op, args: &Args) -> Result<Pending> {
     let x = args.tensor(0).clone();
-    if !should_record(e, args) || !x.dtype().is_float() {
+    if !should_record(e, args) || !x.dtype().is_differentiable() {
         return Ok(Pending { node: None, saved: SavedList::new() });
     }
     let slots = slots(op, args);

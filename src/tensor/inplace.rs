@@ -9,6 +9,7 @@ use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::Scalar;
 use crate::op::args::{Arg, Args};
+use crate::op::complex;
 use crate::op::emit::Emit;
 use crate::op::infer;
 use crate::op::row::{Lower, Op};
@@ -24,6 +25,29 @@ use std::sync::Arc;
 impl Engine {
     /// Writes a value into existing memory, converted to its dtype and broadcast.
     pub fn copy_into(&mut self, dest: &Arc<View>, source: &Arg) -> Result<()> {
+        let from = source.as_tensor().map(Tensor::view).filter(|view| view.dtype.is_complex());
+        if !dest.dtype.is_complex() {
+            if from.is_some() {
+                return Err(complex::loses_imaginary(dest.dtype));
+            }
+            return self.copy_reals(dest, source);
+        }
+        if let (Some(from), Some(tensor)) = (from, source.as_tensor()) {
+            if crate::base::layout::broadcast(from.shape(), dest.shape())
+                .is_none_or(|wide| wide.as_slice() != dest.shape())
+            {
+                return Err(inplace_shape(dest.shape(), from.shape()));
+            }
+            let layout = from.layout.broadcast_to(dest.shape());
+            let pairs = Tensor::new(Arc::new(from.with_layout(layout).as_pairs()), tensor.0.made);
+            return self.copy_reals(&Arc::new(dest.as_pairs()), &Arg::Tensor(pairs));
+        }
+        self.copy_reals(&Arc::new(dest.part(0)), source)?;
+        self.copy_reals(&Arc::new(dest.part(1)), &Scalar::Int(0).into())
+    }
+
+    /// As `copy_into`, of real numbers.
+    fn copy_reals(&mut self, dest: &Arc<View>, source: &Arg) -> Result<()> {
         let input = match source {
             Arg::Tensor(tensor) => {
                 let view = tensor.view();
@@ -102,18 +126,21 @@ impl Engine {
         }
         let mut tracked = false;
         args.for_each_tensor(|tensor| tracked |= tensor.requires_grad());
-        history::check_inplace(self, &x, tracked && x.dtype().is_float())?;
+        history::check_inplace(self, &x, tracked && x.dtype().is_differentiable())?;
         if x.view().layout.repeated().next().is_some() {
-            let Some(rule) = op.expanded else { return Err(infer::expanded()) };
+            let rule = op.expanded.filter(|_| !complex::involved(&args));
+            let Some(rule) = rule else { return Err(infer::expanded()) };
             rule(self, &args)?;
             return Ok(x);
         }
+        let is_complex = complex::involved(&args) && !op.is(&COPY);
         if let Lower::Kernel(rule) = op.lower
+            && !is_complex
             && let Some(written) = self.kernel_inplace(op, rule, &x, &args)?
         {
             return Ok(written);
         }
-        if !matches!(op.lower, Lower::Map { .. }) {
+        if is_complex || !matches!(op.lower, Lower::Map { .. }) {
             let args = self.before_overwriting(&x, args)?;
             let result = self.one(op, args)?;
             if result.shape() != x.shape() {
@@ -165,7 +192,7 @@ impl Engine {
 
     /// A differentiated composition may save operands that its last write changes: it works on copies.
     fn before_overwriting(&mut self, x: &Tensor, args: Args) -> Result<Args> {
-        if !self.grad_enabled() || !x.dtype().is_float() || !args.tensors().iter().any(Tensor::requires_grad) {
+        if !self.grad_enabled() || !x.dtype().is_differentiable() || !args.tensors().iter().any(Tensor::requires_grad) {
             return Ok(args);
         }
         let written = x.view().buffer.clone();

@@ -22,11 +22,12 @@ pub fn settle(rt: &Runtime, tensor: &Tensor) -> Result<Arc<View>> {
 pub fn bytes(rt: &Runtime, tensor: &Tensor) -> Result<Vec<u8>> {
     let view = settle(rt, tensor)?;
     rt.host_room(view.layout.numel().saturating_mul(view.dtype.size_bytes()))?;
-    rt.download(&view)
+    rt.download(&view.as_real())
 }
 
 /// All elements, row-major.
 pub fn scalars(rt: &Runtime, tensor: &Tensor) -> Result<Vec<Scalar>> {
+    one_number(tensor)?;
     // The bytes, the values, and the script's own.
     rt.host_room(tensor.numel().saturating_mul(40))?;
     let bytes = bytes(rt, tensor)?;
@@ -41,8 +42,18 @@ pub fn item(rt: &Runtime, tensor: &Tensor) -> Result<Scalar> {
         return Err(Diag::error(code::SHAPE, format!("a tensor of {n} elements is not one number"))
             .help("reduce it first, for example with `.sum()`, or index one element"));
     }
+    one_number(tensor)?;
     let view = settle(rt, tensor)?;
     Ok(element(&rt.peek_bytes(&view, view.layout.offset), view.dtype))
+}
+
+/// The language has no complex numbers outside of tensors.
+fn one_number(tensor: &Tensor) -> Result<()> {
+    if !tensor.dtype().is_complex() {
+        return Ok(());
+    }
+    let text = format!("an element of a {} tensor is not one number", tensor.dtype());
+    Err(Diag::error(code::DTYPE, text).help("read its parts, `z.real` and `z.imag`, or both by `view_as_real(z)`"))
 }
 
 /// The truth value of a tensor as a condition.

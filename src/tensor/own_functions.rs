@@ -119,7 +119,7 @@ fn check(slot: usize, g: &Tensor, meta: &Meta) -> Result<()> {
             format!("`backward` gave a gradient on {} for argument {slot}, which is on {}", g.device(), meta.device);
         return Err(Diag::error(code::GRAD_OWN, text));
     }
-    if !g.dtype().is_float() {
+    if !g.dtype().is_differentiable() {
         let text = format!("`backward` gave a gradient of dtype {} for argument {slot}", g.dtype());
         return Err(Diag::error(code::GRAD_OWN, text));
     }

@@ -7,6 +7,7 @@ mod autocast;
 mod check;
 mod codes;
 mod command_line;
+mod complex;
 mod cuda_device;
 #[cfg(unix)]
 mod cuda_graphs;

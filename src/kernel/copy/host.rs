@@ -227,8 +227,8 @@ mod tests {
     #[test]
     fn every_pair_of_dtypes_and_layouts() {
         let mut dice = Dice(1);
-        for from in DType::ALL {
-            for to in DType::ALL {
+        for from in DType::REAL {
+            for to in DType::REAL {
                 for shape in [&[][..], &[5], &[3, 4], &[2, 1, 3, 5], &[0, 3]] {
                     let numbers = values(shape.iter().product(), &mut dice);
                     let x = Owned::strided_from(from, shape, &numbers, &mut dice);

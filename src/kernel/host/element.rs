@@ -423,6 +423,10 @@ macro_rules! by_category {
                 type $T = $type;
                 $body
             })*
+            // Invariant: the engine computes complex numbers by their real parts; no node has a complex view.
+            $crate::base::dtype::DType::C64 | $crate::base::dtype::DType::C128 => {
+                unreachable!("kernels compute complex numbers by their real parts")
+            }
         }
     };
 }

@@ -17,6 +17,7 @@ pub static FAMILIES: &[(Chapter, &[&Op])] = &[
     (Pointwise, pointwise::blend::ROWS),
     (Pointwise, pointwise::unary::ROWS),
     (Pointwise, pointwise::unary::MORE),
+    (Pointwise, pointwise::complex::ROWS),
     (Pointwise, pointwise::complex_parts::SAME),
     (Pointwise, pointwise::complex_parts::ROWS),
     (Pointwise, pointwise::special::ROWS),

@@ -460,10 +460,10 @@ fn gradients(module: &mut Natives, host: &Arc<Host>) {
 
 /// Sets whether a leaf requires gradients.
 pub fn set_requires_grad(x: &Tensor, on: bool) -> Result<()> {
-    if on && !x.dtype().is_float() {
+    if on && !x.dtype().is_differentiable() {
         return Err(Diag::error(
             code::DTYPE,
-            format!("only floating-point tensors can require gradients, not {}", x.dtype()),
+            format!("only tensors of floating-point or complex numbers can require gradients, not {}", x.dtype()),
         ));
     }
     if on && x.is_inference() {

@@ -185,6 +185,8 @@ fn bound_call(
 /// `where(true, 1, 2)`: a row that takes a tensor or a number first needs at least one tensor.
 fn some_tensor(op: &Op, args: &Args) -> Result<()> {
     let first = op.params.first().is_some_and(|p| p.kind == Kind::Operand && p.default == Default::Required);
+    // `complex(1, 2)` makes a tensor of numbers, as other rows that are no methods do.
+    let first = first && op.call != crate::op::row::CallForm::Function;
     if first && !args.0.iter().any(|arg| matches!(arg, Arg::Tensor(_))) && args.tensors().is_empty() {
         crate::fail!(ARGUMENT_TYPE, "at least one argument must be a tensor");
     }

@@ -24,9 +24,10 @@ pub fn tensor(host: &Host, x: &Tensor) -> Result<String> {
         default_dtype: host.rt.default_float(),
     };
     let options = *host.print.options.lock();
+    let read = view.clone().as_real();
     let element = |index: &[usize]| {
-        let at: isize = index.iter().zip(&view.layout.strides).map(|(&i, &s)| i as isize * s).sum();
-        element(&host.rt.peek_bytes(&view, view.layout.offset + at as usize), view.dtype)
+        let at: isize = index.iter().zip(&read.layout.strides).map(|(&i, &s)| i as isize * s).sum();
+        element(&host.rt.peek_bytes(&read, read.layout.offset.wrapping_add_signed(at)), read.dtype)
     };
     let mut room = Growing::new(host);
     format(&printed, &options, element, &mut |bytes| room.reserve(bytes))

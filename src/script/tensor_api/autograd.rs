@@ -164,7 +164,7 @@ fn record(
     };
     let positions = found.iter().map(Option::is_some).collect();
     let mut outputs: Vec<&mut Tensor> = found.iter_mut().flatten().collect();
-    let changes = |x: &Tensor| x.dtype().is_float() && !fixed.iter().any(|other| other.same(x));
+    let changes = |x: &Tensor| x.dtype().is_differentiable() && !fixed.iter().any(|other| other.same(x));
     let differentiable: Vec<bool> = outputs.iter().map(|x| changes(x)).collect();
     if differentiable.iter().any(|on| *on) {
         let caller = Caller::new(host, context);

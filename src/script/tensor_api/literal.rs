@@ -204,7 +204,7 @@ impl Gathered {
         let number = match self.category {
             Some(Category::Bool) => Some(DType::Bool),
             Some(Category::Int) => Some(DType::I64),
-            Some(Category::Float) => Some(default),
+            Some(Category::Float | Category::Complex) => Some(default),
             None => None,
         };
         match (self.tensors, number) {

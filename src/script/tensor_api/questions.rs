@@ -90,7 +90,8 @@ fn kinds(module: &mut Natives, host: &Arc<Host>) {
     method(module, host, "is_inference", 1, |_, _, x, _| Ok(Dynamic::from_bool(x.is_inference())));
     let shared = host.clone();
     raw(module, "is_inference_mode_enabled", 0, move |_, _| Ok(Dynamic::from_bool(shared.rt.is_inference())));
-    for name in ["is_complex", "is_conj", "is_neg"] {
+    method(module, host, "is_complex", 1, |_, _, x, _| Ok(Dynamic::from_bool(x.dtype().is_complex())));
+    for name in ["is_conj", "is_neg"] {
         method(module, host, name, 1, |_, _, _, _| Ok(Dynamic::FALSE));
     }
     raw(module, "is_tensor", 1, |_, values| Ok(Dynamic::from_bool(values[0].read_lock::<Tensor>().is_some())));

@@ -74,6 +74,8 @@ pub(crate) fn cast(from: Class, to: DType) -> Option<&'static [TileFn; 3]> {
     }
     use Class::{Bool, F32, F64, I64};
     match (from, to) {
+        // Invariant: the engine computes complex numbers by their real parts; no program names their dtypes.
+        (_, DType::C64 | DType::C128) => unreachable!("programs compute complex numbers by their real parts"),
         (Bool, DType::Bool) | (I64, DType::I64) | (F32, DType::F32) | (F64, DType::F64) => None,
         (I64, DType::Bool) => cast!((a: I64) -> Bool = (a != 0) as u8),
         (F32, DType::Bool) => cast!((a: F32) -> Bool = (a != 0.0) as u8),
@@ -202,6 +204,7 @@ pub(crate) fn load(dtype: DType) -> BoxFn {
         DType::BF16 => boxes!(load u16 => f32, |x| bf16_to_f32(x)),
         DType::F32 => boxes!(load f32 => f32, |x| x),
         DType::F64 => boxes!(load f64 => f64, |x| x),
+        DType::C64 | DType::C128 => unreachable!("programs compute complex numbers by their real parts"),
     };
     all[simd::level()]
 }
@@ -219,6 +222,7 @@ pub(crate) fn store(dtype: DType) -> BoxFn {
         DType::BF16 => boxes!(store u16 => f32, |x| f32_to_bf16(x)),
         DType::F32 => boxes!(store f32 => f32, |x| x),
         DType::F64 => boxes!(store f64 => f64, |x| x),
+        DType::C64 | DType::C128 => unreachable!("programs compute complex numbers by their real parts"),
     };
     all[simd::level()]
 }

@@ -17,8 +17,9 @@ use crate::signature;
 /// Sets `requires_grad` on a new tensor when the arguments say so.
 pub fn leaf(a: &Args, at: usize, tensor: Tensor) -> Result<Vec<Tensor>> {
     if a.flag(at) {
-        if !tensor.dtype().is_float() {
-            fail!(DTYPE, "only floating-point tensors can require gradients, not {}", tensor.dtype());
+        if !tensor.dtype().is_differentiable() {
+            let dtype = tensor.dtype();
+            fail!(DTYPE, "only tensors of floating-point or complex numbers can require gradients, not {dtype}");
         }
         tensor.0.auto.lock().requires_grad = true;
         tensor.set_tracked(Tracked::Yes);

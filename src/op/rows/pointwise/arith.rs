@@ -168,7 +168,7 @@ fn with_alpha(e: &mut dyn Emit, op: &'static Op, x: Arg, y: Arg, a: &Args) -> Re
     }
     let result = common(e, &[&x, &y]);
     let refused = match alpha.category() {
-        Category::Float => !result.is_float(),
+        Category::Float | Category::Complex => result.is_integral(),
         Category::Bool => result != DType::Bool,
         Category::Int => false,
     };
@@ -318,7 +318,7 @@ pub static CAST: Op = Op {
         let out = e.empty(&x.shape(), dtype, x.device())?;
         Ok(vec![e.apply_inplace(&COPY, args![&out, x])?])
     }),
-    grad: Grad::Rule(|e, v| Ok(vec![Some(e.cast(v.g(), v.meta(cast::input).dtype)?)])),
+    grad: Grad::Rule(|e, v| Ok(vec![Some(e.cast_gradient(v.g(), v.meta(cast::input).dtype)?)])),
     call: CallForm::Internal,
     ..Op::BASE
 };
@@ -339,7 +339,8 @@ pub static MOVE: Op = Op {
     }),
     grad: Grad::Rule(|e, v| {
         let (device, dtype) = (v.meta(move_op::input).device, v.meta(move_op::input).dtype);
-        Ok(vec![Some(e.call(&MOVE, args![v.g(), device, dtype])?)])
+        let g = e.cast_gradient(v.g(), dtype)?;
+        Ok(vec![Some(e.call(&MOVE, args![&g, device, dtype])?)])
     }),
     call: CallForm::Internal,
     ..Op::BASE
@@ -367,7 +368,7 @@ pub static COPY: Op = Op {
 pub fn element_of(value: Scalar, dtype: DType) -> Result<Scalar> {
     match (dtype.category(), value) {
         (Category::Bool, _) => Ok(Scalar::Bool(!value.is_zero())),
-        (Category::Float, _) => Ok(Scalar::Float(value.to_f64())),
+        (Category::Float | Category::Complex, _) => Ok(Scalar::Float(value.to_f64())),
         (Category::Int, _) => {
             let (low, high) = dtype.int_range().unwrap_or((i64::MIN, i64::MAX));
             let fits = match value {

@@ -133,7 +133,7 @@ tests! {
 pub static ISREAL: Op = Op {
     name: "isreal",
     params: unary::PARAMS,
-    summary: "Whether elements are real: always, since there are no complex dtypes.",
+    summary: "Whether elements are real: always, unless they are complex with an imaginary part that is not 0.",
     examples: &[ex("tensor([1.0]).isreal()", "tensor([true])")],
     lower: Lower::Compose(|e, a| {
         let x = a.input();
@@ -168,7 +168,7 @@ fn close(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
         fail!(VALUE, "tolerances must not be negative: rtol {rtol}, atol {atol}");
     }
     let mut close = e.call(&EQ, args![x, y])?;
-    if a.flag(isclose::equal_nan) && x.dtype().is_float() {
+    if a.flag(isclose::equal_nan) && x.dtype().is_differentiable() {
         let (left, right) = (e.call(&ISNAN, args![x])?, e.call(&ISNAN, args![y])?);
         let both = e.call(&LOGICAL_AND, args![&left, &right])?;
         close = e.call(&LOGICAL_OR, args![&close, &both])?;
@@ -176,7 +176,7 @@ fn close(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
     if rtol == 0.0 && atol == 0.0 {
         return Ok(close);
     }
-    let float = if x.dtype().is_float() { x.dtype() } else { e.default_float() };
+    let float = if x.dtype().is_differentiable() { x.dtype() } else { e.default_float() };
     let (x, y) = (e.cast(x, float)?, e.cast(y, float)?);
     let scaled = e.mul(&y, rtol)?;
     let size = e.call(&crate::op::rows::pointwise::unary::ABS, args![&scaled])?;

@@ -1,4 +1,4 @@
-//! What PyTorch offers for complex numbers, for the real ones that there are here: parts, conjugates, angles. And
+//! What is defined for complex numbers, of real ones: conjugates, angles. Complex operands: `op/complex`. And
 //! questions about a tensor that its dtype and shape answer.
 
 use crate::args;
@@ -35,9 +35,8 @@ macro_rules! itself {
 }
 
 itself! {
-    REAL "real" false "The real part: the tensor itself.";
-    CONJ "conj" false "The conjugate: the tensor itself, its numbers being real.";
-    CONJ_PHYSICAL "conj_physical" true "The conjugate: the tensor itself, its numbers being real.";
+    CONJ "conj" false "The complex conjugate, computed at once; of real numbers the tensor itself.";
+    CONJ_PHYSICAL "conj_physical" true "The complex conjugate; of real numbers the tensor itself.";
     RESOLVE_CONJ "resolve_conj" false "The tensor itself: conjugation is never put off.";
     RESOLVE_NEG "resolve_neg" false "The tensor itself: negation is never put off.";
 }

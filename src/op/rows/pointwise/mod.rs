@@ -4,6 +4,7 @@ pub mod arith;
 pub mod bessel;
 pub mod blend;
 pub mod compare;
+pub mod complex;
 pub mod complex_parts;
 pub mod convert;
 pub mod distribution_tails;

@@ -109,7 +109,7 @@ unary! {
 signature!(tanh_grad(grad: Tensor, output: Tensor));
 
 /// `g (1 - y²)` with the output y.
-static TANH_GRAD: Op = Op {
+pub static TANH_GRAD: Op = Op {
     name: "tanh",
     params: tanh_grad::PARAMS,
     summary: "The gradient of `tanh`.",
@@ -121,7 +121,7 @@ static TANH_GRAD: Op = Op {
 };
 
 /// `g (1 - y) y` with the output y.
-static SIGMOID_GRAD: Op = Op {
+pub static SIGMOID_GRAD: Op = Op {
     name: "sigmoid",
     params: tanh_grad::PARAMS,
     summary: "The gradient of `sigmoid`.",

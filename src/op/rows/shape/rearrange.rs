@@ -164,18 +164,32 @@ pub static REVERSED: Op = Op {
 
 pub static ADJOINT: Op = Op {
     name: "adjoint",
-    aliases: &[".mT", ".mH"],
+    aliases: &[".mH"],
+    params: unary::PARAMS,
+    summary: "Swaps the last two dimensions: every matrix of a batch transposed, a view; complex ones also conjugated.",
+    examples: &[ex("ones([4, 2, 3]).adjoint().shape", "[4, 3, 2]"), ex("ones([2]).adjoint()", "E0201")],
+    lower: Lower::Compose(matrix_t),
+    grad: Grad::Composed,
+    ..Op::BASE
+};
+
+fn matrix_t(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
+    let x = a.input();
+    if x.ndim() < 2 {
+        fail!(SHAPE, "matrices are expected (at least 2 dimensions), not shape {:?}", x.shape().as_slice());
+    }
+    Ok(vec![adjoint(e, x)?])
+}
+
+/// The property `x.mT`: not conjugated.
+pub static MATRIX_T: Op = Op {
+    name: "mT",
+    aliases: &[".mT"],
     params: unary::PARAMS,
     summary: "Swaps the last two dimensions: every matrix of a batch transposed; a view.",
-    examples: &[ex("ones([4, 2, 3]).adjoint().shape", "[4, 3, 2]"), ex("ones([2]).adjoint()", "E0201")],
-    lower: Lower::Compose(|e, a| {
-        let x = a.input();
-        if x.ndim() < 2 {
-            fail!(SHAPE, "matrices are expected (at least 2 dimensions), not shape {:?}", x.shape().as_slice());
-        }
-        Ok(vec![adjoint(e, x)?])
-    }),
+    lower: Lower::Compose(matrix_t),
     grad: Grad::Composed,
+    call: CallForm::Internal,
     ..Op::BASE
 };
 
@@ -184,7 +198,7 @@ pub static MATRIX_H: Op = Op {
     name: "H",
     aliases: &[".H"],
     params: unary::PARAMS,
-    summary: "The transposed matrix; a view.",
+    summary: "The transposed matrix, a view; a complex one also conjugated.",
     lower: Lower::Compose(|e, a| {
         let x = a.input();
         if !matches!(x.ndim(), 0 | 2) {
@@ -587,6 +601,7 @@ pub static ROWS: &[&Op] = &[
     &T,
     &REVERSED,
     &ADJOINT,
+    &MATRIX_T,
     &MATRIX_H,
     &MOVEDIM,
     &SQUEEZE,

@@ -1,0 +1,181 @@
+//! Analytic functions of one complex number by its parts, with the usual branch cuts; absolute value and angle.
+
+use super::arithmetic::{one, quotient};
+use super::{Z, join};
+use crate::args;
+use crate::base::diag::Result;
+use crate::base::dtype::Scalar;
+use crate::op::args::Args;
+use crate::op::emit::Emit;
+use crate::op::expr::{Expr, compute, compute_all};
+use crate::op::row::Op;
+use crate::op::rows::pointwise::arith::MUL;
+use crate::op::rows::pointwise::power::{ATAN2, COPYSIGN, HYPOT};
+use crate::op::rows::pointwise::unary::{ABS, ASINH, COS, COSH, EXP, EXPM1, LOG, LOG1P, SIN, SINH, SQRT, TAN, TANH};
+use crate::op::tensor::{Meta, Tensor};
+use std::f64::consts::{LN_2, LN_10};
+
+/// Both parts of a function, from the parts of its operand.
+type Pair<'c> = (Expr<'c>, Expr<'c>);
+
+macro_rules! functions {
+    ($($(#[$doc:meta])* $name:ident |$a:ident, $b:ident| $value:expr;)*) => { $(
+        $(#[$doc])*
+        pub fn $name(e: &mut dyn Emit, _: &'static Op, args: &Args) -> Result<Tensor> {
+            let z = one(e, args)?;
+            let made = compute_all(e, |c| {
+                let ($a, $b) = (c.of(&z.re), c.of(&z.im));
+                let (re, im) = $value;
+                [re, im]
+            })?;
+            join(e, made)
+        }
+    )* };
+}
+
+functions! {
+    exp |a, b| {
+        let size = a.of(&EXP);
+        (size * b.of(&COS), size * b.of(&SIN))
+    };
+    expm1 |a, b| {
+        let half = (b * 0.5).of(&SIN);
+        (a.of(&EXPM1) * b.of(&COS) - half * half * 2.0, a.of(&EXP) * b.of(&SIN))
+    };
+    log |a, b| logarithm(a, b, 1.0);
+    log2 |a, b| logarithm(a, b, 1.0 / LN_2);
+    log10 |a, b| logarithm(a, b, 1.0 / LN_10);
+    log1p |a, b| ((a * (a + 2.0) + b * b).of(&LOG1P) * 0.5, b.with(&ATAN2, a + 1.0));
+    sqrt |a, b| root(a, b);
+    sin |a, b| (a.of(&SIN) * b.of(&COSH), a.of(&COS) * b.of(&SINH));
+    cos |a, b| (a.of(&COS) * b.of(&COSH), -(a.of(&SIN) * b.of(&SINH)));
+    sinh |a, b| (a.of(&SINH) * b.of(&COS), a.of(&COSH) * b.of(&SIN));
+    cosh |a, b| (a.of(&COSH) * b.of(&COS), a.of(&SINH) * b.of(&SIN));
+    /// tan(a + ib) = -i tanh(i (a + ib)).
+    tan |a, b| {
+        let (re, im) = hyperbolic_tangent(-b, a);
+        (im, -re)
+    };
+    tanh |a, b| hyperbolic_tangent(a, b);
+    asin |a, b| arcsine(a, b);
+    acos |a, b| arccosine(a, b);
+    /// asinh(z) = -i asin(iz).
+    asinh |a, b| {
+        let (re, im) = arcsine(-b, a);
+        (im, -re)
+    };
+    atanh |a, b| area_tangent(a, b);
+    /// atan(z) = -i atanh(iz).
+    atan |a, b| {
+        let (re, im) = area_tangent(-b, a);
+        (im, -re)
+    };
+}
+
+fn logarithm<'c>(a: Expr<'c>, b: Expr<'c>, scale: f64) -> Pair<'c> {
+    let (size, angle) = (a.with(&HYPOT, b).of(&LOG), b.with(&ATAN2, a));
+    if scale == 1.0 { (size, angle) } else { (size * scale, angle * scale) }
+}
+
+/// The principal root: its real part is not negative.
+fn root<'c>(a: Expr<'c>, b: Expr<'c>) -> Pair<'c> {
+    let size = a.with(&HYPOT, b);
+    let large = ((size + a.of(&ABS)) * 0.5).of(&SQRT);
+    let small = size.equals(0).choose(0.0, b.of(&ABS) / (large * 2.0));
+    let right = a.greater_equal(0);
+    (right.choose(large, small), right.choose(small, large).with(&COPYSIGN, b))
+}
+
+/// With h = tanh a and t = tan b: (h (1 + t²) + i t (1 - h²)) / (1 + h² t²).
+fn hyperbolic_tangent<'c>(a: Expr<'c>, b: Expr<'c>) -> Pair<'c> {
+    let (h, t) = (a.of(&TANH), b.of(&TAN));
+    let (cosh, t2) = (a.of(&COSH), t * t);
+    let below = h * h * t2 + 1.0;
+    (h * (t2 + 1.0) / below, t / (cosh * cosh) / below)
+}
+
+/// Kahan's: from the roots of 1 - z and 1 + z, which do not cancel.
+fn arcsine<'c>(a: Expr<'c>, b: Expr<'c>) -> Pair<'c> {
+    let (p, q) = root(1.0 - a, -b);
+    let (r, s) = root(a + 1.0, b);
+    (a.with(&ATAN2, p * r - q * s), (p * s - q * r).of(&ASINH))
+}
+
+fn arccosine<'c>(a: Expr<'c>, b: Expr<'c>) -> Pair<'c> {
+    let (p, q) = root(1.0 - a, -b);
+    let (r, s) = root(a + 1.0, b);
+    (p.with(&ATAN2, r) * 2.0, (r * q - s * p).of(&ASINH))
+}
+
+fn area_tangent<'c>(a: Expr<'c>, b: Expr<'c>) -> Pair<'c> {
+    let away = (1.0 - a) * (1.0 - a) + b * b;
+    let re = (a * 4.0 / away).of(&LOG1P) * 0.25;
+    let im = (b * 2.0).with(&ATAN2, (1.0 - a) * (a + 1.0) - b * b) * 0.5;
+    (re, im)
+}
+
+/// One over a complex number.
+fn inverse(e: &mut dyn Emit, z: &Tensor) -> Result<Tensor> {
+    let below = one(e, &args![z])?;
+    let meta = Meta { shape: Default::default(), ..Meta::of(&below.re) };
+    let above = Z { re: e.full(&[], Scalar::Int(1), &meta)?, im: e.full(&[], Scalar::Int(0), &meta)?, is_real: true };
+    quotient(e, &above, &below)
+}
+
+pub fn rsqrt(e: &mut dyn Emit, op: &'static Op, args: &Args) -> Result<Tensor> {
+    let root = sqrt(e, op, args)?;
+    inverse(e, &root)
+}
+
+pub fn sigmoid(e: &mut dyn Emit, op: &'static Op, args: &Args) -> Result<Tensor> {
+    let minus = e.neg(args.input())?;
+    let power = exp(e, op, &args![&minus])?;
+    let below = e.add(&power, Scalar::Int(1))?;
+    inverse(e, &below)
+}
+
+pub fn abs(e: &mut dyn Emit, _: &'static Op, args: &Args) -> Result<Tensor> {
+    let z = one(e, args)?;
+    e.call(&HYPOT, args![&z.re, &z.im])
+}
+
+/// 0 has no angle that changes: its gradient is 0.
+pub fn angle(e: &mut dyn Emit, _: &'static Op, args: &Args) -> Result<Tensor> {
+    let z = one(e, args)?;
+    compute(e, |c| {
+        let (a, b) = (c.of(&z.re), c.of(&z.im));
+        let zero = (a.of(&ABS) + b.of(&ABS)).detach().equals(0);
+        let still = b.detach().with(&ATAN2, a.detach());
+        let (a, b) = (zero.choose(1.0, a), zero.choose(0.0, b));
+        zero.choose(still, b.with(&ATAN2, a))
+    })
+}
+
+/// `z / |z|`, and 0 of 0.
+pub fn sgn(e: &mut dyn Emit, _: &'static Op, args: &Args) -> Result<Tensor> {
+    let z = one(e, args)?;
+    let size = e.call(&ABS, args![args.input()])?;
+    let made = compute_all(e, |c| {
+        let size = c.of(&size);
+        let zero = size.detach().equals(0);
+        let below = zero.choose(1.0, size);
+        [zero.choose(0.0, c.of(&z.re) / below), zero.choose(0.0, c.of(&z.im) / below)]
+    })?;
+    join(e, made)
+}
+
+/// `g (1 - y²)`.
+pub fn tanh_grad(e: &mut dyn Emit, _: &'static Op, args: &Args) -> Result<Tensor> {
+    compute(e, |c| {
+        let y = c.of(args.tensor(1));
+        (1 - y.with(&MUL, y)) * args.tensor(0)
+    })
+}
+
+/// `g (1 - y) y`.
+pub fn sigmoid_grad(e: &mut dyn Emit, _: &'static Op, args: &Args) -> Result<Tensor> {
+    compute(e, |c| {
+        let y = c.of(args.tensor(1));
+        (1 - y) * y * args.tensor(0)
+    })
+}

@@ -1,0 +1,218 @@
+//! Complex tensors against PyTorch's values and gradients, on the CPU and on simulated GPUs; and every row of the table
+//! with complex operands, which gives the right kind of answer or refuses with a code.
+
+use super::scripts::{builder, none, run, with_gpus};
+use serde_json::Value;
+use tscript::internals::op::table;
+use tscript::{Builder, Session};
+
+fn fixture() -> Value {
+    serde_json::from_str(include_str!("../fixtures/complex.json")).expect("JSON")
+}
+
+/// The numbers of nested lists, in order; true is 1.
+fn flat(value: &Value, into: &mut Vec<f64>) {
+    match value {
+        Value::Array(list) => list.iter().for_each(|item| flat(item, into)),
+        Value::Bool(truth) => into.push(*truth as u8 as f64),
+        number => into.push(number.as_f64().unwrap_or(f64::NAN)),
+    }
+}
+
+fn alike(got: &Value, expected: &Value) -> bool {
+    let (mut a, mut b) = (Vec::new(), Vec::new());
+    flat(got, &mut a);
+    flat(expected, &mut b);
+    a.len() == b.len() && a.iter().zip(&b).all(|(a, b)| (a - b).abs() <= 1e-9 * b.abs().max(1.0))
+}
+
+/// The tensors of the fixture as statements.
+fn inputs(fixture: &Value, device: &str) -> String {
+    let mut text = String::from("fn shown(t) { if t.is_complex() { view_as_real(t).tolist() } else { t.tolist() } }\n");
+    for (name, value) in fixture["inputs"].as_object().expect("a map") {
+        let of = format!("tensor({value}, #{{dtype: \"f64\", device: \"{device}\"}})");
+        let made = if name == "x" { of } else { format!("view_as_complex({of})") };
+        text += &format!("let {name} = {made}.detach().requires_grad_();\n");
+    }
+    text
+}
+
+/// What is wrong with the calls on one device.
+fn wrong(make: impl Fn() -> Option<Builder>, device: &str) -> Vec<String> {
+    let fixture = fixture();
+    let start = inputs(&fixture, device);
+    let mut problems = Vec::new();
+    for case in fixture["cases"].as_array().expect("a list") {
+        let call = case["call"].as_str().expect("a text");
+        if device != "cpu" && call.contains("tensor([") {
+            // The index would lie on the CPU.
+            continue;
+        }
+        let grads = case["grads"].as_object().expect("a map");
+        let mut text = start.clone();
+        text += &format!("let y = {call};\nprint(shown(y.detach()));\nprint(y.dtype);\n");
+        if !grads.is_empty() {
+            text += "let parts = if y.is_complex() { view_as_real(y) } else { y };\nlet flat = parts.reshape([-1]);\n\
+                let weights = (arange(1, flat.numel() + 1, #{device: flat.device}) * 0.25).to(\"f64\");\n\
+                (flat * weights).sum().backward();\n";
+            grads.keys().for_each(|name| text += &format!("print(shown({name}.grad));\n"));
+        }
+        let Some(builder) = make() else { return Vec::new() };
+        let ran = run(builder, "complex", &text);
+        if let Err(error) = &ran.result {
+            problems.push(format!("{call}: {} {}", error.code(), error.message()));
+            continue;
+        }
+        let lines: Vec<Value> =
+            ran.printed.lines().map(|line| serde_json::from_str(line).unwrap_or(line.into())).collect();
+        let dtype = case["dtype"].as_str().expect("a text");
+        let short = dtype.replace("complex", "c").replace("float", "f").replace("int", "i");
+        if lines[1] != short.as_str() {
+            problems.push(format!("{call}: dtype {} instead of {short}", lines[1]));
+        }
+        if !alike(&lines[0], &case["value"]) {
+            problems.push(format!("{call}: {} instead of {}", lines[0], case["value"]));
+        }
+        for ((name, expected), got) in grads.iter().zip(&lines[2..]) {
+            if !alike(got, expected) {
+                problems.push(format!("{call}: gradient of {name} {got} instead of {expected}"));
+            }
+        }
+    }
+    problems
+}
+
+#[test]
+fn values_and_gradients_are_pytorchs() {
+    none(wrong(|| Some(builder()), "cpu"));
+}
+
+#[test]
+fn on_gpus_too() {
+    none(wrong(|| with_gpus(builder(), 1), "cuda:0"));
+}
+
+/// Each row is called with complex tensors in place of its tensors. Those without a rule refuse, by a code and not a
+/// panic; none of them gives an answer that only looks at real numbers.
+#[test]
+fn every_row_answers_or_refuses() {
+    let mut problems = Vec::new();
+    let mut session = Session::builder().output(|_| {}).build().expect("a session");
+    let start = "let z = view_as_complex(tensor([[[0.5, -1.0], [2.0, 0.25]], [[-0.75, 1.5], [1.0, -2.0]]]));";
+    session.run_str("start", start).expect("it runs");
+    let mut refused = 0;
+    let names: std::collections::BTreeSet<&str> =
+        table::all().map(|op| op.name).filter(|name| !name.starts_with('_')).collect();
+    for name in names {
+        for call in ["z", "z, z", "z, z, z", "z, 1", "z, 0, z", "z, 2.0", "[z, z]", "z, [2, 2]"] {
+            let text = format!("let y = {name}({call}); if type_of(y) == \"tensor\" {{ y.to_string(); }}");
+            match session.run_str("case", &text) {
+                Ok(()) => {}
+                Err(error) if error.code() == "E0806" || error.message().contains("panic") => {
+                    problems.push(format!("{name}({call}): {} {}", error.code(), error.message()));
+                }
+                Err(error) => refused += (error.code() == "E0202") as usize,
+            }
+        }
+    }
+    assert!(refused > 300, "only {refused} calls were refused for their dtype");
+    none(problems);
+}
+
+fn code(text: &str) -> String {
+    let mut session = Session::builder().output(|_| {}).build().expect("a session");
+    session.run_str("case", text).expect_err(text).code()
+}
+
+/// What has no meaning for complex numbers.
+#[test]
+fn ordered_and_real_operations_refuse() {
+    for call in [
+        "z < z",
+        "z.max()",
+        "z.clamp(0, 1)",
+        "z.floor()",
+        "z.relu()",
+        "z.sort()",
+        "z.erf()",
+        "z.sign()",
+        "z % 2",
+        "z.round()",
+        "z.float()",
+        "z.item()",
+        "z.tolist()",
+        "imag(ones([2]))",
+        "z.argmax()",
+        "softmax(z, 0)",
+        "z.prod()",
+        "z.to(\"f32\")",
+        "sum(z, #{dtype: \"f32\"})",
+        "z.histc()",
+        "z.median()",
+        "conv1d(z, z)",
+        "complex(ones([2]), ones([2], #{dtype: \"f64\"}))",
+    ] {
+        assert_eq!(code(&format!("let z = complex(1, 2); {call}")), "E0202", "{call}");
+    }
+    assert_eq!(code("let z = complex(1, 2).requires_grad_(); (z * z).backward()"), "E0704");
+}
+
+#[test]
+fn they_print_as_in_pytorch() {
+    let text = "print(complex(tensor([1.0, -2.5]), tensor([-2.0, 1.25]))); print(complex(1, 2)); print(complex(1, 2).to(\"c128\"));
+        print(complex(zeros([0]), zeros([0]))); print(view_as_complex(tensor([[[1.0, 2.0]], [[3.0, -4.0]]])));
+        print(complex(tensor([1e-6, 1.0]), tensor([1.0, 1.0])));";
+    let ran = run(builder(), "print", text);
+    assert!(ran.result.is_ok());
+    let expected = "tensor([ 1.0000-2.0000j, -2.5000+1.2500j])\ntensor(1.+2.j)\ntensor(1.+2.j, dtype=c128)\n\
+        tensor([], dtype=c64)\ntensor([[1.+2.j],\n        [3.-4.j]])\ntensor([1.0000e-06+1.j, 1.0000e+00+1.j])\n";
+    assert_eq!(ran.printed, expected);
+}
+
+/// Writes go to the memory of the parts; where gradients would be lost they are refused.
+#[test]
+fn parts_share_memory() {
+    let text = "let z = complex(zeros([2]), ones([2])); z.real.fill_(3); z.imag[0] = 7; print(z); z[1] = 5; print(z);
+        z.mul_(complex(0, 1)); print(z); z += 1; print(z); view_as_real(z).zero_(); print(z);";
+    let ran = run(builder(), "parts", text);
+    assert!(ran.result.is_ok(), "{:?}", ran.result.err().map(|error| error.message().to_string()));
+    let expected = "tensor([3.+7.j, 3.+1.j])\ntensor([3.+7.j, 5.+0.j])\ntensor([-7.+3.j,  0.+5.j])\n\
+        tensor([-6.+3.j,  1.+5.j])\ntensor([0.+0.j, 0.+0.j])\n";
+    assert_eq!(ran.printed, expected);
+    let tracked = "let w = ones([2], #{requires_grad: true}); let z = complex(zeros([2]), ones([2])); z.real.copy_(w);";
+    assert_eq!(code(tracked), "E0707");
+}
+
+/// The second derivative of `|z²|²` along a real parameter.
+#[test]
+fn second_gradients_are_right() {
+    let text = "let t = tensor(0.7, #{dtype: \"f64\", requires_grad: true}); let z = complex(t, t * t); let y = (z ** 2).abs().square();
+        let g = grad([y], [t], #{create_graph: true})[0]; let h = grad([g], [t])[0]; print(g.item()); print(h.item());";
+    let ran = run(builder(), "second", text);
+    assert!(ran.result.is_ok(), "{:?}", ran.result.err().map(|error| error.message().to_string()));
+    let got: Vec<f64> = ran.printed.lines().map(|line| line.parse().expect("a number")).collect();
+    // (t² + t⁴)² = t⁴ + 2 t⁶ + t⁸.
+    let t = 0.7f64;
+    let expected =
+        [4.0 * t.powi(3) + 12.0 * t.powi(5) + 8.0 * t.powi(7), 12.0 * t.powi(2) + 60.0 * t.powi(4) + 56.0 * t.powi(6)];
+    assert!(got.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-10), "{got:?} {expected:?}");
+}
+
+#[test]
+fn files_keep_them() {
+    let folder = std::env::temp_dir().join(format!("tscript-complex-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let at = |name: &str| folder.join(name).display().to_string();
+    for (dtype, name) in [("c64", "z.npy"), ("c128", "z.npy"), ("c64", "z.safetensors")] {
+        let path = at(name);
+        let text = format!(
+            "let z = complex(tensor([1.0, 2.0]), tensor([3.0, -4.0])).to(\"{dtype}\"); let v = if \"{name}\" == \"z.npy\" {{ z }} \
+             else {{ #{{z: z}} }}; save(v, \"{path}\"); let y = load(\"{path}\"); let y = if \"{name}\" == \"z.npy\" {{ y }} else \
+             {{ y.z }}; print(equal(y, z)); print(y.dtype);"
+        );
+        let ran = run(builder(), "files", &text);
+        assert!(ran.result.is_ok(), "{:?}", ran.result.err().map(|error| error.message().to_string()));
+        assert_eq!(ran.printed, format!("true\n{dtype}\n"));
+    }
+    std::fs::remove_dir_all(&folder).expect("it was made");
+}
