@@ -123,7 +123,7 @@ pub fn indices() -> Vec<PathBuf> {
     let mut found = Vec::new();
     let folders = match std::env::var("TSCRIPT_OPINFO_FOLDER") {
         Ok(elsewhere) => vec![PathBuf::from(elsewhere)],
-        Err(_) => ["opinfo", "operands", "second", "semantics"].map(|folder| fixtures().join(folder)).to_vec(),
+        Err(_) => ["opinfo", "opinfo_complex", "operands", "second", "semantics"].map(|folder| fixtures().join(folder)).to_vec(),
     };
     for folder in folders {
         let entries = std::fs::read_dir(folder).expect("the fixtures' folder");
@@ -366,6 +366,11 @@ impl Script {
     }
 
     fn input(&mut self, name: &str, input: &Value, tensors: &[Data]) {
+        if let Some(pairs) = input.get("complex") {
+            self.input(&format!("{name}_pairs"), pairs, tensors);
+            let _ = writeln!(self.text, "let {name} = view_as_complex({name}_pairs).detach();");
+            return;
+        }
         if let Some(number) = input.as_u64() {
             self.inputs.push((name.to_string(), tensors[number as usize].clone()));
             return;
@@ -391,7 +396,10 @@ impl Script {
             }
         };
         for name in grads.keys() {
-            let _ = writeln!(self.text, "let g_{name} = {name}.grad;");
+            let _ = match case["in"][name].get("complex") {
+                Some(_) => writeln!(self.text, "let g_{name} = view_as_real({name}.grad);"),
+                None => writeln!(self.text, "let g_{name} = {name}.grad;"),
+            };
             self.results.push(format!("g_{name}"));
         }
     }
