@@ -150,6 +150,11 @@ impl DType {
         matches!(self, C64 | C128)
     }
 
+    /// Whether elements are floating-point or complex numbers.
+    pub const fn is_inexact(self) -> bool {
+        self.is_float() || self.is_complex()
+    }
+
     /// Whether tensors of it can have gradients: floats and complex numbers.
     pub const fn is_differentiable(self) -> bool {
         self.is_float() || self.is_complex()

@@ -14,7 +14,7 @@ use super::rows::pointwise::unary::{ABS, COS, COSH, EXP, LOG, LOG1P, RSQRT, SGN,
 use super::rows::reduction::reduce::SUM;
 use super::rows::shape::copies::{TRIL, TRIU};
 use super::rows::shape::join::CAT;
-use super::rows::shape::rearrange::TRANSPOSE;
+use super::rows::shape::rearrange::{TRANSPOSE, adjoint};
 use super::rows::shape::view::{SLICE, UNSQUEEZE};
 use super::tensor::Tensor;
 use crate::args;
@@ -269,6 +269,11 @@ impl<'c> Expr<'c> {
     /// The matrices of the last two dimensions, transposed.
     pub fn mt(self) -> Expr<'c> {
         self.call(&TRANSPOSE, args![-2, -1])
+    }
+
+    /// Transposed, and conjugated where it is complex.
+    pub fn mh(self) -> Expr<'c> {
+        self.then(adjoint)
     }
 
     pub fn triu(self, diagonal: i64) -> Expr<'c> {

@@ -437,10 +437,10 @@ impl Engine {
         match complex::rule(op, args)? {
             Rule::Plain => Ok(None),
             Rule::Parts(at) => complex::by_parts(self, op, args, at).map(Results::from_vec).map(Some),
-            Rule::Compose(rule) => rule(self, op, args).map(|result| Some(smallvec![result])),
+            Rule::Compose(rule) => rule.run(self, op, args).map(Results::from_vec).map(Some),
             Rule::Analytic(rule) | Rule::Tracked(rule) => {
-                let results = self.without_recording(|e| rule(e, op, args))?;
-                let results: Results = smallvec![results];
+                let results = self.without_recording(|e| rule.run(e, op, args))?;
+                let results = Results::from_vec(results);
                 history::track(self, op, args, &results)?;
                 Ok(Some(results))
             }

@@ -4,6 +4,7 @@
 //! fault. Signs: those of `qr` are LAPACK's; vectors of `svd` and `eigh` are determined only up to a sign (or a
 //! rotation for equal values), and are faer's.
 
+pub mod complex;
 pub mod factor;
 pub mod householder;
 pub mod spectral;

@@ -25,6 +25,12 @@ family! {
         "pinv" PINV: host::spectral::pinv;
         "lstsq" LSTSQ: host::spectral::lstsq;
         "eigh" EIGH: host::spectral::eigh;
+        "complex_lu" COMPLEX_LU: host::complex::lu;
+        "complex_geqrf" COMPLEX_GEQRF: host::complex::geqrf;
+        "complex_qr" COMPLEX_QR: host::complex::qr;
+        "complex_eigh" COMPLEX_EIGH: host::complex::eigh;
+        "complex_svd" COMPLEX_SVD: host::complex::svd;
+        "complex_eig" COMPLEX_EIG: host::complex::eig;
     }
     headers { "linalg/panel.cuh" "linalg/factor.cuh" "linalg/householder.cuh" "linalg/matrix_exp.cuh" "linalg/jacobi.cuh" }
     structs { cuda::panels::PANEL_ARGS cuda::jacobi::JACOBI_ARGS cuda::matrix_exp::MATRIX_EXP_ARGS }

@@ -9,11 +9,12 @@ use crate::op::emit::Emit;
 use crate::op::expr::{compute, compute_all};
 use crate::op::infer::{self, Operand};
 use crate::op::row::Op;
-use crate::op::rows::linalg::matmul::{MATMUL, check_dtypes};
+use crate::op::rows::linalg::matmul::{DOT, MATMUL, check_dtypes};
 use crate::op::rows::pointwise::arith::{ADD, DIV, MUL, NEG};
 use crate::op::rows::pointwise::compare::{EQ, LOGICAL_AND, LOGICAL_OR, NE, WHERE};
 use crate::op::rows::pointwise::unary::{ABS, EXP, LOG, SQRT};
-use crate::op::rows::shape::view::CLONE;
+use crate::op::rows::pointwise::complex_parts::CONJ;
+use crate::op::rows::shape::view::{CLONE, RESHAPE};
 use crate::op::tensor::{Meta, Tensor};
 
 /// The dtype of the parts of a result.
@@ -257,7 +258,7 @@ pub fn var(e: &mut dyn Emit, op: &'static Op, args: &Args) -> Result<Tensor> {
 }
 
 pub fn std(e: &mut dyn Emit, _: &'static Op, args: &Args) -> Result<Tensor> {
-    let [re, im] = of_each(e, &crate::op::rows::reduction::moments::VAR, args)?;
+    let [re, im] = of_each(e, &crate::op::rows::reduction::moments::VARIANCE, args)?;
     compute(e, |c| (c.of(&re) + &im).sqrt())
 }
 
@@ -273,8 +274,46 @@ fn of_each(e: &mut dyn Emit, op: &'static Op, args: &Args) -> Result<[Tensor; 2]
 }
 
 /// A row that asks which elements are not 0.
+/// Each complex operand as whether it is not 0.
 pub fn of_nonzero(e: &mut dyn Emit, op: &'static Op, args: &Args) -> Result<Tensor> {
+    Ok(places(e, op, args)?.swap_remove(0))
+}
+
+pub fn places(e: &mut dyn Emit, op: &'static Op, args: &Args) -> Result<Vec<Tensor>> {
     let mut args = args.clone();
-    args.0[0] = Arg::Tensor(e.call(&NE, args![args.input(), Scalar::Int(0)])?);
-    e.call(op, args)
+    for arg in &mut args.0 {
+        if let Arg::Tensor(z) = arg
+            && z.dtype().is_complex()
+        {
+            *arg = Arg::Tensor(e.call(&NE, args![&*z, Scalar::Int(0)])?);
+        }
+    }
+    e.apply(op, args)
+}
+
+pub fn truth(e: &mut dyn Emit, _: &'static Op, args: &Args) -> Result<Tensor> {
+    e.call(&NE, args![args.input(), Scalar::Int(0)])
+}
+
+/// The sum of `conj(x) y`.
+pub fn vdot(e: &mut dyn Emit, _: &'static Op, args: &Args) -> Result<Tensor> {
+    let x = e.call(&CONJ, args![args.input()])?;
+    e.call(&DOT, args![&x, args.tensor(1)])
+}
+
+/// A function that is linear in its first two operands, with a third that is added (`bias`): four real ones.
+pub fn bilinear(e: &mut dyn Emit, op: &'static Op, args: &Args) -> Result<Tensor> {
+    let (x, y) = pair(e, args)?;
+    let mut of = |x: &Tensor, y: &Tensor| {
+        let mut args = args.clone();
+        (args.0[0], args.0[1], args.0[2]) = (x.into(), y.into(), Arg::None);
+        e.call(op, args)
+    };
+    let (rr, ii, ri, ir) = (of(&x.re, &y.re)?, of(&x.im, &y.im)?, of(&x.re, &y.im)?, of(&x.im, &y.re)?);
+    let made = compute_all(e, |c| [c.of(&rr) - &ii, c.of(&ri) + &ir])?;
+    let z = join(e, made)?;
+    let Some(bias) = args.opt_tensor(2) else { return Ok(z) };
+    let shape: Vec<i64> = (0..z.ndim()).map(|dim| if dim == 1 { -1 } else { 1 }).collect();
+    let bias = e.call(&RESHAPE, args![bias, shape.as_slice()])?;
+    e.add(&z, &bias)
 }

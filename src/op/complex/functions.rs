@@ -11,9 +11,12 @@ use crate::op::expr::{Expr, compute, compute_all};
 use crate::op::row::Op;
 use crate::op::rows::pointwise::arith::MUL;
 use crate::op::rows::pointwise::power::{ATAN2, COPYSIGN, HYPOT};
-use crate::op::rows::pointwise::unary::{ABS, ASINH, COS, COSH, EXP, EXPM1, LOG, LOG1P, SIN, SINH, SQRT, TAN, TANH};
+use crate::op::rows::pointwise::unary::{ABS, ASINH, COS, COSH, EXP, EXPM1, LOG, LOG1P, SIGMOID, SIN, SINH, SQRT, TAN, TANH};
+use crate::op::rows::reduction::magnitude::LOGSUMEXP;
+use crate::op::rows::shape::join::STACK;
+use crate::op::rows::shape::rearrange::BROADCAST_TENSORS;
 use crate::op::tensor::{Meta, Tensor};
-use std::f64::consts::{LN_2, LN_10};
+use std::f64::consts::{LN_2, LN_10, PI};
 
 /// Both parts of a function, from the parts of its operand.
 type Pair<'c> = (Expr<'c>, Expr<'c>);
@@ -132,6 +135,36 @@ pub fn sigmoid(e: &mut dyn Emit, op: &'static Op, args: &Args) -> Result<Tensor>
     let power = exp(e, op, &args![&minus])?;
     let below = e.add(&power, Scalar::Int(1))?;
     inverse(e, &below)
+}
+
+/// `exp(z ln 2)`.
+pub fn exp2(e: &mut dyn Emit, _: &'static Op, args: &Args) -> Result<Tensor> {
+    compute(e, |c| (c.of(args.input()) * LN_2).exp())
+}
+
+pub fn silu(e: &mut dyn Emit, _: &'static Op, args: &Args) -> Result<Tensor> {
+    compute(e, |c| {
+        let z = c.of(args.input());
+        z * z.of(&SIGMOID)
+    })
+}
+
+/// `sin(πz) / (πz)`, and 1 at 0.
+pub fn sinc(e: &mut dyn Emit, _: &'static Op, args: &Args) -> Result<Tensor> {
+    compute(e, |c| {
+        let z = c.of(args.input()) * PI;
+        let zero = z.equals(0);
+        let below = zero.choose(1.0, z);
+        zero.choose(1.0, below.of(&SIN) / below)
+    })
+}
+
+/// The logarithm of a sum of two exponentials; the larger real part is taken out of both.
+pub fn logaddexp(e: &mut dyn Emit, _: &'static Op, args: &Args) -> Result<Tensor> {
+    let operands = vec![args.tensor(0).clone(), args.tensor(1).clone()];
+    let operands = e.apply(&BROADCAST_TENSORS, args![operands])?;
+    let both = e.call(&STACK, args![operands, 0])?;
+    e.call(&LOGSUMEXP, args![&both, 0])
 }
 
 pub fn abs(e: &mut dyn Emit, _: &'static Op, args: &Args) -> Result<Tensor> {

@@ -3,6 +3,7 @@
 
 mod arithmetic;
 mod functions;
+mod reductions;
 mod rules;
 
 use super::args::{Arg, Args};
@@ -20,8 +21,21 @@ use crate::fail;
 
 pub use rules::{is_analytic, rule};
 
-/// Computes the one result of a call.
-pub type Forward = fn(&mut dyn Emit, &'static Op, &Args) -> Result<Tensor>;
+/// Computes the results of a call.
+#[derive(Clone, Copy)]
+pub enum Forward {
+    One(fn(&mut dyn Emit, &'static Op, &Args) -> Result<Tensor>),
+    All(fn(&mut dyn Emit, &'static Op, &Args) -> Result<Vec<Tensor>>),
+}
+
+impl Forward {
+    pub fn run(self, e: &mut dyn Emit, op: &'static Op, args: &Args) -> Result<Vec<Tensor>> {
+        match self {
+            Forward::One(compute) => Ok(vec![compute(e, op, args)?]),
+            Forward::All(compute) => compute(e, op, args),
+        }
+    }
+}
 
 /// How a row takes complex operands.
 #[derive(Clone, Copy)]

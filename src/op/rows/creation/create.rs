@@ -221,7 +221,7 @@ fn arange(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
     let count = count(start, end, step, whole)?;
     let position = e.source(Source::Position, &[count], DType::I64, device)?;
     // Integers count in integers, even where the step is a fraction.
-    let tensor = if !dtype.is_float() {
+    let tensor = if !dtype.is_inexact() {
         line(e, &position, Scalar::Int(start.to_i64()), Scalar::Int(step.to_i64()))?
     } else {
         // In f64 for every dtype: element i is start + i * step with one rounding.
@@ -294,7 +294,7 @@ pub static LINSPACE: Op = Op {
 fn end_of(a: &Args, at: usize, dtype: DType) -> f64 {
     let end = a.float(at);
     match dtype {
-        _ if !dtype.is_float() => end.trunc(),
+        _ if !dtype.is_inexact() => end.trunc(),
         DType::F16 if a.int(linspace::steps) != 1 => half::f16::from_f64(end).to_f64(),
         DType::BF16 if a.int(linspace::steps) != 1 => half::bf16::from_f64(end).to_f64(),
         _ => end,

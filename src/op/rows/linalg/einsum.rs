@@ -186,7 +186,7 @@ fn multiply(e: &mut dyn Emit, a: &Tensor, b: &Tensor, dims: &[usize]) -> Result<
         return e.mul(&a, &b);
     }
     // A sum of small integers has become i64.
-    if !a.dtype().is_float() && !b.dtype().is_float() && a.dtype() != b.dtype() {
+    if !a.dtype().is_inexact() && !b.dtype().is_inexact() && a.dtype() != b.dtype() {
         (a, b) = (e.cast(&a, DType::I64)?, e.cast(&b, DType::I64)?);
     }
     check_dtypes(&[("left operand", &a), ("right operand", &b)])?;
@@ -254,7 +254,7 @@ fn einsum(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
     let summed: Vec<(usize, usize)> = (result.len()..all.len()).map(|dim| (dim, last_use(dim).unwrap_or(0))).collect();
     let due = |at: usize| summed.iter().filter(|(_, last)| *last == at).map(|(dim, _)| *dim).collect::<Vec<_>>();
     let mut out = sum_dims(e, &parts[0], &due(0))?;
-    if list.len() == 1 && !due(0).is_empty() && !out.dtype().is_float() {
+    if list.len() == 1 && !due(0).is_empty() && !out.dtype().is_inexact() {
         // A sum of integers is i64, over an axis of size 1 too.
         out = e.cast(&out, DType::I64)?;
     }

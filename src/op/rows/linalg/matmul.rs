@@ -14,7 +14,7 @@ use crate::op::args::Args;
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::infer;
 use crate::op::row::{CallForm, Grad, Lower, Op, Save, ex};
-use crate::op::rows::shape::rearrange::{SQUEEZE, adjoint};
+use crate::op::rows::shape::rearrange::{SQUEEZE, transposed};
 use crate::op::rows::shape::view::{EXPAND, RESHAPE, UNSQUEEZE};
 use crate::op::rows::signatures::two_tensors;
 use crate::op::tensor::Tensor;
@@ -118,7 +118,7 @@ fn matmul_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tensor>>
     }
     let left = if v.needs(two_tensors::input) {
         let b = v.saved(two_tensors::other);
-        let b = if n == 1 { e.call(&UNSQUEEZE, args![b, 0])? } else { adjoint(e, b)? };
+        let b = if n == 1 { e.call(&UNSQUEEZE, args![b, 0])? } else { transposed(e, b)? };
         let left = product(e, &g, &b)?;
         Some(if m == 1 && left.ndim() == 2 { e.call(&RESHAPE, args![&left, &[-1i64][..]])? } else { left })
     } else {
@@ -132,10 +132,10 @@ fn matmul_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tensor>>
             let (width, rows) = (shape[m - 1], shape[..m - 1].iter().product::<usize>());
             let a = e.call(&RESHAPE, args![a, &[rows, k][..]])?;
             let g = e.call(&RESHAPE, args![&g, &[rows, width][..]])?;
-            let a = adjoint(e, &a)?;
+            let a = transposed(e, &a)?;
             product(e, &a, &g)?
         } else {
-            let a = if m == 1 { e.call(&UNSQUEEZE, args![a, 1])? } else { adjoint(e, a)? };
+            let a = if m == 1 { e.call(&UNSQUEEZE, args![a, 1])? } else { transposed(e, a)? };
             product(e, &a, &g)?
         };
         Some(if n == 1 { e.call(&SQUEEZE, args![&right, -1])? } else { right })
@@ -290,7 +290,7 @@ static LINEAR_KERNEL: Op = Op {
                 g = e.call(&RESHAPE, args![&g, &[rows, width][..]])?;
                 x = e.call(&RESHAPE, args![&x, &[rows, k][..]])?;
             }
-            let g = adjoint(e, &g)?;
+            let g = transposed(e, &g)?;
             Some(product(e, &g, &x)?)
         } else if v.needs(linear_kernel::weight) {
             Some(e.zeros_like(v.meta(linear_kernel::weight))?)
@@ -333,7 +333,7 @@ fn linear(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
     if dtype.is_float() && w.len() == 2 && whole {
         return e.apply(&LINEAR_KERNEL, args![x, weight, bias]);
     }
-    let weight = if w.len() == 2 { adjoint(e, weight)? } else { weight.clone() };
+    let weight = if w.len() == 2 { transposed(e, weight)? } else { weight.clone() };
     let y = product(e, x, &weight)?;
     Ok(vec![match bias {
         Some(bias) => e.add(&y, bias)?,

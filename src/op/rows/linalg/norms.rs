@@ -16,6 +16,7 @@ use crate::op::rows::linalg::matmul::check_dtypes;
 use crate::op::rows::linalg::solve::INV;
 use crate::op::rows::linalg::svd::SVDVALS;
 use crate::op::rows::pointwise::compare::NE;
+use crate::op::rows::pointwise::complex_parts::CONJ;
 use crate::op::rows::reduction::reduce::{SUM, spread};
 use crate::op::rows::shape::rearrange::SQUEEZE;
 use crate::op::rows::shape::view::{SELECT, UNSQUEEZE};
@@ -43,7 +44,7 @@ extremum!(SMALLEST, Min);
 signature!(norm(x: Tensor, dim: Dims = None, keepdim: Bool = false, ord: Float));
 
 /// Internal: `vector_norm` of floats. The order is last, so that `reduce::spread` fits.
-static NORM: Op = Op {
+pub static NORM: Op = Op {
     name: "vector_norm",
     params: norm::PARAMS,
     summary: "The p-norm over dims.",
@@ -117,7 +118,7 @@ fn norm_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tensor>>> 
 
 fn floats_only(x: &Tensor, dtype: Option<DType>) -> Result<()> {
     for dtype in [Some(x.dtype()), dtype].into_iter().flatten() {
-        if !dtype.is_float() {
+        if !dtype.is_inexact() {
             return Err(Diag::error(code::DTYPE, format!("a floating-point tensor is expected, not {dtype}"))
                 .help("convert first, for example with `.float()`"));
         }
@@ -415,14 +416,15 @@ signature!(vecdot(x: Tensor, y: Tensor, dim: Dim = (-1)));
 pub static VECDOT: Op = Op {
     name: "vecdot",
     params: vecdot::PARAMS,
-    summary: "Products of vectors along a dimension, with broadcasting.",
+    summary: "Products of vectors along a dimension, with broadcasting; complex ones of `x` are conjugated.",
     examples: &[
         ex("vecdot(tensor([1.0, 2.0]), tensor([3.0, 4.0]))", "tensor(11.)"),
         ex("vecdot(ones([2]), ones([3]))", "E0201"),
     ],
     lower: Lower::Compose(|e, a| {
         let dtype = check_dtypes(&[("x", a.tensor(vecdot::x)), ("y", a.tensor(vecdot::y))])?;
-        let products = e.mul(a.tensor(vecdot::x), a.tensor(vecdot::y))?;
+        let x = e.call(&CONJ, args![a.tensor(vecdot::x)])?;
+        let products = e.mul(&x, a.tensor(vecdot::y))?;
         let sum = e.call(&SUM, args![&products, a.int(vecdot::dim)])?;
         Ok(vec![e.cast(&sum, dtype)?])
     }),

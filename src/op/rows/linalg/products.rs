@@ -12,7 +12,7 @@ use crate::op::row::{CallForm, Grad, Lower, Op, ex};
 use crate::op::rows::linalg::matmul::{BMM, MM, MV, check_dtypes, inner_mismatch, product, ranks};
 use crate::op::rows::pointwise::compare::WHERE;
 use crate::op::rows::reduction::reduce::SUM;
-use crate::op::rows::shape::rearrange::{adjoint, at_least};
+use crate::op::rows::shape::rearrange::{transposed, at_least};
 use crate::op::rows::shape::view::{RESHAPE, UNSQUEEZE};
 use crate::op::rows::signatures::two_tensors;
 use crate::op::tensor::{Meta, Tensor};
@@ -32,7 +32,7 @@ fn scaled_sum(
     let mut value = value(e, &left, &right)?;
     let factor = |at: usize| {
         let factor = a.scalar(at).unwrap_or(Scalar::Int(1));
-        if dtype.is_float() { factor } else { Scalar::Int(factor.to_i64()) }
+        if dtype.is_inexact() { factor } else { Scalar::Int(factor.to_i64()) }
     };
     let (beta, alpha) = (factor(addmm::beta), factor(addmm::alpha));
     let shape = value.shape();
@@ -173,7 +173,7 @@ pub static INNER: Op = Op {
             e.call(&RESHAPE, args![x, &[n, k][..]])
         };
         let (first, second) = (rows(e, x)?, rows(e, y)?);
-        let second = adjoint(e, &second)?;
+        let second = transposed(e, &second)?;
         let out = product(e, &first, &second)?;
         let shape: Shape = left[..left.len() - 1].iter().chain(&right[..right.len() - 1]).copied().collect();
         e.apply(&RESHAPE, args![&out, shape.as_slice()])

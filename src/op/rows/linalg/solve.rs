@@ -20,7 +20,7 @@ use crate::op::rows::linalg::lu::LU;
 use crate::op::rows::linalg::matmul::same_batch;
 use crate::op::rows::pointwise::unary::LOG;
 use crate::op::rows::shape::copies::DIAG_EMBED;
-use crate::op::rows::shape::rearrange::{DIAGONAL, SQUEEZE, adjoint};
+use crate::op::rows::shape::rearrange::{DIAGONAL, SQUEEZE, TRANSPOSE, adjoint};
 use crate::op::rows::shape::view::UNSQUEEZE;
 use crate::op::tensor::Tensor;
 use crate::signature;
@@ -196,7 +196,7 @@ pub static TRIANGULAR_SOLVE: Op = Op {
         system(a.tensor(triangular_solve::A), a.tensor(triangular_solve::b), true)?;
         let (mut matrix, mut upper) = (a.tensor(triangular_solve::A).clone(), a.flag(triangular_solve::upper));
         if a.flag(triangular_solve::transpose) {
-            (matrix, upper) = (adjoint(e, &matrix)?, !upper);
+            (matrix, upper) = (e.call(&TRANSPOSE, args![&matrix, -2, -1])?, !upper);
         }
         let x = triangular(
             e,

@@ -30,7 +30,7 @@ pub fn length(e: &mut dyn Emit, x: &Tensor, p: f64, dims: Ints) -> Result<Tensor
     float_only(x, "input")?;
     let wide = e.cast(x, widened(x.dtype()))?;
     let size = vector_norm(e, &wide, p, Some(dims), true)?;
-    e.cast(&size, x.dtype())
+    e.cast(&size, x.dtype().real_part())
 }
 
 signature!(normalize(input: Tensor, p: Float = 2.0, dim: Dims = 1, eps: Float = 1e-12));

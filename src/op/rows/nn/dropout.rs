@@ -64,7 +64,7 @@ fn dropped(e: &mut dyn Emit, a: &Args, shape: &[usize]) -> Result<Vec<Tensor>> {
     if !a.flag(dropout::training) || p == 0.0 {
         return Ok(vec![x.clone()]);
     }
-    if !x.dtype().is_float() {
+    if !x.dtype().is_inexact() {
         fail!(DTYPE, "a floating-point tensor is expected, not {}", x.dtype());
     }
     let mask = keep(e, x, shape, p)?;
@@ -129,7 +129,7 @@ fn alpha(e: &mut dyn Emit, a: &Args, shape: &[usize]) -> Result<Vec<Tensor>> {
     if !a.flag(alpha_dropout::training) || p == 0.0 {
         return Ok(vec![x.clone()]);
     }
-    if !x.dtype().is_float() {
+    if !x.dtype().is_inexact() {
         fail!(DTYPE, "a floating-point tensor is expected, not {}", x.dtype());
     }
     if p == 1.0 {

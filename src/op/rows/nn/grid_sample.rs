@@ -18,7 +18,7 @@ use crate::op::rows::nn::windows::float_only;
 use crate::op::rows::pointwise::arith::FMOD;
 use crate::op::rows::pointwise::power::MINIMUM;
 use crate::op::rows::pointwise::unary::{FLOOR, ROUND};
-use crate::op::rows::shape::rearrange::adjoint;
+use crate::op::rows::shape::rearrange::transposed;
 use crate::op::rows::shape::view::{EXPAND, RESHAPE, SELECT, STRAIGHT};
 use crate::op::tensor::Tensor;
 use crate::signature;
@@ -56,8 +56,8 @@ Places run from -1 to 1: between the centers of the corner pixels with `align_co
         }
         let sizes: Shape = size[2..].iter().map(|&n| n as usize).collect();
         let base = places(e, theta, &sizes, a.flag(affine_grid::align_corners))?;
-        let transposed = adjoint(e, theta)?;
-        let grid = product(e, &base, &transposed)?;
+        let theta = transposed(e, theta)?;
+        let grid = product(e, &base, &theta)?;
         let mut shape = Shape::from_slice(&[size[0] as usize]);
         shape.extend_from_slice(&sizes);
         shape.push(n);

@@ -15,7 +15,7 @@ use crate::op::rows::pointwise::compare::WHERE;
 use crate::op::rows::reduction::moments::MEAN;
 use crate::op::rows::shape::copies::REPEAT;
 use crate::op::rows::shape::join::CAT;
-use crate::op::rows::shape::rearrange::{TRANSPOSE, adjoint};
+use crate::op::rows::shape::rearrange::{TRANSPOSE, transposed};
 use crate::op::rows::shape::view::{EXPAND, RESHAPE, SELECT, SLICE, UNSQUEEZE};
 use crate::op::tensor::{Meta, Tensor};
 use crate::signature;
@@ -241,8 +241,8 @@ fn attention(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
         });
     }
     let scaled = e.mul(&q, Scalar::Float((1.0 / head as f64).sqrt()))?;
-    let transposed = adjoint(e, &ends[0])?;
-    let mut scores = product(e, &scaled, &transposed)?;
+    let keys = transposed(e, &ends[0])?;
+    let mut scores = product(e, &scaled, &keys)?;
     if let Some(mask) = mask {
         scores = e.add(&scores, &mask)?;
     }

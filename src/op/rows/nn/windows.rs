@@ -104,14 +104,14 @@ pub fn window_count(size: i64, kernel: i64, stride: i64, padding: i64, dilation:
 pub fn as_float(e: &mut dyn Emit, x: &Tensor) -> Result<Tensor> {
     match x.dtype() {
         DType::Bool => fail!(DTYPE, "`bool` is not supported"),
-        dtype if dtype.is_float() => Ok(x.clone()),
+        dtype if dtype.is_inexact() => Ok(x.clone()),
         _ => e.cast(x, DType::F64),
     }
 }
 
 /// Refuses what is not floating-point.
 pub fn float_only(x: &Tensor, name: &str) -> Result<()> {
-    if x.dtype().is_float() {
+    if x.dtype().is_inexact() {
         return Ok(());
     }
     Err(crate::base::diag::Diag::error(

@@ -153,7 +153,7 @@ signature!(float_power(input: Operand, exponent: Operand));
 pub static FLOAT_POWER: Op = Op {
     name: "float_power",
     params: float_power::PARAMS,
-    summary: "Raises to a power in f64.",
+    summary: "Raises to a power in f64, or c128.",
     examples: &[ex("float_power(tensor([2, 4]), -1)", "tensor([0.5000, 0.2500], dtype=f64)")],
     lower: Lower::Compose(float_power),
     grad: Grad::Composed,
@@ -162,9 +162,11 @@ pub static FLOAT_POWER: Op = Op {
 
 fn float_power(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
     let mut wide = Vec::new();
+    let complex = a.tensors().into_iter().any(|x| x.dtype().is_complex());
+    let dtype = if complex { DType::C128 } else { DType::F64 };
     for at in 0..2 {
         wide.push(match a.get(at) {
-            Arg::Tensor(x) => Arg::Tensor(e.cast(x, DType::F64)?),
+            Arg::Tensor(x) => Arg::Tensor(e.cast(x, dtype)?),
             _ => Arg::from(a.float(at)),
         });
     }
@@ -180,7 +182,7 @@ pub static FLOAT_POWER_: Op = Op {
     summary: "Raises an f64 tensor to a power in place.",
     examples: &[ex("tensor([2.0]).float_power_(2)", "E0202")],
     lower: Lower::Compose(|e, a| {
-        if a.input().dtype() != DType::F64 {
+        if !matches!(a.input().dtype(), DType::F64 | DType::C128) {
             fail!(DTYPE, "the result is f64 and does not go into a tensor of dtype {}", a.input().dtype());
         }
         float_power(e, a)

@@ -15,10 +15,22 @@ use crate::op::infer;
 use crate::op::row::{CallForm, Grad, Lower, Op, Source, ex};
 use crate::op::rows::creation::create::leaf;
 use crate::op::rows::pointwise::compare::LT;
+use crate::op::rows::pointwise::complex::VIEW_AS_COMPLEX;
 use crate::op::rows::pointwise::unary::{CEIL, EXP, FLOOR, LOG1P, TAN};
 use crate::op::rows::pointwise::value_checks::{DEVIATION, PROBABILITY};
 use crate::op::tensor::Tensor;
 use crate::signature;
+
+fn draws(dtype: DType) -> Result<()> {
+    if dtype.is_complex() { Ok(()) } else { float_type(dtype) }
+}
+
+/// A complex tensor from a real one whose last dimension holds the parts.
+fn paired(e: &mut dyn Emit, make: Maker, shape: &[usize], dtype: DType, device: DeviceId) -> Result<Tensor> {
+    let shape: Vec<usize> = shape.iter().copied().chain([2]).collect();
+    let pairs = make(e, &shape, dtype.real_part(), device)?;
+    e.call(&VIEW_AS_COMPLEX, args![&pairs])
+}
 
 fn float_type(dtype: DType) -> Result<()> {
     if !dtype.is_float() {
@@ -35,6 +47,9 @@ fn draw(e: &mut dyn Emit, draw: Draw, shape: &[usize], dtype: DType, device: Dev
 
 /// Uniform in [0, 1). 16-bit types get as many bits as they have, so that none rounds up to 1.
 fn uniform(e: &mut dyn Emit, shape: &[usize], dtype: DType, device: DeviceId) -> Result<Tensor> {
+    if dtype.is_complex() {
+        return paired(e, uniform, shape, dtype, device);
+    }
     let levels = match dtype {
         DType::F16 => 2048.0,
         DType::BF16 => 256.0,
@@ -47,7 +62,12 @@ fn uniform(e: &mut dyn Emit, shape: &[usize], dtype: DType, device: DeviceId) ->
     e.cast(&coarse, dtype)
 }
 
+/// Complex values have a variance of 1, half of it in each part.
 fn normal(e: &mut dyn Emit, shape: &[usize], dtype: DType, device: DeviceId) -> Result<Tensor> {
+    if dtype.is_complex() {
+        let unit = paired(e, normal, shape, dtype, device)?;
+        return e.mul(&unit, std::f64::consts::FRAC_1_SQRT_2);
+    }
     draw(e, Draw::Normal, shape, dtype, device)
 }
 
@@ -89,7 +109,7 @@ type Maker = fn(&mut dyn Emit, &[usize], DType, DeviceId) -> Result<Tensor>;
 fn new(e: &mut dyn Emit, a: &Args, make: Maker) -> Result<Vec<Tensor>> {
     let shape = infer::shape(&a.ints(rand::size).unwrap_or_default())?;
     let dtype = a.dtype(rand::dtype).unwrap_or_else(|| e.default_float());
-    float_type(dtype)?;
+    draws(dtype)?;
     let device = a.device(rand::device).unwrap_or_else(|| e.default_device());
     let tensor = make(e, &shape, dtype, device)?;
     leaf(a, 3, tensor)
@@ -99,7 +119,7 @@ fn new(e: &mut dyn Emit, a: &Args, make: Maker) -> Result<Vec<Tensor>> {
 fn new_like(e: &mut dyn Emit, a: &Args, make: Maker) -> Result<Vec<Tensor>> {
     let x = a.input();
     let dtype = a.dtype(rand_like::dtype).unwrap_or(x.dtype());
-    float_type(dtype)?;
+    draws(dtype)?;
     let device = a.device(rand_like::device).unwrap_or(x.device());
     let tensor = make(e, &x.shape(), dtype, device)?;
     leaf(a, 3, tensor)

@@ -8,6 +8,7 @@ use crate::op::args::Args;
 use crate::op::emit::Emit;
 use crate::op::expr::{Expr, compute};
 use crate::op::row::{Grad, Lower, Op, ex};
+use crate::op::rows::pointwise::complex_parts::CONJ;
 use crate::op::rows::pointwise::blend::{CLAMP, CLAMP_MIN};
 use crate::op::rows::reduction::reduce::SUM;
 use crate::op::rows::shape::rearrange::DIAGONAL;
@@ -45,7 +46,7 @@ fn covariance(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
         [n] => (1, *n),
         all => (all[0], all[1]),
     };
-    let x = if x.dtype().is_float() { x.clone() } else { e.cast(x, e.default_float())? };
+    let x = if x.dtype().is_inexact() { x.clone() } else { e.cast(x, e.default_float())? };
     let x = e.call(&RESHAPE, args![&x, &[variables, n][..]])?;
     check_weights(e, a.opt_tensor(cov::fweights), "fweights", n, false)?;
     check_weights(e, a.opt_tensor(cov::aweights), "aweights", n, true)?;
@@ -78,7 +79,7 @@ fn covariance(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
 
 /// `a bᵀ` of rows, as a sum that fuses with what made the rows.
 fn products<'c>(a: Expr<'c>, b: Expr<'c>) -> Expr<'c> {
-    (a.unsqueeze(1) * b.unsqueeze(0)).sum(2)
+    (a.unsqueeze(1) * b.unsqueeze(0).of(&CONJ)).sum(2)
 }
 
 /// One variable gives a tensor of no dimensions.

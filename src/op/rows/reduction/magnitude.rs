@@ -18,7 +18,7 @@ use crate::op::rows::shape::view::RESHAPE;
 use crate::signature;
 
 fn float_only(dtype: DType, what: &str) -> Result<()> {
-    if !dtype.is_float() {
+    if !dtype.is_inexact() {
         return Err(Diag::error(code::DTYPE, format!("{what} must be a floating-point dtype, not {dtype}"))
             .help("convert first, for example with `.float()`"));
     }
@@ -112,7 +112,7 @@ pub static RENORM: Op = Op {
 signature!(logsumexp_of(input: Tensor, dim: Dims = None, keepdim: Bool = false));
 
 /// Arguments: `x, dim, keepdim`, x a float tensor.
-static LOGSUMEXP_OF: Op = Op {
+pub static LOGSUMEXP_OF: Op = Op {
     name: "logsumexp",
     params: logsumexp_of::PARAMS,
     summary: "The logarithm of a sum of exponentials.",
@@ -162,7 +162,7 @@ pub static LOGSUMEXP: Op = Op {
     ],
     lower: Lower::Compose(|e, a| {
         let x = a.input();
-        let x = if x.dtype().is_float() { x.clone() } else { e.cast(x, e.default_float())? };
+        let x = if x.dtype().is_inexact() { x.clone() } else { e.cast(x, e.default_float())? };
         e.apply(&LOGSUMEXP_OF, args![&x, a.get(logsumexp::dim).clone(), a.flag(logsumexp::keepdim)])
     }),
     grad: Grad::Composed,

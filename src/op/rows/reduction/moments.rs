@@ -38,7 +38,7 @@ fn mean_of(e: &mut dyn Emit, x: &Tensor, dim: &Arg, keepdim: bool) -> Result<Ten
 }
 
 fn float_only(dtype: DType) -> Result<()> {
-    if !dtype.is_float() {
+    if !dtype.is_inexact() {
         return Err(crate::base::diag::Diag::error(
             crate::base::code::DTYPE,
             format!("a floating-point tensor is expected, not {dtype}"),
@@ -138,7 +138,7 @@ fn variance_grad(e: &mut dyn Emit, v: &Backward<'_>, g: &Tensor) -> Result<Tenso
 
 signature!(variance(input: Tensor, dim: Dims = None, keepdim: Bool = false, correction: Float));
 
-static VARIANCE: Op = Op {
+pub static VARIANCE: Op = Op {
     name: "var",
     params: variance::PARAMS,
     summary: "The variance.",
@@ -152,7 +152,7 @@ static VARIANCE: Op = Op {
     ..Op::BASE
 };
 
-static DEVIATION: Op = Op {
+pub static DEVIATION: Op = Op {
     name: "std",
     params: variance::PARAMS,
     summary: "The standard deviation.",

@@ -11,6 +11,7 @@ use crate::op::args::Args;
 use crate::op::emit::Emit;
 use crate::op::infer;
 use crate::op::row::{CallForm, Grad, Lower, Op, Returns, ex};
+use crate::op::rows::pointwise::complex_parts::CONJ;
 use crate::op::rows::shape::view::{
     AS_STRIDED_CALL, CONTIGUOUS, EXPAND, RESHAPE, UNSQUEEZE, VIEW, resolve_shape, spread_view,
 };
@@ -100,8 +101,14 @@ pub static TRANSPOSE: Op = Op {
 };
 
 /// A transposed matrix, or a batch of them.
-pub fn adjoint(e: &mut dyn Emit, x: &Tensor) -> Result<Tensor> {
+pub fn transposed(e: &mut dyn Emit, x: &Tensor) -> Result<Tensor> {
     e.call(&TRANSPOSE, args![x, -2, -1])
+}
+
+/// A transposed matrix, or a batch of them; of complex numbers also conjugated.
+pub fn adjoint(e: &mut dyn Emit, x: &Tensor) -> Result<Tensor> {
+    let x = transposed(e, x)?;
+    if x.dtype().is_complex() { e.call(&CONJ, args![&x]) } else { Ok(x) }
 }
 
 macro_rules! swap {
