@@ -1,7 +1,7 @@
 //! Analytic functions of one complex number by its parts, with the usual branch cuts; absolute value and angle.
 
 use super::arithmetic::{one, quotient};
-use super::{Z, join};
+use super::{Z, join, part};
 use crate::args;
 use crate::base::diag::Result;
 use crate::base::dtype::Scalar;
@@ -10,11 +10,9 @@ use crate::op::emit::Emit;
 use crate::op::expr::{Expr, compute, compute_all};
 use crate::op::row::Op;
 use crate::op::rows::pointwise::arith::MUL;
+use crate::op::rows::pointwise::compare::GE;
 use crate::op::rows::pointwise::power::{ATAN2, COPYSIGN, HYPOT};
 use crate::op::rows::pointwise::unary::{ABS, ASINH, COS, COSH, EXP, EXPM1, LOG, LOG1P, SIGMOID, SIN, SINH, SQRT, TAN, TANH};
-use crate::op::rows::reduction::magnitude::LOGSUMEXP;
-use crate::op::rows::shape::join::STACK;
-use crate::op::rows::shape::rearrange::BROADCAST_TENSORS;
 use crate::op::tensor::{Meta, Tensor};
 use std::f64::consts::{LN_2, LN_10, PI};
 
@@ -159,12 +157,16 @@ pub fn sinc(e: &mut dyn Emit, _: &'static Op, args: &Args) -> Result<Tensor> {
     })
 }
 
-/// The logarithm of a sum of two exponentials; the larger real part is taken out of both.
+/// The operand with the larger real part, and the logarithm of one more than the exponential of what the other is beyond it.
 pub fn logaddexp(e: &mut dyn Emit, _: &'static Op, args: &Args) -> Result<Tensor> {
-    let operands = vec![args.tensor(0).clone(), args.tensor(1).clone()];
-    let operands = e.apply(&BROADCAST_TENSORS, args![operands])?;
-    let both = e.call(&STACK, args![operands, 0])?;
-    e.call(&LOGSUMEXP, args![&both, 0])
+    let (x, y) = (args.tensor(0), args.tensor(1));
+    let (a, b) = (part(e, x, 0)?, part(e, y, 0)?);
+    let first = e.call(&GE, args![&a, &b])?;
+    compute(e, |c| {
+        let (first, x, y) = (c.of(&first), c.of(x), c.of(y));
+        let (large, small) = (first.choose(x, y), first.choose(y, x));
+        large + (small - large).exp().of(&LOG1P)
+    })
 }
 
 pub fn abs(e: &mut dyn Emit, _: &'static Op, args: &Args) -> Result<Tensor> {

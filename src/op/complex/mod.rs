@@ -3,6 +3,8 @@
 
 mod arithmetic;
 mod functions;
+pub mod linalg;
+mod numbers;
 mod reductions;
 mod rules;
 

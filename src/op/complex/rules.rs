@@ -1,7 +1,7 @@
 //! Which rows take complex operands, and how. What stands in no list refuses them.
 
 use super::Forward::{self, All, One};
-use super::{Rule, arithmetic as a, functions as f, loses_imaginary, reductions as r, refused};
+use super::{Rule, arithmetic as a, functions as f, linalg as l, loses_imaginary, numbers as n, reductions as r, refused};
 use crate::base::dtype::DType;
 use crate::base::diag::Result;
 use crate::op::args::Args;
@@ -10,6 +10,7 @@ use crate::op::rows::linalg::matmul::MATMUL;
 use crate::op::rows::pointwise::arith::{ADD, CAST, COPY, DIV, MOVE, MUL, NEG, POW, SUB};
 use crate::op::rows::indexing::masks::{ARGWHERE, NONZERO, NONZERO_STATIC};
 use crate::op::rows::linalg::matmul::VDOT;
+use crate::op::rows::linalg::{eig, linalg_ex, lstsq_pinv, lu, qr, solve, svd};
 use crate::op::rows::linalg::norms::NORM;
 use crate::op::rows::nn::activation::SILU;
 use crate::op::rows::nn::conv::{CONV, CONV_INPUT, CONV_WEIGHT};
@@ -18,6 +19,7 @@ use crate::op::rows::pointwise::compare::{
 };
 use crate::op::rows::pointwise::power::LOGADDEXP;
 use crate::op::rows::pointwise::special::SINC;
+use crate::op::rows::random::distributions::{NORMAL_, UNIFORM_};
 use crate::op::rows::reduction::magnitude::LOGSUMEXP_OF;
 use crate::op::rows::reduction::scan::CUMPROD_ALONG;
 use crate::op::rows::pointwise::complex_parts::{ANGLE, CONJ, CONJ_PHYSICAL};
@@ -34,6 +36,14 @@ static ANALYTIC: &[(&Op, Forward)] = &[
     (&MUL, One(a::mul)),
     (&DIV, One(a::div)),
     (&MATMUL, One(a::matmul)),
+    (&solve::SOLVE_MATRICES, All(l::solve)),
+    (&linalg_ex::SOLVE_QUIET, All(l::solve)),
+    (&solve::TRIANGULAR, One(l::triangular)),
+    (&solve::INV, All(l::of_whole)),
+    (&linalg_ex::INV_QUIET, All(l::of_whole)),
+    (&solve::DET, One(l::det)),
+    (&lu::LU, All(l::lu)),
+    (&svd::EXPONENTIAL, All(l::of_whole)),
     (&u::RECIPROCAL, One(a::reciprocal)),
     (&u::SQRT, One(f::sqrt)),
     (&u::RSQRT, One(f::rsqrt)),
@@ -84,6 +94,8 @@ static COMPOSED: &[(&Op, Forward)] = &[
     (&SILU, One(f::silu)),
     (&SINC, One(f::sinc)),
     (&LOGADDEXP, One(f::logaddexp)),
+    (&NORMAL_, One(n::drawn)),
+    (&UNIFORM_, One(n::drawn)),
     (&LOGSUMEXP_OF, One(r::logsumexp)),
     (&NORM, One(r::norm)),
     (&reduce::PROD, One(r::prod)),
@@ -92,6 +104,12 @@ static COMPOSED: &[(&Op, Forward)] = &[
     (&CONV_INPUT, One(a::bilinear)),
     (&CONV_WEIGHT, One(a::bilinear)),
     (&VDOT, One(a::vdot)),
+    (&solve::CHOLESKY, All(l::cholesky)),
+    (&linalg_ex::CHOLESKY_QUIET, All(l::cholesky)),
+    (&solve::SLOGDET, All(l::slogdet)),
+    (&svd::EIGENVALUES, One(l::eigenvalues)),
+    (&svd::VALUES, One(l::singular_values)),
+    (&lstsq_pinv::LEAST, One(l::least)),
     (&moments::VARIANCE, One(a::var)),
     (&moments::DEVIATION, One(a::std)),
     (&reduce::ANY, One(a::of_nonzero)),
@@ -104,6 +122,16 @@ static COMPOSED: &[(&Op, Forward)] = &[
     (&LOGICAL_OR, One(a::of_nonzero)),
     (&LOGICAL_XOR, One(a::of_nonzero)),
     (&LOGICAL_NOT, One(a::of_nonzero)),
+];
+
+/// Whose own gradients are right for complex numbers.
+static TRACKED: &[(&Op, Forward)] = &[
+    (&u::ABS, One(f::abs)),
+    (&qr::GEQRF, All(l::geqrf)),
+    (&svd::FACTORS, All(l::qr)),
+    (&svd::EIGH, All(l::eigh)),
+    (&svd::SVD, All(l::svd)),
+    (&eig::EIG, All(l::eig)),
 ];
 
 /// Rows written with rows that have rules, by name.
@@ -194,6 +222,13 @@ static PLAIN: &[&str] = &[
     "linspace",
     "logdet",
     "logsumexp",
+    "eigvals",
+    "cholesky_inverse",
+    "inv_ex",
+    "cholesky_ex",
+    "lstsq",
+    "matrix_rank",
+    "pinv",
     "lu_factor",
     "lu_factor_ex",
     "lu_solve",
@@ -306,6 +341,13 @@ static PLAIN: &[&str] = &[
     "bool",
     "prod",
     "logsumexp",
+    "eigvals",
+    "cholesky_inverse",
+    "inv_ex",
+    "cholesky_ex",
+    "lstsq",
+    "matrix_rank",
+    "pinv",
     "sinc",
     "vdot",
     "vecdot",
@@ -368,6 +410,9 @@ pub fn is_analytic(op: &'static Op) -> bool {
 /// The rule of a row, for a call with complex operands.
 pub fn rule(op: &'static Op, args: &Args) -> Result<Rule> {
     let is = |other: &'static Op| op.is(other);
+    if n::any(op, args) {
+        return n::rule(op).map(Rule::Compose);
+    }
     if is(&CAST) || is(&MOVE) {
         let asked = args.0.iter().enumerate().find_map(|(at, _)| args.dtype(at));
         return match asked {
@@ -385,8 +430,8 @@ pub fn rule(op: &'static Op, args: &Args) -> Result<Rule> {
     if let Some(forward) = find(COMPOSED, op) {
         return Ok(Rule::Compose(forward));
     }
-    if is(&u::ABS) {
-        return Ok(Rule::Tracked(One(f::abs)));
+    if let Some(forward) = find(TRACKED, op) {
+        return Ok(Rule::Tracked(forward));
     }
     if is(&WHERE) {
         return Ok(Rule::Parts(&[1, 2]));

@@ -49,6 +49,7 @@ pub static FAMILIES: &[(Chapter, &[&Op])] = &[
     (Shape, shape::copy_forms::ROWS),
     (Shape, nn::padding::ROWS),
     (LinearAlgebra, linalg::matmul::ROWS),
+    (LinearAlgebra, linalg::eig::ROWS),
     (LinearAlgebra, linalg::einsum::ROWS),
     (LinearAlgebra, linalg::products::ROWS),
     (LinearAlgebra, linalg::solve::ROWS),

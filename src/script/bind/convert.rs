@@ -164,7 +164,16 @@ fn argument(host: &Host, kind: Kind, value: &Dynamic) -> Result<Arg> {
             }
             Attr::Scalar(scalar(value).ok_or_else(|| expected("a tensor or a number", value))?)
         }
-        Kind::Number => Attr::Scalar(number(host, value)?),
+        Kind::Number => {
+            if let Some(tensor) = value.read_lock::<Tensor>()
+                && tensor.dtype().is_complex()
+                && tensor.numel() == 1
+            {
+                // A complex number is a tensor; the rows that take one as a number have a rule for it.
+                return Ok(Arg::Tensor(tensor.clone()));
+            }
+            Attr::Scalar(number(host, value)?)
+        }
         Kind::Tensors => return tensors(value),
         Kind::OptTensors => return opt_tensors(value),
         Kind::Int => Attr::Int(int(host, value)?),

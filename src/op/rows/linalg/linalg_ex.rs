@@ -37,7 +37,7 @@ fn checked(e: &mut dyn Emit, op: &'static Op, args: Args, x: &Tensor) -> Result<
 
 signature!(cholesky_quiet(A: Tensor, upper: Bool = false));
 
-static CHOLESKY_QUIET: Op = Op {
+pub static CHOLESKY_QUIET: Op = Op {
     name: "cholesky_ex",
     params: cholesky_quiet::PARAMS,
     summary: "Cholesky factors and how they went.",
@@ -77,7 +77,7 @@ pub static CHOLESKY_EX: Op = Op {
 
 signature!(inv_quiet(A: Tensor));
 
-static INV_QUIET: Op = Op {
+pub static INV_QUIET: Op = Op {
     name: "inv_ex",
     params: inv_quiet::PARAMS,
     summary: "Inverses and how they went.",
@@ -115,7 +115,7 @@ pub static INV_EX: Op = Op {
 
 signature!(solve_quiet(A: Tensor, B: Tensor));
 
-static SOLVE_QUIET: Op = Op {
+pub static SOLVE_QUIET: Op = Op {
     name: "solve_ex",
     params: solve_quiet::PARAMS,
     summary: "Solutions and how they went.",

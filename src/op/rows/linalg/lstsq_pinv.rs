@@ -27,7 +27,7 @@ use crate::signature;
 /// The bound below which singular values count as 0: `max(atol, rtol * largest)`, shape [.., 1].
 fn tolerance(e: &mut dyn Emit, x: &Tensor, values: &Tensor, atol: &Arg, rtol: &Arg) -> Result<Tensor> {
     let (m, n) = ends(x);
-    let eps = if x.dtype() == DType::F64 { f64::EPSILON } else { f32::EPSILON as f64 };
+    let eps = if x.dtype().real_part() == DType::F64 { f64::EPSILON } else { f32::EPSILON as f64 };
     let none = |arg: &Arg| matches!(arg, Arg::None);
     let absolute = match atol {
         Arg::Attr(attr) => Args(smallvec::smallvec![Arg::Attr(attr.clone())]).float(0) > 0.0,
@@ -127,16 +127,19 @@ fn by_size(e: &mut dyn Emit, values: &Tensor) -> Result<Tensor> {
 signature!(pseudo(A: Tensor, atol: Operand = None, rtol: Operand = None, hermitian: Bool = false));
 
 /// Internal: the pseudoinverse with its own gradient.
-static PSEUDO: Op = Op {
+pub static PSEUDO: Op = Op {
     name: "pinv",
     params: pseudo::PARAMS,
     summary: "The pseudoinverse.",
     lower: Lower::Steps(|e, a| {
         let x = a.tensor(pseudo::A);
         let (m, n) = ends(x);
-        if a.is_none(pseudo::atol) && !matches!(a.get(pseudo::rtol), Arg::Tensor(_)) && !a.flag(pseudo::hermitian)
-            || m.min(n) == 0
-        {
+        let plain = a.is_none(pseudo::atol) && !matches!(a.get(pseudo::rtol), Arg::Tensor(_)) && !a.flag(pseudo::hermitian);
+        if m.min(n) == 0 && x.dtype().is_complex() {
+            let meta = crate::op::tensor::Meta { shape: sized(x, &[n, m]), ..crate::op::tensor::Meta::of(x) };
+            return Ok(vec![e.zeros_like(&meta)?]);
+        }
+        if plain && !x.dtype().is_complex() || m.min(n) == 0 {
             let rtol = a.opt_float(pseudo::rtol).map_or(Attr::None, Attr::Float);
             let call = KernelCall::new("pinv", &linalg::PINV).input(x).attr(rtol);
             return e.kernel(call.output(&sized(x, &[n, m]), x.dtype()));
@@ -178,15 +181,15 @@ fn is_wide(x: &Tensor) -> bool {
 
 /// PyTorch's `pinv_backward` (Golub and Pereyra, 1973), in the order that keeps products small.
 fn pinv_grad<'c>(g: Expr<'c>, p: Expr<'c>, a: Expr<'c>, is_wide: bool) -> Expr<'c> {
-    let (pt, gt) = (p.mt(), g.mt());
+    let (pt, gt) = (p.mh(), g.mh());
     if is_wide {
         let k = gt.matmul(p);
         let kpt = k.matmul(pt);
-        return kpt - p.matmul(k).mt() - a.matmul(p).matmul(kpt) + pt.matmul(p).matmul(gt - k.matmul(a));
+        return kpt - p.matmul(k).mh() - a.matmul(p).matmul(kpt) + pt.matmul(p).matmul(gt - k.matmul(a));
     }
     let k = p.matmul(gt);
     let ptk = pt.matmul(k);
-    (gt - a.matmul(k)).matmul(p.matmul(pt)) - k.matmul(p).mt() + ptk - ptk.matmul(p).matmul(a)
+    (gt - a.matmul(k)).matmul(p.matmul(pt)) - k.matmul(p).mh() + ptk - ptk.matmul(p).matmul(a)
 }
 
 signature!(pinv(
@@ -232,7 +235,7 @@ pub static PINVERSE: Op = Op {
 signature!(least(A: Tensor, B: Tensor, rcond: Float = None));
 
 /// Internal: the solution of smallest norm, over one batch.
-static LEAST: Op = Op {
+pub static LEAST: Op = Op {
     name: "lstsq",
     params: least::PARAMS,
     summary: "Least squares.",

@@ -10,6 +10,7 @@ use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::expr::{compute, compute_all, derive};
 use crate::op::row::{CallForm, Grad, Lower, Op, Returns, Save, ex};
 use crate::op::rows::linalg::matmul::product;
+use crate::op::rows::pointwise::complex::REAL;
 use crate::op::rows::linalg::solve::{matrices, sized, squares, system, triangular, triangular_expr};
 use crate::op::rows::nn::padding::PAD_CONSTANT;
 use crate::op::rows::shape::copies::DIAG_EMBED;
@@ -18,7 +19,7 @@ use crate::op::tensor::Tensor;
 use crate::signature;
 
 /// Argument 1 of `lu` and `lu_factor`.
-fn pivoted(a: &Args) -> Result<()> {
+pub fn pivoted(a: &Args) -> Result<()> {
     match a.flag(lu::pivot) {
         true => Ok(()),
         false => fail!(VALUE, "factors without pivoting are not offered: they lose all precision on harmless matrices"),
@@ -117,6 +118,7 @@ pub static LU_FACTOR: Op = Op {
 /// LAPACK's row exchanges from permutation matrices.
 fn exchanges(e: &mut dyn Emit, p: &Tensor, m: usize, k: usize, shape: &[usize]) -> Result<Tensor> {
     let quiet = e.detach(p);
+    let quiet = if quiet.dtype().is_complex() { e.call(&REAL, args![&quiet])? } else { quiet };
     let values = e.read(&quiet)?;
     let mut bytes = Vec::new();
     for matrix in values.chunks_exact((m * m).max(1)).take(if m == 0 { 0 } else { usize::MAX }) {

@@ -1,5 +1,6 @@
 //! Products of matrices, decompositions, systems, norms.
 
+pub mod eig;
 pub mod einsum;
 pub mod linalg_ex;
 pub mod lstsq_pinv;

@@ -13,6 +13,7 @@ use crate::op::rows::linalg::solve::{matrices, sized, squares};
 use crate::op::rows::linalg::svd::EIGH;
 use crate::op::rows::nn::padding::PAD_CONSTANT;
 use crate::op::rows::pointwise::unary::SQRT;
+use crate::op::rows::pointwise::complex_parts::CONJ;
 use crate::op::rows::shape::copies::{DIAG_EMBED, TRIL};
 use crate::op::rows::shape::rearrange::adjoint;
 use crate::op::rows::shape::view::{SELECT, SLICE, STRAIGHT, UNSQUEEZE};
@@ -77,6 +78,7 @@ fn identity(e: &mut dyn Emit, like: &Tensor, m: usize, n: usize) -> Result<Tenso
 
 /// Applies reflections to columns: the first vector's last, or with `reversed` first.
 fn applied(e: &mut dyn Emit, v: &Tensor, tau: &Tensor, k: usize, x: Tensor, reversed: bool) -> Result<Tensor> {
+    let tau = &if reversed { e.call(&CONJ, args![tau])? } else { tau.clone() };
     let mut x = if k == 0 { e.call(&STRAIGHT, args![&x, ()])? } else { x };
     for step in 0..k {
         let i = if reversed { step } else { k - 1 - step };

@@ -25,10 +25,10 @@ use crate::op::rows::shape::view::UNSQUEEZE;
 use crate::op::tensor::Tensor;
 use crate::signature;
 
-/// Matrices of `f32` or `f64`.
+/// Matrices of `f32`, `f64` or complex numbers of these.
 pub fn matrices(name: &str, x: &Tensor) -> Result<()> {
-    if !matches!(x.dtype(), DType::F32 | DType::F64) {
-        return Err(Diag::error(code::DTYPE, format!("`{name}` must be f32 or f64, not {}", x.dtype()))
+    if !matches!(x.dtype().real_part(), DType::F32 | DType::F64) {
+        return Err(Diag::error(code::DTYPE, format!("`{name}` must be f32, f64, c64 or c128, not {}", x.dtype()))
             .help("convert first, for example with `.float()`"));
     }
     if x.ndim() < 2 {
@@ -37,7 +37,7 @@ pub fn matrices(name: &str, x: &Tensor) -> Result<()> {
     Ok(())
 }
 
-/// Square matrices of `f32` or `f64`; their size.
+/// Square matrices of the same; their size.
 pub fn squares(name: &str, x: &Tensor) -> Result<usize> {
     matrices(name, x)?;
     square(name, x)
@@ -96,7 +96,7 @@ pub fn cholesky_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Te
 signature!(triangular(A: Tensor, B: Tensor, upper: Bool, left: Bool, unitriangular: Bool));
 
 /// Internal: triangular systems over one batch.
-static TRIANGULAR: Op = Op {
+pub static TRIANGULAR: Op = Op {
     name: "solve_triangular",
     params: triangular::PARAMS,
     summary: "Solves triangular systems.",
@@ -217,7 +217,7 @@ pub static TRIANGULAR_SOLVE: Op = Op {
 signature!(with_factor(B: Tensor, L: Tensor, upper: Bool));
 
 /// Internal: over one batch. The gradient counts both triangles of the factor, as in PyTorch.
-static WITH_FACTOR: Op = Op {
+pub static WITH_FACTOR: Op = Op {
     name: "cholesky_solve",
     params: with_factor::PARAMS,
     summary: "Solves systems whose matrix is given by its factor.",
@@ -230,7 +230,7 @@ static WITH_FACTOR: Op = Op {
         derive(e, v, |t| {
             let factor = t.arg(with_factor::L);
             let right = t.g.call(&WITH_FACTOR, args![factor.arg(), upper]);
-            let second = t.if_needed(with_factor::L, || factor_grad(right.matmul(t.result.mt()), factor, upper));
+            let second = t.if_needed(with_factor::L, || factor_grad(right.matmul(t.result.mh()), factor, upper));
             [Some(right), second]
         })
     }),
@@ -238,13 +238,13 @@ static WITH_FACTOR: Op = Op {
     ..Op::BASE
 };
 
-/// `-(S + S') L`, or `-U (S + S')`.
+/// `-(S + Sᴴ) L`, or `-U (S + Sᴴ)`.
 fn factor_grad<'c>(s: Expr<'c>, factor: Expr<'c>, upper: bool) -> Expr<'c> {
-    let both = s + s.mt();
+    let both = s + s.mh();
     -if upper { factor.matmul(both) } else { both.matmul(factor) }
 }
 
-fn with_factor(e: &mut dyn Emit, b: &Tensor, factor: &Tensor, upper: bool) -> Result<Tensor> {
+pub fn with_factor(e: &mut dyn Emit, b: &Tensor, factor: &Tensor, upper: bool) -> Result<Tensor> {
     let flipped = adjoint(e, factor)?;
     let (lower, upper) = if upper { (&flipped, factor) } else { (factor, &flipped) };
     let half = triangular(e, lower, b, false, true, false)?;
@@ -287,7 +287,7 @@ pub static CHOLESKY_INVERSE: Op = Op {
     }),
     saves: &[Save::In(cholesky_inverse::L), Save::RESULT],
     grad: Grad::Rule(|e, v| {
-        // -(inverse (g + g') inverse) L
+        // -(inverse (g + gᴴ) inverse) L
         derive(e, v, |t| {
             let whole = t.result.matmul(t.g).matmul(t.result);
             [Some(factor_grad(whole, t.input, t.flag(cholesky_inverse::upper)))]
@@ -299,7 +299,7 @@ pub static CHOLESKY_INVERSE: Op = Op {
 signature!(solve_matrices(A: Tensor, B: Tensor));
 
 /// Internal: systems over one batch.
-static SOLVE_MATRICES: Op = Op {
+pub static SOLVE_MATRICES: Op = Op {
     name: "solve",
     params: solve_matrices::PARAMS,
     summary: "Solves linear systems.",
@@ -428,7 +428,7 @@ fn over_transposed<'c>(a: Expr<'c>, g: Expr<'c>, is_differentiated: bool) -> Exp
     }
     a.then_with(d, |e, a, d| {
         let factors = e.apply(&LU, args![a])?;
-        let eps = if a.dtype() == DType::F64 { f64::EPSILON } else { f32::EPSILON as f64 };
+        let eps = if a.dtype().real_part() == DType::F64 { f64::EPSILON } else { f32::EPSILON as f64 };
         compute(e, |c| {
             let (p, l, u, d) = (c.of(&factors[0]), c.of(&factors[1]), c.of(&factors[2]), c.of(d));
             let is_zero = u.call(&DIAGONAL, args![0, -2, -1]).equals(0);
@@ -469,7 +469,8 @@ pub static LOGDET: Op = Op {
     lower: Lower::Compose(|e, a| {
         let parts = e.apply(&SLOGDET, args![a.tensor(inv::A)])?;
         // log of the sign is 0, minus infinity, or NaN.
-        let sign = e.detach(&parts[0]);
+        // That of a complex one is its angle, which changes.
+        let sign = if parts[0].dtype().is_complex() { parts[0].clone() } else { e.detach(&parts[0]) };
         let sign = e.call(&LOG, args![&sign])?;
         Ok(vec![e.add(&parts[1], &sign)?])
     }),

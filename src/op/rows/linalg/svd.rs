@@ -13,6 +13,7 @@ use crate::op::row::{CallForm, Grad, Lower, Op, Returns, Save, ex};
 use crate::op::rows::linalg::einsum::{identity_like, square};
 use crate::op::rows::linalg::solve::{matrices, sized, squares, triangular};
 use crate::op::rows::shape::copies::DIAG_EMBED;
+use crate::op::rows::shape::rearrange::DIAGONAL;
 use crate::op::tensor::Tensor;
 use crate::signature;
 
@@ -27,9 +28,9 @@ fn gaps(values: Expr<'_>) -> Expr<'_> {
     gaps + gaps.then(|e, gaps| identity_like(e, gaps))
 }
 
-/// `(X - X') / E`, E of singular values.
+/// `(X - Xᴴ) / E`, E of singular values.
 fn skew<'c>(x: Expr<'c>, s: Expr<'c>) -> Expr<'c> {
-    (x - x.mt()) / gaps(s * s)
+    (x - x.mh()) / gaps(s * s)
 }
 
 /// The sum of what is there.
@@ -70,25 +71,32 @@ pub static SVD: Op = Op {
 /// the spans of U and V comes in addition.
 fn svd_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tensor>>> {
     let (s, shape) = (v.output(1), v.meta(svd::A).shape.clone());
+    let complex = v.meta(svd::A).dtype.is_complex();
     let (k, m, n) = (s.shape()[s.ndim() - 1], shape[shape.len() - 2], shape[shape.len() - 1]);
     derive(e, v, |t| {
         let s = t.output(1);
         let (u, vh) = (t.output(0).slice(-1, 0, k), t.output(2).slice(-2, 0, k));
         let (gu, gvh) = (t.grad(0).map(|g| g.slice(-1, 0, k)), t.grad(2).map(|g| g.slice(-2, 0, k)));
-        let mut middle = t.grad(1).map(|g| g.of(&DIAG_EMBED));
+        let mut middle = t.grad(1).map(|g| g.of(&DIAG_EMBED).cast(v.meta(svd::A).dtype));
         let mut outside = None;
         if let Some(gu) = gu {
-            let utg = u.mt().matmul(gu);
-            middle = plus(middle, skew(utg, s) * s.unsqueeze(-2));
+            let utg = u.mh().matmul(gu);
+            let turned = skew(utg, s) * s.unsqueeze(-2);
+            middle = plus(middle, turned);
+            if complex && gvh.is_some() {
+                // A pair of vectors turns together.
+                let turn = turned.call(&DIAGONAL, args![0, -2, -1]) / (s * s * 2.0);
+                middle = plus(middle, turn.of(&DIAG_EMBED));
+            }
             if m > k {
                 outside = Some(((gu - u.matmul(utg)) / s.unsqueeze(-2)).matmul(vh));
             }
         }
         if let Some(gvh) = gvh {
-            let vtg = vh.matmul(gvh.mt());
+            let vtg = vh.matmul(gvh.mh());
             middle = plus(middle, skew(vtg, s) * s.unsqueeze(-1));
             if n > k {
-                outside = plus(outside, (u / s.unsqueeze(-2)).matmul(gvh - vtg.mt().matmul(vh)));
+                outside = plus(outside, (u / s.unsqueeze(-2)).matmul(gvh - vtg.mh().matmul(vh)));
             }
         }
         // Some gradient arrived.
@@ -139,7 +147,7 @@ pub static SVDVALS: Op = Op {
 signature!(factors(A: Tensor, complete: Bool));
 
 /// Internal: both factors; `complete` makes Q square.
-static FACTORS: Op = Op {
+pub static FACTORS: Op = Op {
     name: "qr",
     params: factors::PARAMS,
     summary: "QR decomposition.",
@@ -161,15 +169,17 @@ static FACTORS: Op = Op {
 /// `(gQ + Q symmetric(triu(gR R' - Q' gQ))) R^-T`.
 fn tall_qr<'c>(q: Expr<'c>, r: Expr<'c>, gq: Option<Expr<'c>>, gr: Option<Expr<'c>>) -> Option<Expr<'c>> {
     let middle = match (gq, gr) {
-        (Some(gq), Some(gr)) => gr.matmul(r.mt()) - q.mt().matmul(gq),
-        (Some(gq), None) => -q.mt().matmul(gq),
-        (None, gr) => gr?.matmul(r.mt()),
+        (Some(gq), Some(gr)) => gr.matmul(r.mh()) - q.mh().matmul(gq),
+        (Some(gq), None) => -q.mh().matmul(gq),
+        (None, gr) => gr?.matmul(r.mh()),
     };
     let above = middle.triu(0);
-    // X + X' with the diagonal once.
-    let g = q.matmul(above + above.triu(1).mt());
+    // X + Xᴴ with the diagonal once, of which only the real part counts.
+    let both = above + above.mh();
+    let once = (both.call(&DIAGONAL, args![0, -2, -1]) * 0.5).of(&DIAG_EMBED);
+    let g = q.matmul(both - once);
     let g = gq.map_or(g, |gq| g + gq);
-    Some(r.mt().then_with(g, |e, rt, g| triangular(e, rt, g, false, false, false)))
+    Some(r.mh().then_with(g, |e, rt, g| triangular(e, rt, g, false, false, false)))
 }
 
 fn qr_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tensor>>> {
@@ -193,7 +203,7 @@ fn qr_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tensor>>> {
         };
         let (gr1, gr2) = (gr.slice(-1, 0, m), gr.slice(-1, m, n));
         let a2 = q.matmul(r2);
-        [tall_qr(q, r1, plus(gq, a2.matmul(gr2.mt())), Some(gr1)).map(|first| first.cat(q.matmul(gr2), -1))]
+        [tall_qr(q, r1, plus(gq, a2.matmul(gr2.mh())), Some(gr1)).map(|first| first.cat(q.matmul(gr2), -1))]
     })
 }
 
@@ -248,13 +258,14 @@ pub static EIGH: Op = Op {
     grad: Grad::Rule(|e, v| {
         derive(e, v, |t| {
             let (values, vectors) = (t.output(0), t.output(1));
-            let mut middle = t.grad(0).map(|g| g.of(&DIAG_EMBED));
+            let mut middle = t.grad(0).map(|g| g.of(&DIAG_EMBED).cast(v.meta(eigh::A).dtype));
             if let Some(g) = t.grad(1) {
                 // Only the skew part rotates vectors; the result is symmetric.
-                let vtg = vectors.mt().matmul(g);
-                middle = plus(middle, (vtg - vtg.mt()) * 0.5 / gaps(values));
+                let vtg = vectors.mh().matmul(g);
+                let turned = (vtg - vtg.mh()) * 0.5 / gaps(values);
+                middle = plus(middle, turned.tril(-1) + turned.triu(1));
             }
-            [middle.map(|middle| vectors.matmul(middle).matmul(vectors.mt()))]
+            [middle.map(|middle| vectors.matmul(middle).matmul(vectors.mh()))]
         })
     }),
     results: Returns::Named(&["eigenvalues", "eigenvectors"]),
@@ -297,7 +308,7 @@ pub static EIGVALSH: Op = Op {
 };
 
 /// Internal: in the operand's own dtype.
-static EXPONENTIAL: Op = Op {
+pub static EXPONENTIAL: Op = Op {
     name: "matrix_exp",
     params: values::PARAMS,
     summary: "The exponential of square matrices.",
@@ -328,12 +339,13 @@ pub static MATRIX_EXP: Op = Op {
         ex("matrix_exp(ones([2, 3]))", "E0201"),
     ],
     lower: Lower::Compose(|e, a| {
-        if !a.tensor(values::A).dtype().is_float() {
+        if !a.tensor(values::A).dtype().is_inexact() {
             fail!(DTYPE, "`A` must be floating-point, not {}", a.tensor(values::A).dtype());
         }
         square("A", a.tensor(values::A))?;
         // Squaring again and again would lose the last digits of f32.
-        let wide = e.cast(a.tensor(values::A), DType::F64)?;
+        let complex = a.tensor(values::A).dtype().is_complex();
+        let wide = e.cast(a.tensor(values::A), if complex { DType::C128 } else { DType::F64 })?;
         let out = e.call(&EXPONENTIAL, args![&wide])?;
         Ok(vec![e.cast(&out, a.tensor(values::A).dtype())?])
     }),

@@ -8,6 +8,7 @@ use crate::op::args::Args;
 use crate::op::emit::Emit;
 use crate::op::expr::{Expr, compute};
 use crate::op::row::{Grad, Lower, Op, ex};
+use crate::op::rows::pointwise::complex::{COMPLEX, IMAG, REAL};
 use crate::op::rows::pointwise::complex_parts::CONJ;
 use crate::op::rows::pointwise::blend::{CLAMP, CLAMP_MIN};
 use crate::op::rows::reduction::reduce::SUM;
@@ -108,6 +109,19 @@ pub static COV: Op = Op {
     ..Op::BASE
 };
 
+/// Clamped to [-1, 1], both parts of complex ones.
+fn within_one(e: &mut dyn Emit, x: Tensor) -> Result<Tensor> {
+    if !x.dtype().is_complex() {
+        return e.call(&CLAMP, args![&x, -1.0, 1.0]);
+    }
+    let mut part = |op| {
+        let part = e.call(op, args![&x])?;
+        e.call(&CLAMP, args![&part, -1.0, 1.0])
+    };
+    let (re, im) = (part(&REAL)?, part(&IMAG)?);
+    e.call(&COMPLEX, args![&re, &im])
+}
+
 pub static CORRCOEF: Op = Op {
     name: "corrcoef",
     params: unary::PARAMS,
@@ -126,9 +140,9 @@ pub static CORRCOEF: Op = Op {
         let correlations = compute(e, |calc| {
             let c = calc.of(&c);
             let deviations = c.of(&DIAGONAL).sqrt();
-            (c / deviations.unsqueeze(1) / deviations).call(&CLAMP, args![-1.0, 1.0])
+            c / deviations.unsqueeze(1) / deviations
         })?;
-        Ok(vec![correlations])
+        Ok(vec![within_one(e, correlations)?])
     }),
     grad: Grad::Composed,
     ..Op::BASE

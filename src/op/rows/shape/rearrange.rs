@@ -185,7 +185,7 @@ fn matrix_t(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
     if x.ndim() < 2 {
         fail!(SHAPE, "matrices are expected (at least 2 dimensions), not shape {:?}", x.shape().as_slice());
     }
-    Ok(vec![adjoint(e, x)?])
+    Ok(vec![transposed(e, x)?])
 }
 
 /// The property `x.mT`: not conjugated.
