@@ -47,7 +47,7 @@ pub fn item(rt: &Runtime, tensor: &Tensor) -> Result<Scalar> {
     Ok(element(&rt.peek_bytes(&view, view.layout.offset), view.dtype))
 }
 
-/// The language has no complex numbers outside of tensors.
+/// A complex number is a tensor; here a plain number is meant.
 fn one_number(tensor: &Tensor) -> Result<()> {
     if !tensor.dtype().is_complex() {
         return Ok(());

@@ -139,12 +139,9 @@ fn ordered_and_real_operations_refuse() {
         "z % 2",
         "z.round()",
         "z.float()",
-        "z.item()",
-        "z.tolist()",
         "imag(ones([2]))",
         "z.argmax()",
         "softmax(z, 0)",
-        "z.prod()",
         "z.to(\"f32\")",
         "sum(z, #{dtype: \"f32\"})",
         "z.histc()",
@@ -207,7 +204,7 @@ fn files_keep_them() {
         let path = at(name);
         let text = format!(
             "let z = complex(tensor([1.0, 2.0]), tensor([3.0, -4.0])).to(\"{dtype}\"); let v = if \"{name}\" == \"z.npy\" {{ z }} \
-             else {{ #{{z: z}} }}; save(v, \"{path}\"); let y = load(\"{path}\"); let y = if \"{name}\" == \"z.npy\" {{ y }} else \
+             else {{ #{{z: z}} }}; save(\"{path}\", v); let y = load(\"{path}\"); let y = if \"{name}\" == \"z.npy\" {{ y }} else \
              {{ y.z }}; print(equal(y, z)); print(y.dtype);"
         );
         let ran = run(builder(), "files", &text);

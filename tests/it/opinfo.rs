@@ -123,7 +123,9 @@ pub fn indices() -> Vec<PathBuf> {
     let mut found = Vec::new();
     let folders = match std::env::var("TSCRIPT_OPINFO_FOLDER") {
         Ok(elsewhere) => vec![PathBuf::from(elsewhere)],
-        Err(_) => ["opinfo", "opinfo_complex", "operands", "second", "semantics"].map(|folder| fixtures().join(folder)).to_vec(),
+        Err(_) => ["opinfo", "opinfo_complex", "operands", "second", "semantics"]
+            .map(|folder| fixtures().join(folder))
+            .to_vec(),
     };
     for folder in folders {
         let entries = std::fs::read_dir(folder).expect("the fixtures' folder");

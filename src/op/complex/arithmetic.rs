@@ -12,8 +12,8 @@ use crate::op::row::Op;
 use crate::op::rows::linalg::matmul::{DOT, MATMUL, check_dtypes};
 use crate::op::rows::pointwise::arith::{ADD, DIV, MUL, NEG};
 use crate::op::rows::pointwise::compare::{EQ, LOGICAL_AND, LOGICAL_OR, NE, WHERE};
-use crate::op::rows::pointwise::unary::{ABS, EXP, LOG, SQRT};
 use crate::op::rows::pointwise::complex_parts::CONJ;
+use crate::op::rows::pointwise::unary::{ABS, EXP, LOG, SQRT};
 use crate::op::rows::shape::view::{CLONE, RESHAPE};
 use crate::op::tensor::{Meta, Tensor};
 

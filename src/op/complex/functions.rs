@@ -12,7 +12,9 @@ use crate::op::row::Op;
 use crate::op::rows::pointwise::arith::MUL;
 use crate::op::rows::pointwise::compare::GE;
 use crate::op::rows::pointwise::power::{ATAN2, COPYSIGN, HYPOT};
-use crate::op::rows::pointwise::unary::{ABS, ASINH, COS, COSH, EXP, EXPM1, LOG, LOG1P, SIGMOID, SIN, SINH, SQRT, TAN, TANH};
+use crate::op::rows::pointwise::unary::{
+    ABS, ASINH, COS, COSH, EXP, EXPM1, LOG, LOG1P, SIGMOID, SIN, SINH, SQRT, TAN, TANH,
+};
 use crate::op::tensor::{Meta, Tensor};
 use std::f64::consts::{LN_2, LN_10, PI};
 

@@ -31,7 +31,9 @@ pub fn rule(op: &'static Op) -> Result<Forward> {
     match op.name {
         "full" | "full_like" | "new_full" | "scalar_tensor" => Ok(One(filled)),
         "constant_pad_nd" | "pad" => Ok(One(padded)),
-        "add" | "sub" | "rsub" | "addmm" | "addmv" | "addr" | "addbmm" | "baddbmm" | "addcmul" | "addcdiv" => Ok(One(scaled)),
+        "add" | "sub" | "rsub" | "addmm" | "addmv" | "addr" | "addbmm" | "baddbmm" | "addcmul" | "addcdiv" => {
+            Ok(One(scaled))
+        }
         name => Err(refused(name)),
     }
 }

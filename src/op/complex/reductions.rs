@@ -1,8 +1,9 @@
 //! Reductions of complex numbers that are no sums of their parts: products, norms, logarithms of sums, moments.
 
+use super::part;
 use crate::args;
-use crate::base::dtype::Scalar;
 use crate::base::diag::Result;
+use crate::base::dtype::Scalar;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::Emit;
 use crate::op::expr::compute;
@@ -16,7 +17,6 @@ use crate::op::rows::shape::join::CAT;
 use crate::op::rows::shape::rearrange::SQUEEZE;
 use crate::op::rows::shape::view::{RESHAPE, SLICE};
 use crate::op::tensor::Tensor;
-use super::part;
 
 /// A norm of sizes.
 pub fn norm(e: &mut dyn Emit, op: &'static Op, args: &Args) -> Result<Tensor> {

@@ -1,31 +1,33 @@
 //! Which rows take complex operands, and how. What stands in no list refuses them.
 
 use super::Forward::{self, All, One};
-use super::{Rule, arithmetic as a, functions as f, linalg as l, loses_imaginary, numbers as n, reductions as r, refused};
-use crate::base::dtype::DType;
+use super::{
+    Rule, arithmetic as a, functions as f, linalg as l, loses_imaginary, numbers as n, reductions as r, refused,
+};
 use crate::base::diag::Result;
+use crate::base::dtype::DType;
 use crate::op::args::Args;
 use crate::op::row::{Lower, Op};
-use crate::op::rows::linalg::matmul::MATMUL;
-use crate::op::rows::pointwise::arith::{ADD, CAST, COPY, DIV, MOVE, MUL, NEG, POW, SUB};
 use crate::op::rows::indexing::masks::{ARGWHERE, NONZERO, NONZERO_STATIC};
+use crate::op::rows::linalg::matmul::MATMUL;
 use crate::op::rows::linalg::matmul::VDOT;
-use crate::op::rows::linalg::{eig, linalg_ex, lstsq_pinv, lu, qr, solve, svd};
 use crate::op::rows::linalg::norms::NORM;
+use crate::op::rows::linalg::{eig, linalg_ex, lstsq_pinv, lu, qr, solve, svd};
 use crate::op::rows::nn::activation::SILU;
 use crate::op::rows::nn::conv::{CONV, CONV_INPUT, CONV_WEIGHT};
+use crate::op::rows::pointwise::arith::{ADD, CAST, COPY, DIV, MOVE, MUL, NEG, POW, SUB};
 use crate::op::rows::pointwise::compare::{
     EQ, ISFINITE, ISINF, ISNAN, ISREAL, LOGICAL_AND, LOGICAL_NOT, LOGICAL_OR, LOGICAL_XOR, NE, WHERE,
 };
+use crate::op::rows::pointwise::complex_parts::{ANGLE, CONJ, CONJ_PHYSICAL};
 use crate::op::rows::pointwise::power::LOGADDEXP;
+use crate::op::rows::pointwise::power::SQUARE;
 use crate::op::rows::pointwise::special::SINC;
+use crate::op::rows::pointwise::unary as u;
+use crate::op::rows::pointwise::{blend, complex};
 use crate::op::rows::random::distributions::{NORMAL_, UNIFORM_};
 use crate::op::rows::reduction::magnitude::LOGSUMEXP_OF;
 use crate::op::rows::reduction::scan::CUMPROD_ALONG;
-use crate::op::rows::pointwise::complex_parts::{ANGLE, CONJ, CONJ_PHYSICAL};
-use crate::op::rows::pointwise::power::SQUARE;
-use crate::op::rows::pointwise::unary as u;
-use crate::op::rows::pointwise::{blend, complex};
 use crate::op::rows::reduction::{moments, reduce};
 use crate::op::rows::shape::rearrange::{ADJOINT, MATRIX_H};
 

@@ -1,8 +1,10 @@
 //! Properties of tensors, and methods that are not operations: `x.shape`, `x.item()`, `x.backward()`.
 
 use crate::base::code;
+use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::Scalar;
+use crate::op::emit::Emit;
 use crate::script::bind::compare::{compare, values_equal};
 use crate::script::bind::convert;
 use crate::script::bind::native::{self, flag, given};
@@ -367,9 +369,12 @@ fn movement(module: &mut Natives, host: &Arc<Host>) {
 }
 
 fn observation(module: &mut Natives, host: &Arc<Host>) {
-    method(module, host, "item", 1, |host, _, x, _| observe::item(&host.rt, x).map(number));
+    method(module, host, "item", 1, |host, context, x, _| match x.dtype().is_complex() && x.numel() == 1 {
+        true => Ok(complex_numbers(host, context, x)?.next().unwrap_or(Dynamic::UNIT)),
+        false => observe::item(&host.rt, x).map(number),
+    });
     for name in ["to_array", "tolist"] {
-        method(module, host, name, 1, |host, _, x, _| {
+        method(module, host, name, 1, |host, context, x, _| {
             // Outer arrays exist even where they have no elements.
             let shape = x.shape();
             let outer = shape.split_last().map_or(&[][..], |(_, outer)| outer).iter();
@@ -378,8 +383,11 @@ fn observation(module: &mut Natives, host: &Arc<Host>) {
                 (all.saturating_add(n), n)
             });
             host.rt.host_room(x.numel().saturating_add(arrays.saturating_mul(3)).saturating_mul(ELEMENT))?;
+            if x.dtype().is_complex() {
+                return Ok(nested(&x.shape(), &mut complex_numbers(host, context, x)?));
+            }
             let values = observe::scalars(&host.rt, x)?;
-            Ok(nested(&x.shape(), &mut values.into_iter()))
+            Ok(nested(&x.shape(), &mut values.into_iter().map(number)))
         });
     }
 }
@@ -388,9 +396,22 @@ fn observation(module: &mut Natives, host: &Arc<Host>) {
 const ELEMENT: usize = size_of::<Dynamic>();
 
 /// Nested arrays of a tensor's elements.
-fn nested(shape: &[usize], values: &mut impl Iterator<Item = Scalar>) -> Dynamic {
+/// The elements of a complex tensor, each as a tensor of no dimensions on the CPU: what a complex number is.
+fn complex_numbers(
+    host: &Host,
+    context: &NativeCallContext,
+    x: &Tensor,
+) -> Result<impl Iterator<Item = Dynamic> + use<>> {
+    let (bytes, dtype) = (observe::bytes(&host.rt, x)?, x.dtype());
+    let mut engine = host.engine(context);
+    let one = |chunk| Ok(Dynamic::from(Emit::upload(&mut engine, chunk, &[], dtype, DeviceId::Cpu)?));
+    let numbers: Result<Vec<Dynamic>> = bytes.chunks_exact(dtype.size_bytes()).map(one).collect();
+    Ok(numbers?.into_iter())
+}
+
+fn nested(shape: &[usize], values: &mut impl Iterator<Item = Dynamic>) -> Dynamic {
     match shape.split_first() {
-        None => values.next().map_or(Dynamic::UNIT, number),
+        None => values.next().unwrap_or(Dynamic::UNIT),
         Some((&n, rest)) => Dynamic::from((0..n).map(|_| nested(rest, values)).collect::<Array>()),
     }
 }

@@ -134,7 +134,8 @@ pub static PSEUDO: Op = Op {
     lower: Lower::Steps(|e, a| {
         let x = a.tensor(pseudo::A);
         let (m, n) = ends(x);
-        let plain = a.is_none(pseudo::atol) && !matches!(a.get(pseudo::rtol), Arg::Tensor(_)) && !a.flag(pseudo::hermitian);
+        let plain =
+            a.is_none(pseudo::atol) && !matches!(a.get(pseudo::rtol), Arg::Tensor(_)) && !a.flag(pseudo::hermitian);
         if m.min(n) == 0 && x.dtype().is_complex() {
             let meta = crate::op::tensor::Meta { shape: sized(x, &[n, m]), ..crate::op::tensor::Meta::of(x) };
             return Ok(vec![e.zeros_like(&meta)?]);

@@ -12,7 +12,7 @@ use crate::op::row::{CallForm, Grad, Lower, Op, ex};
 use crate::op::rows::linalg::matmul::{BMM, MM, MV, check_dtypes, inner_mismatch, product, ranks};
 use crate::op::rows::pointwise::compare::WHERE;
 use crate::op::rows::reduction::reduce::SUM;
-use crate::op::rows::shape::rearrange::{transposed, at_least};
+use crate::op::rows::shape::rearrange::{at_least, transposed};
 use crate::op::rows::shape::view::{RESHAPE, UNSQUEEZE};
 use crate::op::rows::signatures::two_tensors;
 use crate::op::tensor::{Meta, Tensor};

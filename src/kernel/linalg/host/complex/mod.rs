@@ -52,11 +52,14 @@ pub unsafe fn lu(call: &Call<'_>) {
             let k = a.m.min(a.n);
             p.fill(0.0);
             rows.iter().enumerate().for_each(|(to, &from)| p[(from * a.m + to) * 2] = 1.0);
-            put(l, &Matrix::from_fn(a.m, k, |i, j| match i.cmp(&j) {
-                std::cmp::Ordering::Less => C::ZERO,
-                std::cmp::Ordering::Equal => C::ONE,
-                std::cmp::Ordering::Greater => both[(i, j)],
-            }));
+            put(
+                l,
+                &Matrix::from_fn(a.m, k, |i, j| match i.cmp(&j) {
+                    std::cmp::Ordering::Less => C::ZERO,
+                    std::cmp::Ordering::Equal => C::ONE,
+                    std::cmp::Ordering::Greater => both[(i, j)],
+                }),
+            );
             put(u, &Matrix::from_fn(k, a.n, |i, j| if i <= j { both[(i, j)] } else { C::ZERO }));
             true
         });
