@@ -582,8 +582,12 @@ impl Emit for Engine {
         if let Some(x) = lists.iter().copied().flatten().find(|x| x.samples().is_some()) {
             return Err(batch::needs_value(x));
         }
-        if lists.iter().any(|list| list.iter().any(|tensor| tensor.dtype().is_complex())) {
-            return Err(complex::refused(self.name));
+        if lists.iter().copied().flatten().any(|tensor| tensor.dtype().is_complex()) {
+            // A step of an optimizer treats both parts as parameters, as in PyTorch.
+            let mut real = |tensor: &Tensor| self.tensor(tensor.view().as_real());
+            let lists: Vec<Vec<Tensor>> = lists.iter().map(|list| list.iter().map(&mut real).collect()).collect();
+            let lists: Vec<&[Tensor]> = lists.iter().map(Vec::as_slice).collect();
+            return super::each::each(self, &lists, formula);
         }
         super::each::each(self, lists, formula)
     }

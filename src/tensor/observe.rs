@@ -63,5 +63,9 @@ pub fn truth(rt: &Runtime, tensor: &Tensor) -> Result<bool> {
         let diag = Diag::error(code::TRUTH, format!("the truth of a tensor with {n} elements is ambiguous"));
         return Err(diag.help("use `.any()` or `.all()`; masks combine element by element by `&`, `|` and `!`"));
     }
+    if tensor.dtype().is_complex() {
+        let (bytes, real) = (bytes(rt, tensor)?, tensor.dtype().real_part());
+        return Ok(bytes.chunks_exact(real.size_bytes()).any(|part| !element(part, real).is_zero()));
+    }
     item(rt, tensor).map(|value| !value.is_zero())
 }

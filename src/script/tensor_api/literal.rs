@@ -4,12 +4,13 @@
 //! the dimensions, and tensors may take the place of arrays.
 
 use crate::args;
-use crate::base::bytes::push_element;
+use crate::base::bytes::{element, push_element};
 use crate::base::code;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::{Category, DType, Scalar};
 use crate::base::limits::MAX_DIMS;
+use crate::op::complex;
 use crate::op::emit::Emit;
 use crate::op::rows::pointwise::arith::element_of;
 use crate::script::bind::convert;
@@ -20,7 +21,7 @@ use crate::script::values::type_names;
 use crate::script::values::types::{CONSTANTS, DTypeValue, Tensor};
 use crate::tensor::engine::Engine;
 use crate::tensor::movement;
-use crate::tensor::observe::scalars;
+use crate::tensor::observe::{bytes as bytes_of, scalars};
 use rhai::{Array, Dynamic};
 use std::sync::Arc;
 
@@ -90,6 +91,8 @@ struct Gathered {
     category: Option<Category>,
     /// The widest dtype of tensors inside.
     tensors: Option<DType>,
+    /// Imaginary parts that are not 0, by the number of their element.
+    imaginary: Vec<(usize, f64)>,
 }
 
 /// Integers as long as there is nothing else: exact, and half the memory of `Scalar`s.
@@ -105,6 +108,13 @@ impl Default for Values {
 }
 
 impl Values {
+    fn len(&self) -> usize {
+        match self {
+            Values::Ints(list) => list.len(),
+            Values::Mixed(list) => list.len(),
+        }
+    }
+
     fn push(&mut self, value: Scalar) {
         match (&mut *self, value) {
             (Values::Ints(list), Scalar::Int(i)) => list.push(i),
@@ -146,6 +156,9 @@ impl Gathered {
             }
             self.end(depth + tensor.ndim(), path)?;
             self.tensors = Some(self.tensors.map_or(tensor.dtype(), |old| old.promote(tensor.dtype())));
+            if tensor.dtype().is_complex() {
+                return self.add_complex(host, &tensor);
+            }
             scalars(&host.rt, &tensor)?.into_iter().for_each(|value| self.values.push(value));
             return Ok(());
         }
@@ -163,6 +176,19 @@ impl Gathered {
         let category = number.category();
         self.category = Some(self.category.map_or(category, |old| old.max(category)));
         self.values.push(number);
+        Ok(())
+    }
+
+    fn add_complex(&mut self, host: &Host, tensor: &Tensor) -> Result<()> {
+        let (bytes, real) = (bytes_of(&host.rt, tensor)?, tensor.dtype().real_part());
+        for pair in bytes.chunks_exact(2 * real.size_bytes()) {
+            let (re, im) = pair.split_at(real.size_bytes());
+            let im = element(im, real).to_f64();
+            if im != 0.0 {
+                self.imaginary.push((self.values.len(), im));
+            }
+            self.values.push(element(re, real));
+        }
         Ok(())
     }
 
@@ -215,6 +241,21 @@ impl Gathered {
     }
 
     fn bytes(&self, dtype: DType) -> Result<Vec<u8>> {
+        if !self.imaginary.is_empty() && !dtype.is_complex() {
+            return Err(complex::loses_imaginary(dtype));
+        }
+        let mut bytes = self.elements(dtype)?;
+        let size = dtype.size_bytes();
+        for &(at, im) in &self.imaginary {
+            let mut part = Vec::new();
+            push_element(&mut part, Scalar::Float(im), dtype.real_part());
+            bytes[at * size + size / 2..][..size / 2].copy_from_slice(&part);
+        }
+        Ok(bytes)
+    }
+
+    /// The real elements, as such or with imaginary parts of 0.
+    fn elements(&self, dtype: DType) -> Result<Vec<u8>> {
         let size = dtype.size_bytes();
         match &self.values {
             Values::Ints(list) if dtype == DType::I64 => Ok(list.iter().flat_map(|i| i.to_le_bytes()).collect()),

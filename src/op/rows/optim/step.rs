@@ -72,7 +72,7 @@ pub(in crate::op::rows) fn each(
 
 /// Formulas are of floats: functions such as `clamp` are no others inside them.
 fn floats(lists: &[&[Tensor]]) -> Result<()> {
-    match lists.iter().copied().flatten().find(|t| !t.dtype().is_float()) {
+    match lists.iter().copied().flatten().find(|t| !t.dtype().is_inexact()) {
         Some(t) => fail!(DTYPE, "parameters, gradients and state are floats, not {}", t.dtype()),
         None => Ok(()),
     }
