@@ -194,6 +194,62 @@ fn second_gradients_are_right() {
     assert!(got.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-10), "{got:?} {expected:?}");
 }
 
+/// Steps and clipping see both parts as parameters; a complex layer takes complex tensors.
+#[test]
+fn optimizers_move_them() {
+    let text = "import \"optim\" as optim; import \"nn\" as nn; let goal = complex(1, -2);
+        for make in [|w| optim::adam([w], #{lr: 0.1}), |w| optim::sgd([w], #{lr: 0.1, momentum: 0.5}), |w| optim::rmsprop([w], #{lr: 0.05})] {
+            let w = complex(zeros([3]), ones([3])).requires_grad_();
+            let opt = make(w);
+            for i in 0..300 { opt.zero_grad(); (w - goal).abs().square().sum().backward(); nn::clip_grad_norm_([w], 4.0); opt.step(); }
+            print((w - goal).abs().max() < 0.1);
+        }
+        print(nn::linear(2, 3).to(\"c64\")(complex(ones([2]), ones([2]))).dtype);";
+    let ran = run(builder(), "optimizers", text);
+    assert!(ran.result.is_ok(), "{:?}", ran.result.err().map(|error| error.message().to_string()));
+    assert_eq!(ran.printed, "tensor(true)\ntensor(true)\ntensor(true)\nc64\n");
+}
+
+/// Complex numbers inside of arrays, as conditions and as what `item` and `tolist` give.
+#[test]
+fn numbers_are_tensors() {
+    let text = "let z = tensor([complex(1, 2), 3.5]); print(z, z.tolist()[0] * 2, z[0].item().imag);
+        print(if complex(0, 1) { 1 } else { 0 }, full([2], complex(0, 1)), zeros([1], #{dtype: \"c64\"}).add(z[0], #{alpha: complex(0, 1)}));";
+    let ran = run(builder(), "numbers", text);
+    assert!(ran.result.is_ok(), "{:?}", ran.result.err().map(|error| error.message().to_string()));
+    let expected =
+        "tensor([1.0000+2.j, 3.5000+0.j]) tensor(2.+4.j) tensor(2.)\n1 tensor([0.+1.j, 0.+1.j]) tensor([-2.+1.j])\n";
+    assert_eq!(ran.printed, expected);
+    assert_eq!(code("tensor([complex(1, 2)], #{dtype: \"f32\"})"), "E0202");
+    assert_eq!(code("full([2], complex(1, 2), #{dtype: \"f32\"})"), "E0202");
+}
+
+/// Decompositions put together again, whatever the shape; eigenvalues of real matrices, too.
+#[test]
+fn decompositions_are_whole() {
+    let text = "manual_seed(3); fn near(a, b) { (a - b).abs().max().item() < 1e-9 }
+        for shape in [[4, 4], [5, 3], [3, 5], [2, 3, 3], [1, 1]] {
+            let z = randn(shape, #{dtype: \"c128\"});
+            let s = svd(z, #{full_matrices: false}); print(near((s.U * s.S.unsqueeze(-2)) @ s.Vh, z));
+            let f = svd(z); print(near(f.U.mH @ f.U, eye(f.U.shape[-1])), near(f.Vh @ f.Vh.mH, eye(f.Vh.shape[-1])));
+            let q = qr(z); print(near(q.Q @ q.R, z), near(q.Q.mH @ q.Q, eye(q.Q.shape[-1])));
+            let p = lu(z); print(near(p.P @ p.L @ p.U, z));
+        }
+        for n in [1, 2, 7, 20] {
+            for dtype in [\"f64\", \"c128\"] {
+                let a = randn([n, n], #{dtype: dtype}); let e = eig(a);
+                print(near(a.to(\"c128\") @ e.eigenvectors, e.eigenvectors * e.eigenvalues));
+            }
+            let a = randn([n, n], #{dtype: \"c128\"}); let h = eigh(a + a.mH);
+            print(near((h.eigenvectors * h.eigenvalues) @ h.eigenvectors.mH, a + a.mH));
+        }
+        let degenerate = zeros([4, 4], #{dtype: \"c128\"}); print(near(svd(degenerate).U.abs().sum(), tensor(4.0)));
+        let twice = complex(eye(3, #{dtype: \"f64\"}), zeros([3, 3], #{dtype: \"f64\"})); print(near(eig(twice).eigenvalues, complex(1, 0)));";
+    let ran = run(builder(), "decompositions", text);
+    assert!(ran.result.is_ok(), "{:?}", ran.result.err().map(|error| error.message().to_string()));
+    assert!(!ran.printed.contains("false"), "{}", ran.printed);
+}
+
 #[test]
 fn files_keep_them() {
     let folder = std::env::temp_dir().join(format!("tscript-complex-{}", std::process::id()));

@@ -138,6 +138,19 @@ static TRACKED: &[(&Op, Forward)] = &[
 
 /// Rows written with rows that have rules, by name.
 static PLAIN: &[&str] = &[
+    "_adadelta_step",
+    "_adagrad_step",
+    "_adam_step",
+    "_adamax_step",
+    "_asgd_step",
+    "_clip_grad_norm",
+    "_lion_step",
+    "_nadam_step",
+    "_radam_step",
+    "_rmsprop_step",
+    "_rprop_step",
+    "_sgd_step",
+    "_stored_step",
     "T",
     "_unsafe_view",
     "add",

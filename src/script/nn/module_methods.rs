@@ -343,8 +343,8 @@ fn moving(module: &mut Natives, host: &Arc<Host>) {
 /// Moves every tensor in place, including gradients; a dtype applies to floating-point tensors only. Returns the
 /// module.
 fn relocate(engine: &mut Engine, this: &Dynamic, target: Target) -> Result<Dynamic> {
-    if target.dtype.is_some_and(|dtype| !dtype.is_float()) {
-        fail!(DTYPE, "a module is moved to a floating-point dtype only");
+    if target.dtype.is_some_and(|dtype| !dtype.is_inexact()) {
+        fail!(DTYPE, "a module is moved to a floating-point or complex dtype only");
     }
     let all = distinct(this, false)?.into_iter().chain(distinct(this, true)?);
     for Member { tensor, .. } in all {

@@ -37,8 +37,8 @@ static LARGEST: Op = Op {
 fn total_norm(e: &mut dyn Emit, grads: &[Tensor], p: f64) -> Result<Option<Tensor>> {
     let mut total: Option<Tensor> = None;
     for g in grads.iter().filter(|g| g.numel() > 0) {
-        let wide = if g.dtype() == DType::F64 { DType::F64 } else { DType::F32 };
-        let g = e.cast(g, wide)?;
+        let wide = if g.dtype().real_part() == DType::F64 { DType::F64 } else { DType::F32 };
+        let g = if g.dtype().is_complex() { e.call(&ABS, args![g])? } else { e.cast(g, wide)? };
         let size = if p == 2.0 { e.mul(&g, &g)? } else { e.call(&ABS, args![&g])? };
         let own = match p {
             f64::INFINITY => e.call(&LARGEST, args![&size])?,
@@ -81,7 +81,7 @@ static CLIP_NORM: Op = Op {
         let safe = e.add(&total, float(1e-6))?;
         let factor = e.rev(&DIV, float(a.float(clip_norm::max_norm)), &safe)?;
         let factor = e.call(&CLAMP, args![&factor, (), float(1.0)])?;
-        let factors = grads.iter().map(|g| e.cast(&factor, g.dtype())).collect::<Result<Vec<Tensor>>>()?;
+        let factors = grads.iter().map(|g| e.cast(&factor, g.dtype().real_part())).collect::<Result<Vec<Tensor>>>()?;
         each(e, &[grads, &factors], |f| {
             f.set(0, f.get(0) * f.get(1));
         })?;
