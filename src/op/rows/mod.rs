@@ -59,6 +59,8 @@ pub static FAMILIES: &[(Chapter, &[&Op])] = &[
     (LinearAlgebra, linalg::svd::ROWS),
     (LinearAlgebra, linalg::lstsq_pinv::ROWS),
     (LinearAlgebra, linalg::norms::ROWS),
+    (Spectral, spectral::frequencies::ROWS),
+    (Spectral, spectral::windows::ROWS),
     (Indexing, indexing::gather::ROWS),
     (Indexing, indexing::index_select::ROWS),
     (Indexing, indexing::masks::ROWS),
@@ -102,3 +104,4 @@ pub mod random;
 pub mod reduction;
 pub mod shape;
 pub mod signatures;
+pub mod spectral;
