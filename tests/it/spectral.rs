@@ -70,3 +70,8 @@ fn check(file: &str, least: usize) {
 fn windows_and_frequencies_are_pytorchs() {
     check("frequencies.jsonl", 200);
 }
+
+#[test]
+fn transforms_and_their_gradients_are_pytorchs() {
+    check("transforms.jsonl", 400);
+}

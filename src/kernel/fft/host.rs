@@ -5,7 +5,8 @@
 //!
 //! Attributes of the three kernels: the dims; the length of the transform of each; the factor of all results; a flag,
 //! whether the transform is inverse (`whole`) or the half spectrum is conjugate (`to_half`, `from_half`); the factor of
-//! those elements of the half spectrum that have a mirror image. Sizes of inputs and outputs along the dims may be
+//! those elements of the half spectrum that have a mirror image; whether the operand and the result are complex, as pairs
+//! of real numbers in a last dim that is not counted. Sizes of inputs and outputs along the dims may be
 //! others than the lengths: they are cut, or count as 0 from there on. No faults.
 
 pub mod lines;
@@ -29,6 +30,8 @@ pub struct Task {
     /// Inverse, or conjugate.
     pub flag: bool,
     pub middle: f64,
+    /// Whether the operand and the result are complex.
+    pub pairs: [bool; 2],
 }
 
 impl Task {
@@ -41,41 +44,38 @@ impl Task {
             Some(Attr::Float(x)) => *x,
             _ => 1.0,
         };
+        let flag = |at: usize| matches!(attrs.get(at), Some(Attr::Bool(true)));
         Task {
             dims: list(0),
             lengths: list(1),
             scale: float(2),
-            flag: matches!(attrs.get(3), Some(Attr::Bool(true))),
+            flag: flag(3),
             middle: float(4),
+            pairs: [flag(5), flag(6)],
         }
     }
 }
 
-/// Whether numbers of a dtype are pairs, and of f64: the four dtypes of spectra and signals.
-pub fn is_pair(dtype: DType) -> bool {
-    !dtype.is_float()
-}
-
-fn is_double(dtype: DType) -> bool {
-    dtype.size_bytes() == if is_pair(dtype) { 16 } else { 8 }
-}
-
-fn side<T>(view: &RawView) -> Side<T> {
-    let parts = 1 + is_pair(view.dtype) as usize;
-    let strides = view.strides.iter().map(|stride| stride * parts as isize).collect();
-    Side { at: view.ptr.cast(), parts, shape: view.shape.clone(), strides }
+/// A view of real numbers, or of pairs in a last dim.
+fn side<T>(view: &RawView, pairs: bool) -> Side<T> {
+    let (mut shape, mut strides, mut second) = (view.shape.clone(), view.strides.clone(), None);
+    if pairs {
+        shape.pop();
+        second = strides.pop();
+    }
+    Side { at: view.ptr.cast(), second, shape, strides }
 }
 
 /// A tensor between two passes.
 fn between<T: Copy + Default>(shape: &Shape) -> (Scratch<T>, Side<T>) {
     let mut memory = Scratch::new(2 * shape.iter().product::<usize>());
     let strides = contiguous_strides(shape).iter().map(|stride| 2 * stride).collect();
-    let side = Side { at: memory.as_mut_ptr(), parts: 2, shape: shape.clone(), strides };
+    let side = Side { at: memory.as_mut_ptr(), second: Some(1), shape: shape.clone(), strides };
     (memory, side)
 }
 
 /// The passes of a kernel, in order.
-fn passes(kind: Kind, task: &Task) -> Vec<Along> {
+pub fn passes(kind: Kind, task: &Task) -> Vec<Along> {
     let last = task.dims.len().saturating_sub(1);
     let mut order: Vec<usize> = (0..task.dims.len()).rev().collect();
     if kind == Kind::FromHalf {
@@ -114,13 +114,13 @@ fn passes(kind: Kind, task: &Task) -> Vec<Along> {
 /// As `HostFn`.
 unsafe fn run<T: Part>(kind: Kind, call: &Call<'_>) {
     let task = Task::of(call.attrs);
-    let (mut from, to) = (side::<T>(&call.inputs[0]), side::<T>(&call.outputs[0]));
+    let (mut from, to) = (side::<T>(&call.inputs[0], task.pairs[0]), side::<T>(&call.outputs[0], task.pairs[1]));
     let passes = passes(kind, &task);
     let mut kept: Option<Scratch<T>> = None;
     for (at, along) in passes.iter().enumerate() {
         let mut shape = from.shape.clone();
         shape[along.dim] = to.shape[along.dim];
-        let fits = shape == to.shape && (to.parts == 2 || at + 1 == passes.len());
+        let fits = shape == to.shape && (to.second.is_some() || at + 1 == passes.len());
         let (memory, target) = if fits {
             (None, to.clone())
         } else {
@@ -141,9 +141,9 @@ unsafe fn run<T: Part>(kind: Kind, call: &Call<'_>) {
 unsafe fn by_type(kind: Kind, call: &Call<'_>) {
     // SAFETY: `HostFn`: every view of `call` is valid for its dtype, which says what its parts are.
     unsafe {
-        match is_double(call.outputs[0].dtype) {
-            true => run::<f64>(kind, call),
-            false => run::<f32>(kind, call),
+        match call.outputs[0].dtype {
+            DType::F64 => run::<f64>(kind, call),
+            _ => run::<f32>(kind, call),
         }
     }
 }
@@ -182,9 +182,6 @@ mod tests {
     use crate::kernel::abi::{Faults, HostFn, Threads};
     use plan::root;
 
-    /// A dtype of eight bytes that is no float: pairs of f32 for the kernels.
-    const PAIR: DType = DType::I64;
-
     struct Array {
         shape: Vec<usize>,
         pairs: bool,
@@ -198,9 +195,12 @@ mod tests {
             Array { shape: shape.to_vec(), pairs, data }
         }
 
-        fn view(&mut self) -> RawView {
-            let dtype = if self.pairs { PAIR } else { DType::F32 };
-            RawView::contiguous(self.data.as_mut_ptr().cast(), dtype, &self.shape)
+        fn view(&mut self) -> (RawView, bool) {
+            let mut shape = self.shape.clone();
+            if self.pairs {
+                shape.push(2);
+            }
+            (RawView::contiguous(self.data.as_mut_ptr().cast(), DType::F32, &shape), self.pairs)
         }
 
         fn at(&self, i: usize) -> [f64; 2] {
@@ -211,15 +211,19 @@ mod tests {
         }
     }
 
-    fn call(kernel: HostFn, from: &RawView, to: &RawView, dims: &[i64], lengths: &[i64], flag: bool, middle: f64) {
+    type Seen = (RawView, bool);
+
+    fn call(kernel: HostFn, from: &Seen, to: &Seen, dims: &[i64], lengths: &[i64], flag: bool, middle: f64) {
         let attrs = [
             Attr::Ints(Ints::from_slice(dims)),
             Attr::Ints(Ints::from_slice(lengths)),
             Attr::Float(0.5),
             Attr::Bool(flag),
             Attr::Float(middle),
+            Attr::Bool(from.1),
+            Attr::Bool(to.1),
         ];
-        let (inputs, outputs) = ([from.clone()], [to.clone()]);
+        let (inputs, outputs) = ([from.0.clone()], [to.0.clone()]);
         let (threads, faults) = (Threads::new(2), Faults::default());
         let call = Call {
             inputs: &inputs,
@@ -247,9 +251,9 @@ mod tests {
         let mut y = Array::new(&[rows, columns], true, 0.0);
         // Of the transposed tensor: strides are followed.
         let (mut from, mut to) = (x.view(), y.view());
-        for view in [&mut from, &mut to] {
-            view.shape.reverse();
-            view.strides.reverse();
+        for (view, _) in [&mut from, &mut to] {
+            view.shape[..2].reverse();
+            view.strides[..2].reverse();
         }
         for inverse in [false, true] {
             call(whole, &from, &to, &[0, 1], &[columns as i64, rows as i64], inverse, 1.0);

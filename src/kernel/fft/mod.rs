@@ -1,5 +1,7 @@
 //! Fourier transforms along dims.
 
+#[cfg(feature = "cuda")]
+pub mod cuda;
 pub mod host;
 
 use super::family::family;
@@ -7,17 +9,11 @@ use super::family::family;
 family! {
     "fft";
     kernels {
-        "fft_whole" WHOLE: host::whole;
-        "fft_to_half" TO_HALF: host::to_half;
-        "fft_from_half" FROM_HALF: host::from_half;
+        "fft_whole" WHOLE: host::whole, cuda::whole;
+        "fft_to_half" TO_HALF: host::to_half, cuda::to_half;
+        "fft_from_half" FROM_HALF: host::from_half, cuda::from_half;
     }
-    headers {}
-    structs {}
-    texts no_texts
-}
-
-/// CUDA texts: the kernels run on the host.
-#[cfg(feature = "cuda")]
-fn no_texts() -> Vec<&'static super::cuda::Source> {
-    Vec::new()
+    headers { "fft/fft.cuh" }
+    structs { cuda::ARGS }
+    texts cuda::texts
 }

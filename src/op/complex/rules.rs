@@ -13,6 +13,7 @@ use crate::op::rows::pointwise::unary as u;
 use crate::op::rows::pointwise::{blend, complex};
 use crate::op::rows::reduction::{moments, reduce};
 use crate::op::rows::shape::rearrange::{ADJOINT, MATRIX_H};
+use crate::op::rows::spectral;
 
 /// Analytic functions.
 static ANALYTIC: &[(&Op, Forward)] = &[
@@ -206,7 +207,7 @@ pub fn rule(op: &'static Op, args: &Args) -> Result<Rule> {
             _ => Ok(Rule::Plain),
         };
     }
-    if op.reinterprets || is(&COPY) || is(&complex::IMAG) || matches!(op.lower, Lower::View(_)) {
+    if spectral::takes_complex(op) || op.reinterprets || is(&COPY) || is(&complex::IMAG) || matches!(op.lower, Lower::View(_)) {
         return Ok(Rule::Plain);
     }
     if let Some(forward) = find(ANALYTIC, op) {

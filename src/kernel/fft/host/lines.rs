@@ -7,12 +7,12 @@ use crate::base::layout::{Shape, Strides};
 use crate::kernel::abi::Threads;
 use std::sync::Arc;
 
-/// A tensor of numbers with one or two parts; strides count parts.
+/// A tensor of real or complex numbers; strides count parts.
 #[derive(Clone)]
 pub struct Side<T> {
     pub at: *mut T,
-    /// 2: complex.
-    pub parts: usize,
+    /// From a real part to its imaginary part, of complex numbers.
+    pub second: Option<isize>,
     pub shape: Shape,
     pub strides: Strides,
 }
@@ -54,7 +54,7 @@ pub struct Along {
 #[derive(Clone, Copy)]
 struct Line<T> {
     at: *mut T,
-    parts: usize,
+    second: Option<isize>,
     len: usize,
     stride: isize,
 }
@@ -70,8 +70,8 @@ impl<T: Part> Line<T> {
             return [T::ZERO; 2];
         }
         let at = self.at.wrapping_offset(k as isize * self.stride);
-        // SAFETY: the element is inside the line, and the second part follows the first.
-        unsafe { [*at, if self.parts == 2 { *at.add(1) } else { T::ZERO }] }
+        // SAFETY: the element is inside the line, and the second part where `second` says.
+        unsafe { [*at, self.second.map_or(T::ZERO, |second| *at.offset(second))] }
     }
 
     /// Nothing beyond the end.
@@ -84,11 +84,11 @@ impl<T: Part> Line<T> {
             return;
         }
         let at = self.at.wrapping_offset(k as isize * self.stride);
-        // SAFETY: the element is inside the line, and the second part follows the first.
+        // SAFETY: the element is inside the line, and the second part where `second` says.
         unsafe {
             *at = value[0];
-            if self.parts == 2 {
-                *at.add(1) = value[1];
+            if let Some(second) = self.second {
+                *at.offset(second) = value[1];
             }
         }
     }
@@ -110,7 +110,7 @@ impl<T: Part> Side<T> {
             offset += (rest % self.shape[d]) as isize * self.strides[d];
             rest /= self.shape[d];
         }
-        Line { at: self.at.wrapping_offset(offset), parts: self.parts, len: self.shape[dim], stride: self.strides[dim] }
+        Line { at: self.at.wrapping_offset(offset), second: self.second, len: self.shape[dim], stride: self.strides[dim] }
     }
 
     fn lines(&self, dim: usize) -> usize {

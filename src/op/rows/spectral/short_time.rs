@@ -1,6 +1,6 @@
 //! Short-time Fourier transforms: spectra of overlapping frames of a signal, and signals from them.
 
-use super::core::{FROM_HALF, TO_HALF, Transform, WHOLE, is_complex};
+use super::core::{FROM_HALF, TO_HALF, Transform, WHOLE};
 use super::transforms::{Kind, operand};
 use crate::args;
 use crate::base::attr::Ints;
@@ -14,10 +14,10 @@ use crate::op::row::{Grad, Lower, Op, ex};
 use crate::op::rows::nn::padding::{PAD, PAD_CONSTANT};
 use crate::op::rows::nn::unfold::FOLD;
 use crate::op::rows::pointwise::arith::DIV;
+use crate::op::rows::pointwise::complex::VIEW_AS_REAL;
 use crate::op::rows::reduction::reduce::AMIN;
 use crate::op::rows::shape::rearrange::{SQUEEZE, TRANSPOSE, UNFOLD};
 use crate::op::rows::shape::view::{EXPAND, SLICE, UNSQUEEZE};
-use crate::op::table;
 use crate::op::tensor::{Meta, Tensor};
 use crate::signature;
 
@@ -104,8 +104,8 @@ fn along(n: i64, size: i64, scale: f64, flag: bool) -> Transform {
 
 fn forward(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
     let x = operand(e, a.input(), Kind::Complex)?;
-    let window_is_complex = matches!(a.get(stft::window), Arg::Tensor(window) if is_complex(window.dtype()));
-    let complex = is_complex(x.dtype()) || window_is_complex;
+    let window_is_complex = matches!(a.get(stft::window), Arg::Tensor(window) if window.dtype().is_complex());
+    let complex = x.dtype().is_complex() || window_is_complex;
     let as_complex = match a.is_none(stft::return_complex) {
         true if !complex => {
             return Err(Diag::error(code::MISSING_ARGUMENT, "argument `return_complex` is missing for a real signal")
@@ -147,10 +147,7 @@ fn forward(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
 
 /// Complex numbers as pairs in a last dimension.
 fn pairs(e: &mut dyn Emit, x: &Tensor) -> Result<Vec<Tensor>> {
-    match table::find("view_as_real") {
-        Some(row) => e.apply(row, args![x]),
-        None => fail!(INTERNAL, "there is no row `view_as_real`"),
-    }
+    e.apply(&VIEW_AS_REAL, args![x])
 }
 
 pub static STFT: Op = Op {
@@ -182,7 +179,7 @@ fn overlapped(e: &mut dyn Emit, frames: &Tensor, length: i64, f: &Frames) -> Res
 
 fn inverse(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
     let x = a.input();
-    if !is_complex(x.dtype()) {
+    if !x.dtype().is_complex() {
         return Err(Diag::error(code::DTYPE, format!("a complex tensor is expected, not {}", x.dtype()))
             .help("`view_as_complex` takes pairs in a last dimension as complex numbers"));
     }
@@ -209,12 +206,12 @@ fn inverse(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
     let turned = e.call(&TRANSPOSE, args![&x, 1, 2])?;
     let (op, flag) = if as_complex { (&WHOLE, true) } else { (&FROM_HALF, false) };
     let mut parts = along(frames.n, frames.n, 1.0 / by, flag).of(e, op, &turned)?;
-    let window = match frames.weights(e, a, &Meta { dtype: super::core::real_of(x.dtype()), ..Meta::of(&x) })? {
+    let window = match frames.weights(e, a, &Meta { dtype: x.dtype().real_part(), ..Meta::of(&x) })? {
         Some(window) => window,
         None => e.full(
             &[frames.n as usize],
             Scalar::Float(1.0),
-            &Meta { dtype: super::core::real_of(x.dtype()), ..Meta::of(&x) },
+            &Meta { dtype: x.dtype().real_part(), ..Meta::of(&x) },
         )?,
     };
     parts = e.mul(&parts, &window)?;

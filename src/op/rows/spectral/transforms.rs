@@ -1,6 +1,6 @@
 //! The discrete Fourier transforms of `torch.fft`.
 
-use super::core::{FROM_HALF, TO_HALF, Transform, WHOLE, is_complex};
+use super::core::{FROM_HALF, TO_HALF, Transform, WHOLE};
 use crate::base::attr::Ints;
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
@@ -53,7 +53,7 @@ signature!(along_many(input: Tensor, s: Ints = None, dim: Ints = None, norm: Str
 /// The operand in the dtype in which it is transformed.
 pub fn operand(e: &mut dyn Emit, x: &Tensor, kind: Kind) -> Result<Tensor> {
     let dtype = x.dtype();
-    if is_complex(dtype) {
+    if dtype.is_complex() {
         if kind == Kind::ToHalf {
             return Err(Diag::error(code::DTYPE, format!("a real tensor is expected, not {dtype}"))
                 .help("`fft::fft` transforms complex numbers; `.real` is the real part"));
@@ -188,7 +188,7 @@ transforms! {
     ];
     RFFT "fft::rfft" One ToHalf true
         "The discrete Fourier transform of a real signal: the half of the spectrum that determines it, n / 2 + 1 elements." [
-        ex("fft::rfft(ones([4])).real", "tensor([4., 0., 0.])"), ex("fft::rfft(ones([4], \"f16\"))", "E0202")
+        ex("fft::rfft(ones([4])).real", "tensor([4., 0., 0.])"), ex("fft::rfft(ones([4], #{dtype: \"f16\"}))", "E0202")
     ];
     IRFFT "fft::irfft" One FromHalf false
         "The inverse of `rfft`: a real signal of `n` elements, 2 (size - 1) without `n`, from half of its spectrum." [
