@@ -116,7 +116,7 @@ pub mod kernel {
     }
 
     pub use crate::kernel::{
-        attention, conv, copy, ctc, index, linalg, loss, matmul, norm, pool, random, resample, scan, search, select,
+        attention, conv, copy, ctc, fft, index, linalg, loss, matmul, norm, pool, random, resample, scan, search, select,
         softmax, sort,
     };
 }

@@ -26,13 +26,12 @@ const PASSES: usize = 12;
 
 structs! {
     pub static ARGS = "fft/args.cuh";
-    #[derive(Debug)]
     struct Args {
         from: const T,
         to: mut T,
         /// The n-th roots of one.
-        roots: const Z,
-        work: const Z,
+        roots: const Pair,
+        work: const Pair,
         lines: usize,
         n: usize,
         from_size: usize,
@@ -58,7 +57,7 @@ structs! {
 
 impl Args {
     /// Of complex rows, without a factor.
-    fn rows(from: *mut u8, to: *mut u8, lines: usize, n: usize) -> Args {
+    fn rows(from: *const u8, to: *mut u8, lines: usize, n: usize) -> Args {
         Args {
             from,
             to,
@@ -171,8 +170,9 @@ impl Launches<'_> {
         let (reads, writes) = (args.reads_rows(), args.writes_rows());
         let mut from = args.from;
         if !reads {
-            from = self.pairs(lines * n)?;
-            self.each("ts_fft_gather", lines * n, &Args { to: from, ..args })?;
+            let gathered = self.pairs(lines * n)?;
+            self.each("ts_fft_gather", lines * n, &Args { to: gathered, ..args })?;
+            from = gathered;
         }
         let (columns, rows) = self.split(n);
         let turned = self.pairs(lines * n)?;

@@ -60,10 +60,7 @@ pub(super) fn find(table: Reasons, name: &str) -> Option<&'static str> {
 const TABLE: Reasons = &[
     (
         COMPLEX,
-        &[
-            "chalf", "stft", "istft", "eig", "eigvals", "symeig", "lobpcg", "fft", "ifft", "rfft", "irfft", "fft2",
-            "ifft2",
-        ],
+        &["chalf", "eig", "eigvals", "symeig", "lobpcg"],
     ),
     (
         SPARSE,

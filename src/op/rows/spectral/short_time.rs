@@ -103,6 +103,10 @@ fn along(n: i64, size: i64, scale: f64, flag: bool) -> Transform {
 }
 
 fn forward(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
+    let given = a.input().dtype();
+    if !given.is_float() && !given.is_complex() {
+        fail!(DTYPE, "a signal of floating-point or complex numbers is expected, not {given}");
+    }
     let x = operand(e, a.input(), Kind::Complex)?;
     let window_is_complex = matches!(a.get(stft::window), Arg::Tensor(window) if window.dtype().is_complex());
     let complex = x.dtype().is_complex() || window_is_complex;
@@ -160,6 +164,7 @@ pub static STFT: Op = Op {
     examples: &[
         ex("stft(ones([16]), 8, #{return_complex: true}).shape", "[5, 9]"),
         ex("stft(ones([16]), 8)", "E0102"),
+        ex("stft(arange(16), 8, #{return_complex: true})", "E0202"),
         ex("stft(ones([4]), 8, #{center: false, return_complex: true})", "E0206"),
     ],
     lower: Lower::Compose(forward),

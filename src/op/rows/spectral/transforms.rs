@@ -1,6 +1,6 @@
 //! The discrete Fourier transforms of `torch.fft`.
 
-use super::core::{FROM_HALF, TO_HALF, Transform, WHOLE};
+use super::core::{FROM_HALF, TO_HALF, Transform, WHOLE, complex_of};
 use crate::base::attr::Ints;
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
@@ -125,6 +125,9 @@ pub fn transformed(e: &mut dyn Emit, a: &Args, form: Form) -> Result<Vec<Tensor>
     let (dims, asked) = dims_and_lengths(a, form.over, shape.len())?;
     if dims.is_empty() && form.kind != Kind::Complex {
         fail!(VALUE, "at least one dimension is transformed");
+    }
+    if dims.is_empty() {
+        return Ok(vec![e.cast(&x, complex_of(x.dtype()))?]);
     }
     let last = dims.len().saturating_sub(1);
     let mut lengths = Ints::new();
