@@ -25,7 +25,7 @@ pub fn complex_of(dtype: DType) -> DType {
 // `length` are those of the transforms along the dims, `sizes` those of the result; `flag` as the kernels have it, and
 // `real`: only the real part of a complex result.
 signature!(transform(
-    input: Tensor, dim: Ints, length: Ints, sizes: Ints, scale: Float, flag: Bool, middle: Float, real: Bool,
+    input: Tensor, dim: Dims, length: Ints, sizes: Ints, scale: Float, flag: Bool, middle: Float, real: Bool,
 ));
 
 /// A call of one of the three.

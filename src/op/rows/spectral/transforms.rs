@@ -47,8 +47,8 @@ pub struct Form {
     pub over: Over,
 }
 
-signature!(along_one(input: Tensor, n: Int = None, dim: Int = (-1), norm: Str(NORMS) = None));
-signature!(along_many(input: Tensor, s: Ints = None, dim: Ints = None, norm: Str(NORMS) = None));
+signature!(along_one(input: Tensor, n: Int = None, dim: Dim = (-1), norm: Str(NORMS) = None));
+signature!(along_many(input: Tensor, s: Ints = None, dim: Dims = None, norm: Str(NORMS) = None));
 
 /// The operand in the dtype in which it is transformed.
 pub fn operand(e: &mut dyn Emit, x: &Tensor, kind: Kind) -> Result<Tensor> {
