@@ -110,7 +110,7 @@ fn there_and_back() {
                 print(`fft ${n} ${off(fft::ifft(fft::fft(z, norm), norm), z)}`);
                 print(`rfft ${n} ${off(fft::irfft(fft::rfft(x, norm), #{n: n} + norm), x)}`);
                 print(`hfft ${n} ${off(fft::hfft(fft::ihfft(x, norm), #{n: n} + norm), x)}`);
-                print(`parts ${n} ${off(fft::fft(x, norm).narrow(1, 0, n / 2 + 1), fft::rfft(x, norm))}`);
+                print(`parts ${n} ${off(fft::fft(x, norm).narrow(1, 0, n.floor_divide(2) + 1), fft::rfft(x, norm))}`);
             }
         }
         let x = randn([4, 6, 5, 7], #{dtype: "f64"});
@@ -158,8 +158,8 @@ fn gradients_are_slopes() {
             power: [|x| stft(x, 8, #{window: window, return_complex: true}).abs(), x],
             istft: [|x| istft(fft::fft(x, #{dim: 0, n: 5}), 8, #{window: window}), z],
         };
-        for (name, entry) in all {
-            let [g, x] = entry;
+        for name in all.keys() {
+            let [g, x] = all[name];
             let h = 1e-5;
             let step = waves.call(real.call(x));
             let step = if x.is_complex() { view_as_complex(step) } else { step };
@@ -239,7 +239,7 @@ fn errors_are_those_of_pytorch() {
         ("E0206", "fft::fftn(ones([2, 3]), #{s: [2, 2, 2]})"),
         ("E0206", "fft::fft2(ones([2, 3]), #{s: [0, 3]})"),
         ("E0209", "fft::fft2(ones([3]))"),
-        ("E0102", "stft(ones([16]), 8)"),
+        ("E0205", "stft(ones([16]), 8)"),
         ("E0206", "stft(ones([16]), 8, #{hop_length: 0, return_complex: true})"),
         ("E0206", "stft(ones([16]), 8, #{win_length: 9, return_complex: true})"),
         ("E0201", "stft(ones([16]), 8, #{window: ones([7]), return_complex: true})"),
@@ -252,6 +252,6 @@ fn errors_are_those_of_pytorch() {
     ] {
         let ran = run(builder(), "errors", call);
         let error = ran.result.err().unwrap_or_else(|| panic!("{call} is no error"));
-        assert!(error.to_string().contains(code), "{call}: {error}");
+        assert_eq!(error.code().to_string(), code, "{call}: {error}");
     }
 }

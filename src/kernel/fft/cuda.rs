@@ -277,11 +277,8 @@ fn run(kind: Kind, call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
         let mut shape = from.shape.clone();
         shape[along.dim] = to.shape[along.dim];
         let fits = shape == to.shape && (to.pairs || at + 1 == passes.len());
-        let target = if fits {
-            to.clone()
-        } else {
-            Side { at: launches.pairs(shape.iter().product())?, pairs: true, shape }
-        };
+        let target =
+            if fits { to.clone() } else { Side { at: launches.pairs(shape.iter().product())?, pairs: true, shape } };
         launches.of_any(pass(along, &from, &target))?;
         from = target;
     }

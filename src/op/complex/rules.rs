@@ -207,7 +207,12 @@ pub fn rule(op: &'static Op, args: &Args) -> Result<Rule> {
             _ => Ok(Rule::Plain),
         };
     }
-    if spectral::takes_complex(op) || op.reinterprets || is(&COPY) || is(&complex::IMAG) || matches!(op.lower, Lower::View(_)) {
+    if spectral::takes_complex(op)
+        || op.reinterprets
+        || is(&COPY)
+        || is(&complex::IMAG)
+        || matches!(op.lower, Lower::View(_))
+    {
         return Ok(Rule::Plain);
     }
     if let Some(forward) = find(ANALYTIC, op) {

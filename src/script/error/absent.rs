@@ -58,10 +58,7 @@ pub(super) fn find(table: Reasons, name: &str) -> Option<&'static str> {
 }
 
 const TABLE: Reasons = &[
-    (
-        COMPLEX,
-        &["chalf", "eig", "eigvals", "symeig", "lobpcg"],
-    ),
+    (COMPLEX, &["chalf", "eig", "eigvals", "symeig", "lobpcg"]),
     (
         SPARSE,
         &[

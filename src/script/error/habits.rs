@@ -62,8 +62,8 @@ pub(super) fn function(name: &str) -> Option<&'static str> {
     Some(match name {
         "vmap" | "jacrev" | "jacfwd" | "hessian" | "vjp" | "jvp" | "linearize" | "grad_and_value"
         | "functional_call" | "stack_module_state" => TRANSFORMS,
-        "fft" | "ifft" | "rfft" | "irfft" | "hfft" | "ihfft" | "fft2" | "ifft2" | "rfft2" | "irfft2" | "fftn" | "ifftn"
-        | "rfftn" | "irfftn" | "fftfreq" | "rfftfreq" | "fftshift" | "ifftshift" => SPECTRA,
+        "fft" | "ifft" | "rfft" | "irfft" | "hfft" | "ihfft" | "fft2" | "ifft2" | "rfft2" | "irfft2" | "fftn"
+        | "ifftn" | "rfftn" | "irfftn" | "fftfreq" | "rfftfreq" | "fftshift" | "ifftshift" => SPECTRA,
         "xrange" | "irange" => RANGES,
         "length" | "lenght" | "count" => "write `len(xs)`, or `xs.len()`",
         "isinstance" | "type" => "write `type_of(x) == \"...\"`",

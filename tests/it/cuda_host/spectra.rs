@@ -49,7 +49,8 @@ fn same(dtype: DType, case: &Case<'_>) {
             Attr::Bool(case.pairs[0]),
             Attr::Bool(case.pairs[1]),
         ];
-        let call = |outputs| Call { inputs: &inputs, outputs, attrs: &attrs, threads, faults: &faults, seed: 0, offset: 0 };
+        let call =
+            |outputs| Call { inputs: &inputs, outputs, attrs: &attrs, threads, faults: &faults, seed: 0, offset: 0 };
         // SAFETY: the views are those of memories that outlive the kernel.
         unsafe { (case.kernel.host)(&call(std::slice::from_ref(&theirs.view))) };
         case.kernel.cuda.expect("a launch")(&call(std::slice::from_ref(&ours.view)), &mut gpu).expect("it launches");
@@ -98,7 +99,8 @@ fn long_lines_are_matrices() {
     }
     // Both lengths of the matrix of this one are above what a block holds of f64.
     let n = 1 << 21;
-    let case = Case { kernel: &fft::WHOLE, pairs: [true, true], from: &[1, n], to: &[1, n], dims: &[1], lengths: &[n as i64] };
+    let case =
+        Case { kernel: &fft::WHOLE, pairs: [true, true], from: &[1, n], to: &[1, n], dims: &[1], lengths: &[n as i64] };
     same(DType::F64, &case);
 }
 

@@ -110,7 +110,12 @@ impl<T: Part> Side<T> {
             offset += (rest % self.shape[d]) as isize * self.strides[d];
             rest /= self.shape[d];
         }
-        Line { at: self.at.wrapping_offset(offset), second: self.second, len: self.shape[dim], stride: self.strides[dim] }
+        Line {
+            at: self.at.wrapping_offset(offset),
+            second: self.second,
+            len: self.shape[dim],
+            stride: self.strides[dim],
+        }
     }
 
     fn lines(&self, dim: usize) -> usize {
