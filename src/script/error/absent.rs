@@ -1,8 +1,8 @@
 //! Names of PyTorch that tscript does not have, with the reason in one sentence. Checked before suggestions: such a
 //! name is not a misspelling of another.
 
-const COMPLEX: &str = "of complex numbers there are c64 and c128: arithmetic, functions, sums and matrix products, and no \
-    Fourier transforms, eigenvalues of general matrices or complex halves";
+const COMPLEX: &str = "of complex numbers there are c64 and c128: arithmetic, functions, sums, matrix products and spectra, \
+                       and no eigenvalues of general matrices or complex halves";
 pub(super) const SPARSE: &str = "tscript's tensors are dense";
 const QUANTIZED: &str = "there are no quantized tensors; `x.to(\"i8\")` and a scale of your own are plain tensors";
 const STORAGE: &str =
