@@ -23,6 +23,7 @@ TS_FN Pair ts_turn(ts_i64 k, ts_i64 n) {
 TS_FN Pair ts_chirp(ts_i64 j, ts_i64 n) { return ts_turn(j * j % (2 * n), n); }
 
 TS_FN ts_i64 ts_place(ts_i64 line, ts_i64 k, ts_i64 size, ts_i64 inner) {
+    if (inner == 1) return line * size + k;
     return (line / inner * size + k) * inner + line % inner;
 }
 
@@ -71,13 +72,16 @@ TS_KERNEL void __launch_bounds__(256) ts_fft_roots(const __grid_constant__ Args 
 
 template <int R> TS_FN void ts_butterfly(Pair (&v)[R], const Pair* roots, int turn) {
     Pair y[R];
+#pragma unroll
     for (int k = 0; k < R; k++) {
         y[k] = v[0];
+#pragma unroll
         for (int j = 1; j < R; j++) {
             const Pair x = ts_product(v[j], roots[j * k % R * turn]);
             y[k] = Pair{y[k].re + x.re, y[k].im + x.im};
         }
     }
+#pragma unroll
     for (int k = 0; k < R; k++) v[k] = y[k];
 }
 TS_FN void ts_butterfly(Pair (&v)[2], const Pair*, int) {
@@ -104,9 +108,11 @@ TS_FN void ts_pass(const Pair* from, Pair* to, const Pair* roots, int n, int ste
         const Pair* x = from + lane * pitch + q;
         Pair* y = to + lane * pitch + q;
         Pair v[R];
+#pragma unroll
         for (int j = 0; j < R; j++) v[j] = x[step * (p + groups * j)];
         ts_butterfly(v, roots, each);
         y[step * R * p] = v[0];
+#pragma unroll
         for (int k = 1; k < R; k++) y[step * (R * p + k)] = ts_product(v[k], roots[p * k * step]);
     }
 }
