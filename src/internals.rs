@@ -116,8 +116,8 @@ pub mod kernel {
     }
 
     pub use crate::kernel::{
-        attention, conv, copy, ctc, index, linalg, loss, matmul, norm, pool, random, resample, scan, search, select,
-        softmax, sort,
+        attention, conv, copy, ctc, fft, index, linalg, loss, matmul, norm, pool, random, resample, scan, search,
+        select, softmax, sort,
     };
 }
 

@@ -12,6 +12,7 @@ pub mod custom;
 pub mod detached;
 pub mod elementwise;
 pub mod family;
+pub mod fft;
 pub mod fused;
 pub mod guard;
 pub mod host;
@@ -46,6 +47,7 @@ pub static FAMILIES: &[&Family] = &[
     &conv::FAMILY,
     &copy::FAMILY,
     &ctc::FAMILY,
+    &fft::FAMILY,
     &index::FAMILY,
     &linalg::FAMILY,
     &loss::FAMILY,

@@ -52,7 +52,7 @@ def scripts(tscript):
             failed.append(f"{script.name}: exit {code} {first} {err[:600]}")
     for path in sorted((ROOT / "scripts").glob("*.rhai")):
         # One of minutes is run in its short form.
-        words = ["--", "--quick"] if path.stem in ("char_gpt", "gpt2_train", "ddpm") else []
+        words = ["--", "--quick"] if path.stem in ("char_gpt", "gpt2_train", "ddpm", "spectral_pde", "speech_commands") else []
         code, out, err, seconds = run([tscript, "run", "--device", "cuda", str(path), *words])
         print(f"{path.stem}: exit {code}, {seconds:.2f} s, {out.splitlines()[-1] if out.strip() else ''}")
         passed += code == 0

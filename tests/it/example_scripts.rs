@@ -98,3 +98,19 @@ fn ddpm_draws_from_what_it_saw() {
     assert!(samples < before / 3.0, "{printed}");
     assert!(after(&printed, "last loss ") < after(&printed, "first loss "), "{printed}");
 }
+
+#[test]
+fn waves_keep_their_form_and_an_operator_learns_an_equation() {
+    let printed = quick("spectral_pde", &[]);
+    assert!(after(&printed, "soliton: error ") < 1e-4, "{printed}");
+    let beginning = after(&printed, "the beginning itself: error ");
+    assert!(after(&printed, "the operator: error ") < beginning / 3.0, "{printed}");
+    assert!(after(&printed, "twice as fine: error ") < beginning / 3.0, "{printed}");
+}
+
+#[test]
+fn spoken_words_are_told_apart() {
+    let printed = quick("speech_commands", &[]);
+    // A guess is right once in six times.
+    assert!(accuracy(&printed) > 75.0, "{printed}");
+}

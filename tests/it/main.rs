@@ -54,6 +54,7 @@ mod rows_reduce;
 mod rows_view;
 mod scripts;
 mod semantics;
+mod spectral;
 mod std_docs;
 mod std_tests;
 #[cfg(unix)]

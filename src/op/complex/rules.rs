@@ -30,6 +30,7 @@ use crate::op::rows::reduction::magnitude::LOGSUMEXP_OF;
 use crate::op::rows::reduction::scan::CUMPROD_ALONG;
 use crate::op::rows::reduction::{moments, reduce};
 use crate::op::rows::shape::rearrange::{ADJOINT, MATRIX_H};
+use crate::op::rows::spectral;
 
 /// Analytic functions.
 static ANALYTIC: &[(&Op, Forward)] = &[
@@ -436,7 +437,12 @@ pub fn rule(op: &'static Op, args: &Args) -> Result<Rule> {
             _ => Ok(Rule::Plain),
         };
     }
-    if op.reinterprets || is(&COPY) || is(&complex::IMAG) || matches!(op.lower, Lower::View(_)) {
+    if spectral::takes_complex(op)
+        || op.reinterprets
+        || is(&COPY)
+        || is(&complex::IMAG)
+        || matches!(op.lower, Lower::View(_))
+    {
         return Ok(Rule::Plain);
     }
     if let Some(forward) = find(ANALYTIC, op) {

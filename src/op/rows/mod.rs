@@ -60,6 +60,11 @@ pub static FAMILIES: &[(Chapter, &[&Op])] = &[
     (LinearAlgebra, linalg::svd::ROWS),
     (LinearAlgebra, linalg::lstsq_pinv::ROWS),
     (LinearAlgebra, linalg::norms::ROWS),
+    (Spectral, spectral::core::ROWS),
+    (Spectral, spectral::transforms::ROWS),
+    (Spectral, spectral::short_time::ROWS),
+    (Spectral, spectral::frequencies::ROWS),
+    (Spectral, spectral::windows::ROWS),
     (Indexing, indexing::gather::ROWS),
     (Indexing, indexing::index_select::ROWS),
     (Indexing, indexing::masks::ROWS),
@@ -103,3 +108,4 @@ pub mod random;
 pub mod reduction;
 pub mod shape;
 pub mod signatures;
+pub mod spectral;

@@ -48,7 +48,7 @@ pub type Plain = fn(&Arc<Host>, &NativeCallContext, &str, &[&mut Dynamic]) -> Op
 
 /// Registers all rows. `plain` is asked where the first value is no tensor.
 pub fn register(module: &mut Natives, host: &Arc<Host>, plain: Plain) {
-    for op in table::all() {
+    for op in table::all().filter(|op| module_of(op).is_none()) {
         if !op.operator.is_empty() {
             operators(module, host, op);
         }
@@ -65,6 +65,33 @@ pub fn register(module: &mut Natives, host: &Arc<Host>, plain: Plain) {
             }
         }
     }
+}
+
+/// The module that a row is called with: `fft` of `fft::rfft`.
+fn module_of(op: &Op) -> Option<&'static str> {
+    op.name.rsplit_once("::").map(|(module, _)| module)
+}
+
+/// The rows that are called with the name of a module, by module; they need no import.
+pub fn modules(host: &Arc<Host>) -> Vec<(&'static str, Natives)> {
+    let mut modules: Vec<(&'static str, Natives)> = Vec::new();
+    for op in table::all().filter(|op| op.call != CallForm::Internal) {
+        let Some((space, name)) = op.name.rsplit_once("::") else { continue };
+        let at = modules.iter().position(|(known, _)| *known == space).unwrap_or_else(|| {
+            modules.push((space, Natives::default()));
+            modules.len() - 1
+        });
+        let natives = &mut modules[at].1;
+        let host = host.clone();
+        let call = GuardedCall::new(move |context, values| {
+            let context = context.expect("registered with a context");
+            call(&host, &context, op, Form::Plain, values)
+        });
+        let params = op.params.iter().filter(|param| param.kind != Kind::Ignored).count();
+        natives.place_qualified(name, 0..=params + 2, &call);
+        natives.note(name);
+    }
+    modules
 }
 
 fn arities(module: &mut Natives, host: &Arc<Host>, op: &'static Op, name: Cow<'static, str>, form: Form, plain: Plain) {

@@ -294,11 +294,17 @@ impl<'a> Names<'a> {
                 let path = format!("{outer}::{space}::{name}");
                 self.report(at, |at| EvalAltResult::ErrorFunctionNotFound(format!("{path} ()"), at));
             }
+            // `signal::windows::hann`: modules of operations have some.
+            let inner = format!("{outer}::{space}");
+            if manual::MODULES.contains(&&*inner) && manual::of_module(&inner).all(|known| known != name) {
+                let path = format!("{inner}::{name}");
+                self.report(at, |at| EvalAltResult::ErrorFunctionNotFound(format!("{path} ()"), at));
+            }
             return;
         }
         let path = format!("{space}::{name}");
         let imported = self.modules.get(space);
-        let is_native = imported.is_none() && manual::native(&path).is_some();
+        let is_native = imported.is_none() && manual::of_module(space).any(|known| known == name);
         match imported {
             _ if is_native => {}
             Some(module) if module.functions.iter().any(|(known, _)| known == name) => {}

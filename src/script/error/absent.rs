@@ -57,7 +57,8 @@ pub(super) fn find(table: Reasons, name: &str) -> Option<&'static str> {
 }
 
 const TABLE: Reasons = &[
-    (COMPLEX, &["chalf", "stft", "istft", "symeig", "lobpcg", "fft", "ifft", "rfft", "irfft", "fft2", "ifft2"]),
+    (COMPLEX, &["chalf"]),
+    ("eigenvalues of symmetric matrices come from `eigh(x)`, all at once", &["symeig", "lobpcg"]),
     (
         SPARSE,
         &[

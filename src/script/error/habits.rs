@@ -51,6 +51,7 @@ const DISTRIBUTIONS: &str =
     "distributions are in a module, in small letters: `import \"distributions\" as dist;`, `dist::normal(0.0, 1.0)`";
 const EXCEPTIONS: &str = "what is thrown is any value: `throw \"what is wrong\"`; `catch (e)` has it as `e`";
 const TRANSFORMS: &str = "transforms of functions are in the module `func`: `func::vmap(f)(x)`, `func::jacrev(f)(x)`";
+const SPECTRA: &str = "Fourier transforms are in the module `fft`: `fft::fft(x)`, `fft::rfft(x)`, `fft::fftfreq(n)`";
 const RANGES: &str = "write `0..n`, or `range(0, n, step)`";
 
 /// A function that is called without a receiver.
@@ -61,6 +62,8 @@ pub(super) fn function(name: &str) -> Option<&'static str> {
     Some(match name {
         "vmap" | "jacrev" | "jacfwd" | "hessian" | "vjp" | "jvp" | "linearize" | "grad_and_value"
         | "functional_call" | "stack_module_state" => TRANSFORMS,
+        "fft" | "ifft" | "rfft" | "irfft" | "hfft" | "ihfft" | "fft2" | "ifft2" | "rfft2" | "irfft2" | "fftn"
+        | "ifftn" | "rfftn" | "irfftn" | "fftfreq" | "rfftfreq" | "fftshift" | "ifftshift" => SPECTRA,
         "xrange" | "irange" => RANGES,
         "length" | "lenght" | "count" => "write `len(xs)`, or `xs.len()`",
         "isinstance" | "type" => "write `type_of(x) == \"...\"`",

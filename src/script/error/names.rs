@@ -383,8 +383,15 @@ fn in_module(space: &str, name: &str, types: &[&str], known: &Known) -> Words {
         return absent(reason.to_string());
     }
     if manual::MODULES.contains(&space) && !outer_is_cuda {
-        let own: Vec<&str> =
-            manual::natives().filter_map(|native| native.name.strip_prefix(space)?.strip_prefix("::")).collect();
+        let own: Vec<&str> = manual::of_module(space).collect();
+        // Natives are called with the number of values that they take: here it is another.
+        if own.contains(&name)
+            && let Some(call) = manual::signature(&path, false)
+        {
+            let (_, most) = call.counts();
+            let text = format!("`{path}`: {} given, at most {} taken", arguments(types.len()), is_or_are(most));
+            return words(code::EXTRA_ARGUMENT, text, "called here").help(format!("call it as `{}`", call.text));
+        }
         let help = did_you_mean(name, own.iter().copied());
         return absent(help.unwrap_or_else(|| format!("it has {}", own.join(", "))));
     }

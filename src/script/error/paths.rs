@@ -4,6 +4,7 @@
 use super::{Context, absent, absent_cuda, habits};
 use crate::base::dtype::DType;
 use crate::base::span::Site;
+use crate::op::table;
 use crate::script::manual;
 use crate::script::source::lex::{Token, lex_partial};
 
@@ -119,8 +120,8 @@ pub fn import_help(name: &str) -> String {
 }
 
 /// Modules of Python whose functions have no prefix here.
-const PACKAGES: [&str; 12] =
-    ["torch", "np", "numpy", "F", "functional", "linalg", "special", "math", "random", "fft", "cmath", "torchvision"];
+const PACKAGES: [&str; 11] =
+    ["torch", "np", "numpy", "F", "functional", "linalg", "special", "math", "random", "cmath", "torchvision"];
 
 /// The name here of a dotted name.
 pub(super) fn spelled(path: &[&str]) -> Option<String> {
@@ -129,6 +130,11 @@ pub(super) fn spelled(path: &[&str]) -> Option<String> {
         [module @ ("func" | "re" | "unicodedata"), name, ..] => {
             let native = manual::native(&format!("{module}::{name}"))?;
             Some(format!("what a module has is reached by `::`: `{}`", native.written()))
+        }
+        ["fft" | "signal", ..] => {
+            let name = path.join("::");
+            let row = table::find(&name)?;
+            Some(format!("what a module has is reached by `::`: `{}(..)`", row.name))
         }
         ["f64" | "f32" | "i64" | "i32" | "u8" | "usize", "from" | "try_from" | "parse"] => {
             Some("a value is converted by a function: `int(x)`, `float(x)`".into())

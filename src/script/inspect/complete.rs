@@ -229,7 +229,9 @@ impl Session {
                 "NAN",
                 "PI",
                 "cuda::",
+                "fft::",
                 "re::",
+                "signal::windows::",
                 "unicodedata::",
                 "with_device(",
                 "with_stream(",
@@ -244,8 +246,7 @@ impl Session {
         if !documented.is_empty() {
             return documented.iter().map(|function| format!("{}(", function.name)).collect();
         }
-        let inside = |native: &manual::Native| Some(native.name.strip_prefix(module)?.strip_prefix("::")?.to_string());
-        let natives: Vec<String> = manual::natives().filter_map(inside).map(|name| format!("{name}(")).collect();
+        let natives: Vec<String> = manual::of_module(module).map(|name| format!("{name}(")).collect();
         let Some(module) = self.persistent.module(module) else { return natives };
         let functions = module.iter_script_fn_info().map(|(_, _, name, ..)| name);
         let exported = functions.filter_map(|name| name.strip_suffix(EXPORTED));

@@ -10,7 +10,7 @@ mod plain;
 mod std;
 mod transforms;
 
-pub use natives::{CHAPTERS, Form, MODULES, Native, members_of, native, natives};
+pub use natives::{CHAPTERS, Form, MODULES, Native, members_of, native, natives, of_module};
 pub use std::{Function, functions};
 
 use crate::base::signature::Signature;
@@ -48,7 +48,7 @@ pub fn page(name: &str) -> Option<Page> {
         page.calls.extend(others.flat_map(|other| other.page().calls));
         return Some(page);
     }
-    if let Some((module, function)) = name.split_once("::") {
+    if let Some((module, function)) = name.split_once("::").filter(|_| find(name).is_none()) {
         return std::functions(module).iter().find(|known| known.name == function).map(Function::page);
     }
     let plain = name.strip_suffix('_').filter(|plain| find(plain).is_some_and(|op| op.inplace));
@@ -115,7 +115,7 @@ pub fn signature(name: &str, method: bool) -> Option<Cow<'static, Signature>> {
     if let Some(native) = native(name) {
         return native.signature().map(Cow::Borrowed);
     }
-    if let Some((module, function)) = name.split_once("::") {
+    if let Some((module, function)) = name.split_once("::").filter(|_| find(name).is_none()) {
         let found = std::functions(module).iter().find(|known| known.name == function);
         return found.map(|known| Cow::Borrowed(known.widest()));
     }

@@ -114,8 +114,18 @@ pub const CHAPTERS: &[(&str, &str, &[Native])] = &[
     ("unicodedata", "The module unicodedata", super::plain::UNICODEDATA),
 ];
 
-/// Modules of natives, which need no import.
-pub const MODULES: &[&str] = &["autograd", "cuda", "func", "re", "unicodedata"];
+/// Modules of natives and operations, which need no import.
+pub const MODULES: &[&str] = &["autograd", "cuda", "fft", "func", "re", "signal", "signal::windows", "unicodedata"];
+
+/// What a module of natives or operations has, without the module's name.
+pub fn of_module(module: &str) -> impl Iterator<Item = &'static str> {
+    let rows = crate::op::table::all().filter(|op| op.call != crate::op::row::CallForm::Internal);
+    let names = natives().map(|native| native.name).chain(rows.map(|op| op.name));
+    names.filter_map(move |name| {
+        let (space, name) = name.rsplit_once("::")?;
+        (space == module).then_some(name)
+    })
+}
 
 /// All entries.
 pub fn natives() -> impl Iterator<Item = &'static Native> {

@@ -139,13 +139,17 @@ pub fn engine(
     crate::script::cuda_api::autocast::register(&mut module, host);
     crate::script::session::leave::register(&mut module, host);
     crate::script::cuda_api::streams::register(&mut module, host);
+    let of_rows = crate::script::bind::rows::modules(host);
     for (name, of) in [
         ("cuda", crate::script::cuda_api::cuda::module(host)),
         ("autograd", crate::script::tensor_api::autograd::module(host)),
         ("func", crate::script::func::module(host)),
         ("re", crate::script::language::text::re::module(host)),
         ("unicodedata", crate::script::language::text::unicode::module(host)),
-    ] {
+    ]
+    .into_iter()
+    .chain(of_rows)
+    {
         module.names.extend(of.names.iter().map(|own| Cow::Owned(format!("{name}::{own}"))));
         engine.register_static_module(name, of.module.into());
     }

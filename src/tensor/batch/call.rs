@@ -4,6 +4,7 @@ use super::{active, hide, levels_of, refused, rules, slices, value};
 use crate::base::diag::Result;
 use crate::op::args::{Arg, Args};
 use crate::op::batching::{self, Batching};
+use crate::op::complex::{self, Rule};
 use crate::op::row::{Grad, Lower, Op};
 use crate::op::rows::pointwise::arith::COPY;
 use crate::op::tensor::{Levels, Tensor};
@@ -26,7 +27,23 @@ pub fn called(e: &mut Engine, op: &'static Op, args: &Args) -> Result<Option<Res
     e.named(op.name, |e| at_once(e, op, args, &levels)).map(Some)
 }
 
+/// How complex samples are computed with other rows, if they are.
+fn of_complex(op: &'static Op, args: &Args) -> Result<Option<complex::Forward>> {
+    if !complex::involved(args) {
+        return Ok(None);
+    }
+    Ok(match complex::rule(op, args)? {
+        Rule::Compose(forward) => Some(forward),
+        _ => None,
+    })
+}
+
 fn at_once(e: &mut Engine, op: &'static Op, args: &Args, levels: &Levels) -> Result<Results> {
+    if let Some(forward) = of_complex(op, args)?
+        && let Some(results) = slices::or_slices(forward(e, op, args).map(|result| Results::from_iter([result])))?
+    {
+        return Ok(results);
+    }
     let done = match (batching::of(op), &op.lower) {
         (Some(batching), _) => rules::apply(e, op, batching, args, levels)?,
         (None, Lower::Map { .. }) => Some(rules::pointwise(e, op, args, levels)?),

@@ -8,6 +8,7 @@ mod kernels;
 mod memory;
 mod processes;
 mod products;
+mod spectra;
 mod streams;
 
 use crate::scripts::program;

@@ -11,6 +11,7 @@ mod kernels;
 mod layouts;
 mod places;
 mod scans;
+mod spectra;
 
 use std::collections::HashMap;
 use std::ffi::{CString, c_void};

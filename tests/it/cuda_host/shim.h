@@ -141,6 +141,15 @@ static unsigned long long __umul64hi(unsigned long long a, unsigned long long b)
     return (unsigned long long)(((unsigned __int128)a * b) >> 64);
 }
 static float __fmaf_rn(float a, float b, float c) { return fmaf(a, b, c); }
+static void sincospi(double x, double* s, double* c) {
+    double r = fmod(x, 2.0), q = round(2.0 * r), rest = (r - q / 2.0) * M_PI, a = sin(rest), b = cos(rest);
+    switch ((int)q & 3) {
+        case 0: *s = a; *c = b; break;
+        case 1: *s = b; *c = -a; break;
+        case 2: *s = -a; *c = -b; break;
+        default: *s = -b; *c = a; break;
+    }
+}
 static float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 #define TS_MINMAX(T) \
     static T min(T a, T b) { return a < b ? a : b; } \
