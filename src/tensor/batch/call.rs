@@ -40,7 +40,7 @@ fn of_complex(op: &'static Op, args: &Args) -> Result<Option<complex::Forward>> 
 
 fn at_once(e: &mut Engine, op: &'static Op, args: &Args, levels: &Levels) -> Result<Results> {
     if let Some(forward) = of_complex(op, args)?
-        && let Some(results) = slices::or_slices(forward(e, op, args).map(|result| Results::from_iter([result])))?
+        && let Some(results) = slices::or_slices(forward.run(e, op, args).map(Results::from_vec))?
     {
         return Ok(results);
     }
