@@ -49,6 +49,11 @@ fn own_functions_hooks_and_checkpoints_are_those_of_torch() {
     compare("autograd.json", 15, 1e-9, 1e-11);
 }
 
+#[test]
+fn antialiased_images_are_those_of_torch() {
+    compare("antialias.json", 45, 1e-12, 1e-12);
+}
+
 /// What a checkpoint leaves of a deep part is its input: on a GPU, whose memory is counted.
 #[test]
 fn a_checkpoint_holds_less_memory_and_gives_the_same_gradients() {
