@@ -54,6 +54,11 @@ fn antialiased_images_are_those_of_torch() {
     compare("antialias.json", 45, 1e-12, 1e-12);
 }
 
+#[test]
+fn sparse_tensors_and_their_gradients_are_those_of_torch() {
+    compare("sparse.json", 30, 1e-9, 1e-11);
+}
+
 /// What a checkpoint leaves of a deep part is its input: on a GPU, whose memory is counted.
 #[test]
 fn a_checkpoint_holds_less_memory_and_gives_the_same_gradients() {

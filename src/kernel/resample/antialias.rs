@@ -41,7 +41,9 @@ fn taps(mode: &str, size: usize, scale: f64, out: usize) -> Taps {
 /// How far two outputs lie apart, in units of inputs.
 fn scale(size: usize, out: usize, align_corners: bool, factor: Option<f64>) -> f64 {
     match factor {
-        _ if align_corners => (size.saturating_sub(1) as f64) / (out.saturating_sub(1).max(1) as f64) * f64::from(u8::from(out > 1)),
+        _ if align_corners => {
+            (size.saturating_sub(1) as f64) / (out.saturating_sub(1).max(1) as f64) * f64::from(u8::from(out > 1))
+        }
         Some(factor) if factor > 0.0 => 1.0 / factor,
         _ => size as f64 / out as f64,
     }

@@ -2,7 +2,7 @@
 //! name is not a misspelling of another.
 
 const COMPLEX: &str = "complex numbers are not among tscript's dtypes";
-pub(super) const SPARSE: &str = "tscript's tensors are dense";
+pub(super) const SPARSE: &str = "sparse tensors are COO or CSR: `sparse_coo_tensor`, `x.to_sparse()`, `x.to_sparse_csr()`, and products are `s @ x`";
 const QUANTIZED: &str = "there are no quantized tensors; `x.to(\"i8\")` and a scale of your own are plain tensors";
 const STORAGE: &str =
     "a tensor's memory belongs to the session; `view`, `as_strided`, `copy_` and `clone` say what is meant";
@@ -87,43 +87,27 @@ const TABLE: Reasons = &[
     (
         SPARSE,
         &[
-            "sparse_coo_tensor",
-            "SparseAdam",
-            "values",
-            "sparse_csr_tensor",
             "sparse_csc_tensor",
             "sparse_bsr_tensor",
             "sparse_bsc_tensor",
             "sparse_compressed_tensor",
-            "to_sparse",
-            "to_sparse_coo",
-            "to_sparse_csr",
             "to_sparse_csc",
             "to_sparse_bsr",
             "to_sparse_bsc",
-            "to_dense",
-            "coalesce",
-            "is_coalesced",
-            "indices",
-            "crow_indices",
-            "col_indices",
             "ccol_indices",
             "row_indices",
-            "sparse_dim",
-            "dense_dim",
-            "sparse_mask",
             "sparse_resize_",
             "smm",
             "sspaddmm",
             "hspmm",
             "spmm",
-            "is_sparse_csr",
-            "to_padded_tensor",
-            "to_mkldnn",
-            "is_nested",
-            "is_mkldnn",
         ],
     ),
+    (
+        "batches of unequal length are padded: `nn::pad_sequence`, `nn::pack_padded_sequence`",
+        &["to_padded_tensor", "is_nested"],
+    ),
+    (BACKENDS, &["to_mkldnn", "is_mkldnn"]),
     (
         QUANTIZED,
         &[

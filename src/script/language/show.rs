@@ -4,6 +4,7 @@ use crate::base::bytes::element;
 use crate::base::diag::Result;
 use crate::base::float_text::float_text;
 use crate::base::print::{Printed, format};
+use crate::op::tensor::View;
 use crate::script::host::Host;
 use crate::script::language::growing::Growing;
 use crate::script::source::pass::written_name;
@@ -23,13 +24,24 @@ pub fn tensor(host: &Host, x: &Tensor) -> Result<String> {
         grad_fn: grad_fn.as_deref(),
         default_dtype: host.rt.default_float(),
     };
+    formatted(host, &view, &printed)
+}
+
+/// Elements alone, without device, dtype and gradient.
+pub fn bare(host: &Host, x: &Tensor) -> Result<String> {
+    let view = observe::settle(&host.rt, x)?;
+    let printed = Printed { default_dtype: view.dtype, ..Printed::new(view.shape(), view.dtype) };
+    formatted(host, &view, &printed)
+}
+
+fn formatted(host: &Host, view: &View, printed: &Printed) -> Result<String> {
     let options = *host.print.options.lock();
     let element = |index: &[usize]| {
         let at: isize = index.iter().zip(&view.layout.strides).map(|(&i, &s)| i as isize * s).sum();
-        element(&host.rt.peek_bytes(&view, view.layout.offset + at as usize), view.dtype)
+        element(&host.rt.peek_bytes(view, view.layout.offset + at as usize), view.dtype)
     };
     let mut room = Growing::new(host);
-    format(&printed, &options, element, &mut |bytes| room.reserve(bytes))
+    format(printed, &options, element, &mut |bytes| room.reserve(bytes))
 }
 
 /// Any value as `print` shows it.
@@ -121,6 +133,9 @@ fn nested(host: &Host, item: &Dynamic, to: &mut Growing) -> Result<()> {
     if let Some(tensor) = item.read_lock::<Tensor>() {
         let tensor = tensor.clone();
         return to.push(&self::tensor(host, &tensor)?);
+    }
+    if let Some(sparse) = item.read_lock::<crate::script::values::sparse::Sparse>() {
+        return to.push(&super::show_sparse::sparse(host, &sparse.clone())?);
     }
     if let Some(cell) = item.read_lock::<crate::script::values::types::Cell>() {
         // Not the content of arrays and maps: a cell may be inside its own content.

@@ -68,6 +68,7 @@ libraries! {
         "optim/optimizers.rhai",
         "optim/lbfgs.rhai",
         "optim/adafactor.rhai",
+        "optim/sparse_adam.rhai",
         "optim/muon.rhai",
         "optim/finder.rhai",
         "optim/averaging.rhai",

@@ -110,12 +110,13 @@ pub const CHAPTERS: &[(&str, &str, &[Native])] = &[
     ("devices", "Devices, streams and events", super::devices::DEVICES),
     ("cuda", "The module cuda", super::devices::CUDA),
     ("func", "The module func", super::transforms::FUNC),
+    ("sparse", "Sparse tensors", super::sparse::SPARSE),
     ("re", "The module re", super::plain::RE),
     ("unicodedata", "The module unicodedata", super::plain::UNICODEDATA),
 ];
 
 /// Modules of natives, which need no import.
-pub const MODULES: &[&str] = &["autograd", "cuda", "func", "re", "unicodedata"];
+pub const MODULES: &[&str] = &["autograd", "cuda", "func", "re", "sparse", "unicodedata"];
 
 /// All entries.
 pub fn natives() -> impl Iterator<Item = &'static Native> {
