@@ -354,6 +354,7 @@ const TABLE: Reasons = &[
     ("write `grad_fn`, or look at `requires_grad`", &["output_nr", "grad_dtype", "volatile"]),
     ("write `set_default_dtype(\"f64\")`", &["set_default_tensor_type"]),
     ("write `current_device()`", &["get_default_device"]),
+    ("modules run without being traced, so there is no graph to write", &["add_graph"]),
     ("write `scatter_reduce`, or `index_reduce` with the segment of each row", &["segment_reduce"]),
 ];
 

@@ -102,6 +102,7 @@ libraries! {
         "metrics/regression.rhai",
     ],
     "prune": ["prune.rhai"],
+    "quantization": ["quantization.rhai"],
     "tensorboard": ["tensorboard.rhai"],
     "test": ["test.rhai"],
 }
