@@ -295,8 +295,6 @@ const TABLE: Reasons = &[
     ("write `nn::nll_loss()`, which takes images too", &["NLLLoss2d"]),
     ("write `nn::batch_norm2d(n)`; `nn::data_parallel` keeps the statistics of each device apart", &["SyncBatchNorm"]),
     ("write `nn::lstm`, `nn::gru` or `nn::rnn`", &["RNNBase", "RNNCellBase"]),
-    ("write `nn::linear` and `cross_entropy`, which computes all classes", &["AdaptiveLogSoftmaxWithLoss"]),
-    ("write `nn::linear` and `linear_cross_entropy`", &["LinearCrossEntropyLoss"]),
     (
         "there are no classes to inherit from: an optimizer of your own is a loop over `model.parameters()`",
         &["Optimizer"],
@@ -330,8 +328,6 @@ const TABLE: Reasons = &[
         "write `dist::transformed_distribution(dist::normal(loc, scale), dist::stick_breaking_transform())`",
         &["LogisticNormal"],
     ),
-    ("write `dist::relaxed_bernoulli(temperature, probs)`, and `logit` of its draws", &["LogitRelaxedBernoulli"]),
-    ("write `dist::multivariate_normal(loc, covariance_matrix)`", &["LowRankMultivariateNormal"]),
     (
         "it is not among the families of `distributions`",
         &["ContinuousBernoulli", "GeneralizedPareto", "LKJCholesky", "Wishart"],
