@@ -33,6 +33,9 @@ pub fn register(natives: &mut Natives, host: &Arc<Host>) {
     }
 }
 
+/// What a method does with a dense tensor.
+type OfDense<const N: usize> = fn(&mut Engine, &Tensor, [&Dynamic; N]) -> Result<Dynamic>;
+
 /// A method that the manual describes among those of sparse tensors; dense tensors have it too if `dense` says what it
 /// does with them.
 fn method<const N: usize>(
@@ -40,7 +43,7 @@ fn method<const N: usize>(
     host: &Arc<Host>,
     name: &'static str,
     call: impl Fn(&mut Engine, &Sparse, [&Dynamic; N]) -> Result<Dynamic> + Send + Sync + 'static,
-    dense: Option<fn(&mut Engine, &Tensor, [&Dynamic; N]) -> Result<Dynamic>>,
+    dense: Option<OfDense<N>>,
 ) {
     let binder = binder_of(manual::Form::Of("sparse"), name, N);
     let counts = counts(&binder, 1);
