@@ -4,6 +4,8 @@
 //! Source: <https://github.com/tensorflow/tensorflow>, `core/util/event.proto`, `core/framework/summary.proto` and
 //! `core/lib/io/record_writer.cc`.
 
+use super::hparams;
+
 /// What a tag has at one step.
 #[derive(Clone, Debug)]
 pub enum Content {
@@ -11,6 +13,7 @@ pub enum Content {
     Text(String),
     Image { height: usize, width: usize, channels: usize, png: Vec<u8> },
     Histogram(Histogram),
+    Settings(hparams::Part),
 }
 
 /// Counts of values between limits; the first limit ends the first bucket.
@@ -77,7 +80,7 @@ fn limits() -> Vec<f64> {
 
 /// A message of Protocol Buffers.
 #[derive(Default)]
-struct Message(Vec<u8>);
+pub(super) struct Message(Vec<u8>);
 
 impl Message {
     fn varint(&mut self, mut value: u64) {
@@ -93,7 +96,7 @@ impl Message {
     }
 
     /// A 0 is what a reader sees where there is nothing.
-    fn integer(&mut self, field: u64, value: i64) {
+    pub(super) fn integer(&mut self, field: u64, value: i64) {
         if value != 0 {
             self.key(field, 0);
             self.varint(value as u64);
@@ -102,9 +105,13 @@ impl Message {
 
     fn double(&mut self, field: u64, value: f64) {
         if value.to_bits() != 0 {
-            self.key(field, 1);
-            self.0.extend(value.to_le_bytes());
+            self.present_double(field, value);
         }
+    }
+
+    pub(super) fn present_double(&mut self, field: u64, value: f64) {
+        self.key(field, 1);
+        self.0.extend(value.to_le_bytes());
     }
 
     fn float(&mut self, field: u64, value: f32) {
@@ -112,13 +119,13 @@ impl Message {
         self.0.extend(value.to_le_bytes());
     }
 
-    fn bytes(&mut self, field: u64, value: &[u8]) {
+    pub(super) fn bytes(&mut self, field: u64, value: &[u8]) {
         self.key(field, 2);
         self.varint(value.len() as u64);
         self.0.extend(value);
     }
 
-    fn message(&mut self, field: u64, value: &Message) {
+    pub(super) fn message(&mut self, field: u64, value: &Message) {
         self.bytes(field, &value.0);
     }
 }
@@ -147,14 +154,23 @@ fn value(tag: &str, content: &Content) -> Message {
             tensor.integer(1, STRING);
             tensor.message(2, &shape);
             tensor.bytes(8, text.as_bytes());
-            let (mut plugin, mut about) = (Message::default(), Message::default());
-            plugin.bytes(1, b"text");
-            about.message(1, &plugin);
             out.message(8, &tensor);
-            out.message(9, &about);
+            out.message(9, &plugin("text", None));
         }
+        Content::Settings(part) => out.message(9, &plugin("hparams", Some(&part.message()))),
     }
     out
+}
+
+/// A `SummaryMetadata`: which plugin shows the value.
+fn plugin(name: &str, content: Option<&Message>) -> Message {
+    let (mut plugin, mut about) = (Message::default(), Message::default());
+    plugin.bytes(1, name.as_bytes());
+    if let Some(content) = content {
+        plugin.message(2, content);
+    }
+    about.message(1, &plugin);
+    about
 }
 
 /// The record that begins a file.

@@ -10,6 +10,7 @@
 pub mod array;
 pub mod csv;
 pub mod events;
+pub mod hparams;
 pub mod image;
 pub mod input;
 pub mod npy;

@@ -138,6 +138,9 @@ pub trait Emit {
     fn made_apart(&mut self, views: &[Tensor]);
     /// Gives `x` itself the layout of `y`, a view of it, and its place in the gradient graph.
     fn relayout(&mut self, x: &Tensor, y: &Tensor) -> Result<()>;
+    /// Gives `rows`, looked up by `index` in a table outside the gradient graph, a gradient that the table keeps by rows;
+    /// those of the row `padding` are left out.
+    fn with_row_grads(&mut self, table: &Tensor, index: &Tensor, padding: Option<i64>, rows: Tensor) -> Result<Tensor>;
     /// Fails if the host has no memory for a list of so many bytes.
     fn host_room(&self, bytes: usize) -> Result<()>;
     /// All elements, row-major. Waits.

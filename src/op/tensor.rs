@@ -372,11 +372,50 @@ pub struct Auto {
     pub base: Option<Tensor>,
 }
 
-/// The hooks of a leaf, in the order in which they were registered.
+/// What few leaves have: hooks, in the order in which they were registered, and gradients of rows.
 #[derive(Default)]
 pub struct LeafHooks {
     pub gradient: Vec<Hook>,
     pub accumulated: Vec<Hook>,
+    pub rows: Vec<RowGrad>,
+}
+
+/// A part of a table's gradient: `values`, `[n, ..]`, belong to the rows that `index`, `[n]`, names. Rows that occur
+/// several times add up.
+#[derive(Clone)]
+pub struct RowGrad {
+    pub index: Tensor,
+    pub values: Tensor,
+}
+
+impl Tensor {
+    /// The parts of the gradient that are kept as rows.
+    pub fn row_grads(&self) -> Vec<RowGrad> {
+        self.0.auto.lock().hooks.as_ref().map_or(Vec::new(), |hooks| hooks.rows.clone())
+    }
+
+    /// Keeps these instead, beside the dense part.
+    pub fn set_row_grads(&self, rows: Vec<RowGrad>) {
+        let mut auto = self.0.auto.lock();
+        if !rows.is_empty() || auto.hooks.is_some() {
+            auto.hooks.get_or_insert_default().rows = rows;
+        }
+    }
+
+    /// Whether `.grad` is there.
+    pub fn has_grad(&self) -> bool {
+        let auto = self.0.auto.lock();
+        auto.grad.is_some() || auto.hooks.as_ref().is_some_and(|hooks| !hooks.rows.is_empty())
+    }
+
+    /// `x.grad = ()`.
+    pub fn drop_grad(&self) {
+        let mut auto = self.0.auto.lock();
+        auto.grad = None;
+        if let Some(hooks) = &mut auto.hooks {
+            hooks.rows.clear();
+        }
+    }
 }
 
 /// How a view was created, if that forbids in-place changes which the gradient graph would have to follow.
@@ -571,6 +610,8 @@ pub struct GradStep<'a> {
     pub origin: Origin,
     /// Gradients of gradients are recorded.
     pub create_graph: bool,
+    /// Leaves add what arrives to their `.grad`: `backward()`, and not `grad(ys, xs)`.
+    pub accumulates: bool,
 }
 
 /// A hook, and which of a node's results it belongs to; 0 for a leaf.

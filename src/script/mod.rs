@@ -18,6 +18,7 @@ pub mod manual;
 pub mod nn;
 pub mod session;
 pub mod source;
+pub mod sparse;
 pub mod tensor_api;
 pub mod values;
 

@@ -694,6 +694,10 @@ impl Emit for Engine {
         history::relayout(self, x, y)
     }
 
+    fn with_row_grads(&mut self, table: &Tensor, index: &Tensor, padding: Option<i64>, rows: Tensor) -> Result<Tensor> {
+        super::row_grads::record(self, table, index, padding, rows)
+    }
+
     fn host_room(&self, bytes: usize) -> Result<()> {
         self.rt.host_room(bytes)
     }

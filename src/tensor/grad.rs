@@ -107,7 +107,7 @@ pub(super) struct Walk<'a> {
     /// nodes are not computed, and keep their saved operands.
     pub(super) leading: Option<ByNumber<u64, bool>>,
     /// `backward()`: leaves accumulate into `.grad`.
-    accumulate: bool,
+    pub(super) accumulate: bool,
 }
 
 /// `y.backward(g)`: adds gradients to the leaves' `.grad`.

@@ -100,7 +100,8 @@ impl Walk<'_> {
     fn replaced(&mut self, hook: &Arc<dyn GradCall>, g: &mut Tensor, origin: Origin) -> Result<()> {
         let given = [Some(g.clone())];
         let create_graph = self.mode.create_graph;
-        let step = GradStep { grads: &given, saved: &[], inputs: &[], outputs: &[], origin, create_graph };
+        let accumulates = self.accumulate;
+        let step = GradStep { grads: &given, saved: &[], inputs: &[], outputs: &[], origin, create_graph, accumulates };
         if let Some(new) = self.called(&**hook, &step)?.pop().flatten() {
             let place = |diag: Box<Diag>| {
                 diag.label(Origin::NONE, Focus::Call, "in the backward that was asked for here").label(
@@ -142,6 +143,7 @@ impl Walk<'_> {
                 outputs: &[],
                 origin: leaf.0.made,
                 create_graph: self.mode.create_graph,
+                accumulates: self.accumulate,
             };
             self.called(&*hook, &step)?;
         }

@@ -18,5 +18,6 @@ pub mod movement;
 mod needed_nodes;
 pub mod observe;
 pub mod own_functions;
+pub mod row_grads;
 mod slices;
 pub mod transforms;

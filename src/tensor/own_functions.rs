@@ -91,6 +91,7 @@ impl Walk<'_> {
             outputs: &node.outputs,
             origin: node.origin,
             create_graph: self.mode.create_graph,
+            accumulates: self.accumulate,
         };
         let found = self.called(own, &step)?;
         let mut out = EdgeGrads::new();

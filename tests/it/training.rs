@@ -17,6 +17,7 @@ fn compare(file: &str, least: usize, relative: f64, absolute: f64) {
         let (script, want) = (case["script"].as_str().expect("a script"), &case["want"]);
         let text = format!(
             "import \"nn\" as nn; import \"optim\" as optim; import \"metrics\" as metrics; import \"prune\" as prune; \
+             import \"quantization\" as quantization; \
              import \"amp\" as amp; import \"test\" as test;\n{script}\n\
              let got = cat(got.map(|x| x.to(\"f64\").reshape([-1])));\n\
              test::assert_close(got, tensor({want}, #{{dtype: \"f64\"}}), {relative:?}, {absolute:?});"
@@ -47,6 +48,22 @@ fn steps_of_mixed_precision_are_those_of_torch() {
 #[test]
 fn own_functions_hooks_and_checkpoints_are_those_of_torch() {
     compare("autograd.json", 15, 1e-9, 1e-11);
+}
+
+#[test]
+fn antialiased_images_are_those_of_torch() {
+    compare("antialias.json", 45, 1e-12, 1e-12);
+}
+
+#[test]
+fn sparse_tensors_and_their_gradients_are_those_of_torch() {
+    compare("sparse.json", 30, 1e-9, 1e-11);
+}
+
+/// Inputs are rounded to seven bits: where two roundings of a quotient fall apart, by one step of the scale.
+#[test]
+fn quantized_models_are_those_of_torch() {
+    compare("quantization.json", 5, 1e-4, 1e-5);
 }
 
 /// What a checkpoint leaves of a deep part is its input: on a GPU, whose memory is counted.

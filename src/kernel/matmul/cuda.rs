@@ -4,6 +4,7 @@ use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView};
 use crate::kernel::cuda::dense;
 use crate::kernel::cuda::dense::Output;
+use crate::kernel::cuda::rows::launch;
 use crate::kernel::cuda::specialize::{Value, source};
 use crate::kernel::cuda::{Gpu, GpuError, Launch, MatmulCall, Matrix, Param, Source};
 use crate::kernel::structs::structs;
@@ -31,6 +32,18 @@ structs! {
         /// 0 or 1.
         beta: u64,
         activation: u64,
+    }
+}
+
+structs! {
+    pub static INT_ARGS = "matmul/int_args.cuh";
+    struct IntArgs {
+        m: usize,
+        n: usize,
+        k: usize,
+        a: const ts_i8,
+        b: const ts_i8,
+        c: mut ts_i32,
     }
 }
 
@@ -191,6 +204,17 @@ pub fn linear(call: &Call<'_>, gpu: &mut dyn Gpu) -> Result<(), GpuError> {
     c.finish(gpu)
 }
 
+/// CUDA launch of the kernel of this name in `kernel/matmul/host`.
+pub fn int_mm(call: &Call<'_>, gpu: &mut dyn Gpu) -> Result<(), GpuError> {
+    let (a, b, c) = (&call.inputs[0], &call.inputs[1], &call.outputs[0]);
+    if c.numel() == 0 {
+        return Ok(());
+    }
+    let args = IntArgs { m: a.shape[0], n: b.shape[0], k: a.shape[1], a: a.ptr, b: b.ptr, c: c.ptr };
+    let blocks = (args.m.div_ceil(16), args.n.div_ceil(16));
+    launch(source("matmul/int_mm.cuh", &[]), "ts_int_mm", blocks, 256, args.words(), gpu)
+}
+
 /// A view of one dim as a matrix of one row; other views unchanged.
 fn as_matrices(view: &RawView) -> RawView {
     let mut view = view.clone();
@@ -204,5 +228,6 @@ fn as_matrices(view: &RawView) -> RawView {
 /// All texts, for the compile test.
 pub fn texts() -> Vec<&'static Source> {
     let dtypes = DType::REAL.into_iter().filter(|&dtype| dtype != DType::Bool);
-    dtypes.map(|dtype| source("matmul/matmul.cuh", &[("T", Value::Type(dtype))])).collect()
+    let products = dtypes.map(|dtype| source("matmul/matmul.cuh", &[("T", Value::Type(dtype))]));
+    products.chain([source("matmul/int_mm.cuh", &[])]).collect()
 }

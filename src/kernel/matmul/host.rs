@@ -5,6 +5,7 @@
 
 pub mod batch;
 pub mod bf16;
+pub mod bytes;
 pub mod integer;
 pub mod product;
 mod tiles;

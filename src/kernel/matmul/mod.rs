@@ -11,8 +11,9 @@ family! {
     kernels {
         "matmul" MATMUL: host::matmul, cuda::matmul;
         "linear" LINEAR: host::linear, cuda::linear;
+        "int_mm" INT_MM: host::bytes::int_mm, cuda::int_mm;
     }
-    headers { "matmul/matmul.cuh" }
-    structs { cuda::ARGS }
+    headers { "matmul/matmul.cuh" "matmul/int_mm.cuh" }
+    structs { cuda::ARGS cuda::INT_ARGS }
     texts cuda::texts
 }

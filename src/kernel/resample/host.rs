@@ -2,13 +2,14 @@
 //!
 //! Every mode is separable: each output reads up to four inputs along each dim, with weights from a table. Formulas are
 //! those of PyTorch's `UpSample.h`, computed in the same precision. `area` is adaptive average pooling; antialiasing is
-//! not supported.
+//! a product with the matrices of `antialias.rs`.
 
 use crate::kernel::abi::Call;
 use crate::kernel::host::attributes;
 use crate::kernel::host::real::{Real, real};
 use crate::kernel::host::staging::{Shared, Sink, read};
 use crate::kernel::pool::host::{Planes, for_planes};
+use crate::kernel::resample::antialias;
 
 /// Input indices and weights of the outputs along one dim, `taps` for each.
 struct Table<T> {
@@ -44,8 +45,7 @@ fn source<T: Real>(scale: T, out: usize, align_corners: bool) -> T {
     scale * (T::from_usize(out) + half) - half
 }
 
-/// PyTorch's fixed-point weights for u8: integer multiples of the smallest power of two for which the largest weight
-/// fits into 15 bits.
+/// PyTorch's fixed-point weights for u8.
 fn coarse<T: Real>(fine: Table<f64>) -> Table<T> {
     let mut weight = fine.weight;
     let (ats, weights) = (fine.at.chunks_exact(fine.taps), weight.chunks_exact_mut(fine.taps));
@@ -55,11 +55,8 @@ fn coarse<T: Real>(fine: Table<f64>) -> Table<T> {
             weight[tap - 1] += std::mem::take(&mut weight[tap]);
         }
     }
-    let max_weight = weight.iter().fold(0.0, |max_weight: f64, &w| max_weight.max(w));
-    let fits = |bits: i32| 0.5 + max_weight * f64::from(bits + 1).exp2() < 32768.0;
-    let unit = f64::from((0..22).find(|&bits| !fits(bits)).unwrap_or(22)).exp2();
-    let whole = |w: f64| (w * unit + 0.5f64.copysign(w)).trunc() / unit;
-    Table { taps: fine.taps, at: fine.at, weight: weight.into_iter().map(|w| T::from_f64(whole(w))).collect() }
+    antialias::coarse(&mut weight);
+    Table { taps: fine.taps, at: fine.at, weight: weight.into_iter().map(T::from_f64).collect() }
 }
 
 fn table<T: Real>(mode: &str, size: usize, out: usize, align_corners: bool, given: Option<f64>) -> Table<T> {

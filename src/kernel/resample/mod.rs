@@ -1,5 +1,6 @@
 //! Interpolation and padding by copied elements.
 
+pub mod antialias;
 #[cfg(feature = "cuda")]
 pub mod cuda;
 pub mod host;

@@ -11,6 +11,7 @@ use crate::op::args::{Arg, Args};
 use crate::op::params::{self, Look};
 use crate::op::row::{Default, Kind, Op};
 use crate::script::host::Host;
+use crate::script::values::sparse::Sparse;
 use crate::script::values::type_names;
 use crate::script::values::types::{DTypeValue, DeviceValue, Tensor};
 use rhai::{Array, Dynamic, EvalAltResult, Map, NativeCallContext};
@@ -138,6 +139,7 @@ fn expected(what: &str, value: &Dynamic) -> Box<Diag> {
     let given = type_names::of_value(value);
     let diag = Diag::error(code::ARGUMENT_TYPE, format!("{what} is expected, not {given}"));
     match params::made_a_tensor(what, &given) {
+        _ if value.is::<Sparse>() => diag.help("`s.to_dense()` is a tensor that every operation takes"),
         Some(help) => diag.help(help),
         None => diag,
     }

@@ -5,6 +5,7 @@ use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::Scalar;
 use crate::op::emit::Emit;
+use crate::op::rows::shape::view::UNSQUEEZE;
 use crate::script::bind::compare::{compare, values_equal};
 use crate::script::bind::convert;
 use crate::script::bind::native::{self, flag, given};
@@ -13,11 +14,13 @@ use crate::script::bind::rows::raw;
 use crate::script::host::Host;
 use crate::script::values::panics::{GuardedCall, Place};
 use crate::script::values::raise::Native;
+use crate::script::values::sparse::Sparse;
 use crate::script::values::type_names;
 use crate::script::values::types::{DTypeValue, DeviceValue, Tensor};
+use crate::tensor::engine::Engine;
 use crate::tensor::history::MadeBy;
 use crate::tensor::movement::{self, Target};
-use crate::tensor::{grad, history, observe};
+use crate::tensor::{grad, history, observe, row_grads};
 use rhai::{Array, Dynamic, Map, NativeCallContext};
 use std::any::TypeId;
 use std::sync::Arc;
@@ -181,7 +184,28 @@ fn properties(module: &mut Natives, host: &Arc<Host>) {
     property(module, host, "is_pinned", |_, x| Ok(Dynamic::from_bool(x.view().buffer.pinned)));
     property(module, host, "requires_grad", |_, x| Ok(Dynamic::from_bool(x.requires_grad())));
     property(module, host, "is_leaf", |_, x| Ok(Dynamic::from_bool(history::is_leaf(x))));
-    property(module, host, "grad", |_, x| Ok(x.0.auto.lock().grad.clone().map_or(Dynamic::UNIT, Dynamic::from)));
+    property(module, host, "grad", |host, x| {
+        if x.row_grads().is_empty() {
+            return Ok(x.0.auto.lock().grad.clone().map_or(Dynamic::UNIT, Dynamic::from));
+        }
+        row_grad(host, x)
+    });
+}
+
+/// The gradient of a table of which rows have one: sparse, unless a dense one was added too.
+#[cold]
+fn row_grad(host: &Host, x: &Tensor) -> Result<Dynamic> {
+    let mut e = Engine::new(host.rt.clone(), x.0.made);
+    let grad = x.0.auto.lock().grad.clone();
+    if grad.is_some() {
+        let sum = row_grads::dense(&mut e, x, grad)?;
+        x.set_row_grads(Vec::new());
+        x.0.auto.lock().grad = Some(sum.clone());
+        return Ok(Dynamic::from(sum));
+    }
+    let rows = row_grads::joined(&mut e, x)?;
+    let index = e.call_row(&UNSQUEEZE, crate::args![&rows.index, 0])?;
+    Ok(Dynamic::from(Sparse::of_rows(index, rows.values, x.shape().to_vec())))
 }
 
 /// `x.shape` is a new array, so a change such as `x.shape[0] = 2` would be lost. Rhai passes the array back after
@@ -238,7 +262,7 @@ fn setters(module: &mut Natives, host: &Arc<Host>) {
 
 fn set_grad(x: &Tensor, value: &Dynamic) -> Result<()> {
     if value.is_unit() {
-        x.0.auto.lock().grad = None;
+        x.drop_grad();
         return Ok(());
     }
     let Some(g) = value.read_lock::<Tensor>().map(|g| g.clone()) else {
@@ -253,6 +277,7 @@ fn set_grad(x: &Tensor, value: &Dynamic) -> Result<()> {
         let text = format!("a gradient of {g:?} does not fit {x:?}");
         return Err(Diag::error(code::GRAD_SHAPE, text));
     }
+    x.drop_grad();
     x.0.auto.lock().grad = Some(g);
     Ok(())
 }

@@ -11,6 +11,7 @@ use crate::script::bind::convert;
 use crate::script::host::Host;
 use crate::script::values::panics::{GuardedCall, Place};
 use crate::script::values::raise::Native;
+use crate::script::values::sparse::Sparse;
 use crate::script::values::type_names;
 use crate::script::values::types::Tensor;
 use crate::tensor::engine::{Engine, Results, describe};
@@ -50,7 +51,7 @@ pub type Plain = fn(&Arc<Host>, &NativeCallContext, &str, &[&mut Dynamic]) -> Op
 pub fn register(module: &mut Natives, host: &Arc<Host>, plain: Plain) {
     for op in table::all().filter(|op| module_of(op).is_none()) {
         if !op.operator.is_empty() {
-            operators(module, host, op);
+            operators(module, host, op, plain);
         }
         if op.call == CallForm::Internal {
             continue;
@@ -103,7 +104,11 @@ fn arities(module: &mut Natives, host: &Arc<Host>, op: &'static Op, name: Cow<'s
     let call = GuardedCall::new(move |context, values| {
         let context = context.expect("registered with a context");
         let means_plain = form == Form::Plain && values.first().is_some_and(|first| !first.is::<Tensor>());
-        let done = if means_plain { plain(&host, &context, op.name, values) } else { None };
+        let done = if means_plain || values.iter().any(|value| value.is::<Sparse>()) {
+            plain(&host, &context, op.name, values)
+        } else {
+            None
+        };
         done.unwrap_or_else(|| call(&host, &context, op, form, values))
     });
     // Cost: most of the time that a session takes to start; one closure serves every arity.
@@ -312,13 +317,13 @@ fn name_operation(name: &str, form: Form, mut diag: Box<Diag>, args: Option<&Arg
 }
 
 /// An operator on tensors, and its compound assignment.
-fn operators(module: &mut Natives, host: &Arc<Host>, op: &'static Op) {
+fn operators(module: &mut Natives, host: &Arc<Host>, op: &'static Op, plain: Plain) {
     let unary = op.params.len() == 1;
     let shared = host.clone();
     let symbol = op.operator;
     raw(module, symbol, if unary { 1 } else { 2 }, move |context, values| {
         let context = context.expect("registered with a context");
-        operator(&shared, &context, op, Form::Plain, values)
+        operator(&shared, &context, op, Form::Plain, values, plain)
     });
     // `<` and `=` would become `<=`.
     let compares = matches!(op.lower, Lower::Map { promote: Promote::Compare, .. });
@@ -330,7 +335,7 @@ fn operators(module: &mut Natives, host: &Arc<Host>, op: &'static Op) {
         let context = context.expect("registered with a context");
         let is_tensor = values[0].read_lock::<Tensor>().is_some();
         let form = if is_tensor { Form::InPlace } else { Form::Plain };
-        let value = operator(&shared, &context, op, form, values)?;
+        let value = operator(&shared, &context, op, form, values, plain)?;
         if !is_tensor {
             *values[0] = value;
         }
@@ -339,12 +344,18 @@ fn operators(module: &mut Natives, host: &Arc<Host>, op: &'static Op) {
 }
 
 fn operator(
-    host: &Host,
+    host: &Arc<Host>,
     context: &NativeCallContext,
     op: &'static Op,
     form: Form,
     values: &mut [&mut Dynamic],
+    plain: Plain,
 ) -> Native {
+    if values.iter().any(|value| value.is::<Sparse>())
+        && let Some(done) = plain(host, context, op.operator, values)
+    {
+        return done;
+    }
     let mut args = Args::default();
     for at in 0..values.len() {
         if let Some(tensor) = values[at].read_lock::<Tensor>() {

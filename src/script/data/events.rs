@@ -6,6 +6,7 @@ use crate::base::diag::{Diag, Result};
 use crate::base::dtype::DType;
 use crate::fail;
 use crate::files::events::{self, Content, Histogram};
+use crate::files::hparams::{Known, Part, Setting};
 use crate::files::input::os_reason;
 use crate::files::{self, Kind, Value};
 use crate::script::bind::native::text;
@@ -16,7 +17,7 @@ use crate::script::values::raise::Native;
 use crate::script::values::type_names;
 use crate::script::values::types::Tensor;
 use crate::tensor::observe;
-use rhai::Dynamic;
+use rhai::{Array, Dynamic, Map};
 use std::fs;
 use std::io::Write;
 use std::path::{Component, Path, PathBuf};
@@ -97,6 +98,7 @@ fn content(host: &Host, kind: &str, value: &Dynamic) -> Result<Content> {
             Err(_) => fail!(ARGUMENT_TYPE, "a number is expected, not {}", type_names::of_value(value)),
         },
         ("text", _) => text("text_string", value).map(Content::Text),
+        ("experiment" | "start" | "end", _) => settings(kind, value).map(Content::Settings),
         ("histogram", Some(tensor)) => histogram(host, &tensor).map(Content::Histogram),
         ("image", Some(tensor)) => {
             let [height, width, channels] = tensor.shape()[..] else {
@@ -106,6 +108,39 @@ fn content(host: &Host, kind: &str, value: &Dynamic) -> Result<Content> {
             Ok(Content::Image { height, width, channels, png })
         }
         _ => fail!(ARGUMENT_TYPE, "a tensor is expected, not {}", type_names::of_value(value)),
+    }
+}
+
+/// `#{settings: [[name, value, domain]], metrics: [name]}`.
+fn settings(kind: &str, value: &Dynamic) -> Result<Part> {
+    let map = value.read_lock::<Map>();
+    let list = |name: &str| -> Array {
+        let list = map.as_ref().and_then(|map| map.get(name)?.read_lock::<Array>().map(|list| list.clone()));
+        list.unwrap_or_default()
+    };
+    let known = |setting: &Dynamic| -> Result<Known> {
+        let parts = setting.read_lock::<Array>();
+        let Some([name, value, domain]) = parts.as_ref().map(|parts| &parts[..]) else {
+            fail!(INTERNAL, "a setting is a name, a value and a domain");
+        };
+        let domain = domain.read_lock::<Array>().map(|all| all.iter().map(one).collect::<Result<_>>()).transpose()?;
+        Ok(Known { name: text("name", name)?, value: one(value)?, domain })
+    };
+    let settings = list("settings").iter().map(known).collect::<Result<Vec<_>>>()?;
+    Ok(match kind {
+        "experiment" => {
+            let metrics = list("metrics").iter().map(|name| text("metric", name)).collect::<Result<_>>()?;
+            Part::Experiment { settings, metrics }
+        }
+        "start" => Part::Start { settings },
+        _ => Part::End,
+    })
+}
+
+fn one(value: &Dynamic) -> Result<Setting> {
+    match value.as_float() {
+        Ok(number) => Ok(Setting::Number(number)),
+        Err(_) => text("value", value).map(Setting::Text),
     }
 }
 

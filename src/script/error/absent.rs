@@ -2,7 +2,7 @@
 //! name is not a misspelling of another.
 
 const COMPLEX: &str = "of complex numbers there are c64 and c128, no halves";
-pub(super) const SPARSE: &str = "tscript's tensors are dense";
+pub(super) const SPARSE: &str = "sparse tensors are COO or CSR: `sparse_coo_tensor`, `x.to_sparse()`, `x.to_sparse_csr()`, and products are `s @ x`";
 const QUANTIZED: &str = "there are no quantized tensors; `x.to(\"i8\")` and a scale of your own are plain tensors";
 const STORAGE: &str =
     "a tensor's memory belongs to the session; `view`, `as_strided`, `copy_` and `clone` say what is meant";
@@ -62,43 +62,27 @@ const TABLE: Reasons = &[
     (
         SPARSE,
         &[
-            "sparse_coo_tensor",
-            "SparseAdam",
-            "values",
-            "sparse_csr_tensor",
             "sparse_csc_tensor",
             "sparse_bsr_tensor",
             "sparse_bsc_tensor",
             "sparse_compressed_tensor",
-            "to_sparse",
-            "to_sparse_coo",
-            "to_sparse_csr",
             "to_sparse_csc",
             "to_sparse_bsr",
             "to_sparse_bsc",
-            "to_dense",
-            "coalesce",
-            "is_coalesced",
-            "indices",
-            "crow_indices",
-            "col_indices",
             "ccol_indices",
             "row_indices",
-            "sparse_dim",
-            "dense_dim",
-            "sparse_mask",
             "sparse_resize_",
             "smm",
             "sspaddmm",
             "hspmm",
             "spmm",
-            "is_sparse_csr",
-            "to_padded_tensor",
-            "to_mkldnn",
-            "is_nested",
-            "is_mkldnn",
         ],
     ),
+    (
+        "batches of unequal length are padded: `nn::pad_sequence`, `nn::pack_padded_sequence`",
+        &["to_padded_tensor", "is_nested"],
+    ),
+    (BACKENDS, &["to_mkldnn", "is_mkldnn"]),
     (
         QUANTIZED,
         &[
@@ -286,8 +270,6 @@ const TABLE: Reasons = &[
     ("write `nn::nll_loss()`, which takes images too", &["NLLLoss2d"]),
     ("write `nn::batch_norm2d(n)`; `nn::data_parallel` keeps the statistics of each device apart", &["SyncBatchNorm"]),
     ("write `nn::lstm`, `nn::gru` or `nn::rnn`", &["RNNBase", "RNNCellBase"]),
-    ("write `nn::linear` and `cross_entropy`, which computes all classes", &["AdaptiveLogSoftmaxWithLoss"]),
-    ("write `nn::linear` and `linear_cross_entropy`", &["LinearCrossEntropyLoss"]),
     (
         "there are no classes to inherit from: an optimizer of your own is a loop over `model.parameters()`",
         &["Optimizer"],
@@ -321,8 +303,6 @@ const TABLE: Reasons = &[
         "write `dist::transformed_distribution(dist::normal(loc, scale), dist::stick_breaking_transform())`",
         &["LogisticNormal"],
     ),
-    ("write `dist::relaxed_bernoulli(temperature, probs)`, and `logit` of its draws", &["LogitRelaxedBernoulli"]),
-    ("write `dist::multivariate_normal(loc, covariance_matrix)`", &["LowRankMultivariateNormal"]),
     (
         "it is not among the families of `distributions`",
         &["ContinuousBernoulli", "GeneralizedPareto", "LKJCholesky", "Wishart"],
@@ -345,6 +325,7 @@ const TABLE: Reasons = &[
     ("write `grad_fn`, or look at `requires_grad`", &["output_nr", "grad_dtype", "volatile"]),
     ("write `set_default_dtype(\"f64\")`", &["set_default_tensor_type"]),
     ("write `current_device()`", &["get_default_device"]),
+    ("modules run without being traced, so there is no graph to write", &["add_graph"]),
     ("write `scatter_reduce`, or `index_reduce` with the segment of each row", &["segment_reduce"]),
 ];
 

@@ -11,6 +11,7 @@ pub mod scalars;
 pub mod sequences;
 pub mod sets;
 pub mod show;
+mod show_sparse;
 pub mod text;
 pub mod unpack;
 pub mod walk;

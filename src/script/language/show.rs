@@ -4,12 +4,14 @@ use crate::base::bytes::element;
 use crate::base::diag::Result;
 use crate::base::float_text::float_text;
 use crate::base::print::{Printed, format};
+use crate::op::tensor::View;
 use crate::script::host::Host;
 use crate::script::language::growing::Growing;
 use crate::script::source::pass::written_name;
 use crate::script::values::types::Tensor;
 use crate::tensor::observe;
 use rhai::{Array, Dynamic, Map};
+use std::sync::Arc;
 
 /// `tensor([[1., 2.]], device=cuda:1)`.
 pub fn tensor(host: &Host, x: &Tensor) -> Result<String> {
@@ -23,6 +25,17 @@ pub fn tensor(host: &Host, x: &Tensor) -> Result<String> {
         grad_fn: grad_fn.as_deref(),
         default_dtype: host.rt.default_float(),
     };
+    formatted(host, &view, &printed)
+}
+
+/// Elements alone, without device, dtype and gradient.
+pub fn bare(host: &Host, x: &Tensor) -> Result<String> {
+    let view = observe::settle(&host.rt, x)?;
+    let printed = Printed { default_dtype: view.dtype, ..Printed::new(view.shape(), view.dtype) };
+    formatted(host, &view, &printed)
+}
+
+fn formatted(host: &Host, view: &Arc<View>, printed: &Printed) -> Result<String> {
     let options = *host.print.options.lock();
     let read = view.clone().as_real();
     let element = |index: &[usize]| {
@@ -30,7 +43,7 @@ pub fn tensor(host: &Host, x: &Tensor) -> Result<String> {
         element(&host.rt.peek_bytes(&read, read.layout.offset.wrapping_add_signed(at)), read.dtype)
     };
     let mut room = Growing::new(host);
-    format(&printed, &options, element, &mut |bytes| room.reserve(bytes))
+    format(printed, &options, element, &mut |bytes| room.reserve(bytes))
 }
 
 /// Any value as `print` shows it.
@@ -122,6 +135,9 @@ fn nested(host: &Host, item: &Dynamic, to: &mut Growing) -> Result<()> {
     if let Some(tensor) = item.read_lock::<Tensor>() {
         let tensor = tensor.clone();
         return to.push(&self::tensor(host, &tensor)?);
+    }
+    if let Some(sparse) = item.read_lock::<crate::script::values::sparse::Sparse>() {
+        return to.push(&super::show_sparse::sparse(host, &sparse.clone())?);
     }
     if let Some(cell) = item.read_lock::<crate::script::values::types::Cell>() {
         // Not the content of arrays and maps: a cell may be inside its own content.

@@ -7,6 +7,7 @@ mod devices;
 pub mod members;
 mod natives;
 mod plain;
+mod sparse;
 mod std;
 mod transforms;
 

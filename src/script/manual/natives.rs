@@ -110,12 +110,14 @@ pub const CHAPTERS: &[(&str, &str, &[Native])] = &[
     ("devices", "Devices, streams and events", super::devices::DEVICES),
     ("cuda", "The module cuda", super::devices::CUDA),
     ("func", "The module func", super::transforms::FUNC),
+    ("sparse", "Sparse tensors", super::sparse::SPARSE),
     ("re", "The module re", super::plain::RE),
     ("unicodedata", "The module unicodedata", super::plain::UNICODEDATA),
 ];
 
 /// Modules of natives and operations, which need no import.
-pub const MODULES: &[&str] = &["autograd", "cuda", "fft", "func", "re", "signal", "signal::windows", "unicodedata"];
+pub const MODULES: &[&str] =
+    &["autograd", "cuda", "fft", "func", "re", "signal", "signal::windows", "sparse", "unicodedata"];
 
 /// What a module of natives or operations has, without the module's name.
 pub fn of_module(module: &str) -> impl Iterator<Item = &'static str> {
@@ -259,8 +261,8 @@ const NATIVES: &[Native] = &[
     entry(Property, "nbytes", "nbytes", "Bytes of all elements.", "ones([2]).nbytes", "8"),
     entry(Method, "get_device", "get_device() -> int", "The index of the GPU that holds the tensor; -1 for the CPU.", "ones([2]).get_device()", "-1"),
     entry(Property, "is_cpu", "is_cpu", "Whether the tensor is in host memory.", "ones([2]).is_cpu", "true"),
-    entry(Property, "is_sparse", "is_sparse", "false: tensors are dense.", "ones([2]).is_sparse", "false"),
-    entry(Property, "layout", "layout", "`\"strided\"`: tensors are dense.", "ones([2]).layout", "strided"),
+    entry(Property, "is_sparse", "is_sparse", "Whether a tensor is a sparse one of places and values (COO).", "ones([2]).is_sparse", "false"),
+    entry(Property, "layout", "layout", "`\"strided\"`; of sparse tensors `\"sparse_coo\"` or `\"sparse_csr\"`.", "ones([2]).layout", "strided"),
     entry(Method, "is_complex", "is_complex() -> bool", "false: complex numbers are not among the dtypes.", "ones([2]).is_complex()", "false"),
     entry(Method, "is_conj", "is_conj() -> bool", "false: complex numbers are not among the dtypes.", "ones([2]).is_conj()", "false"),
     entry(Method, "is_neg", "is_neg() -> bool", "false: no view is negated when it is read.", "ones([2]).is_neg()", "false"),

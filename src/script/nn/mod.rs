@@ -11,4 +11,5 @@ pub mod outline;
 pub mod parallel;
 pub mod param_groups;
 pub mod row_modules;
+pub mod sparse_grads;
 pub mod swap;

@@ -380,7 +380,7 @@ fn modes(module: &mut Natives, host: &Arc<Host>) {
     }
     method(module, host, "zero_grad", 1, |_, _, this, _| {
         for member in members(this)? {
-            member.tensor.0.auto.lock().grad = None;
+            member.tensor.drop_grad();
         }
         Ok(Dynamic::UNIT)
     });

@@ -17,11 +17,13 @@ use crate::op::rows::shape::view::CLONE;
 use crate::op::table;
 use crate::script::bind::rows::{Natives, raw};
 use crate::script::host::Host;
+use crate::script::nn::sparse_grads;
 use crate::script::values::module::ModuleValue;
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
 use crate::script::values::types::{Cell, Tensor};
 use crate::tensor::engine::Engine;
+use crate::tensor::row_grads;
 use rhai::{Array, Dynamic, FnPtr, ImmutableString, Map};
 use std::sync::Arc;
 
@@ -42,7 +44,11 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
             let (Some(row), Some(fixed), Some(groups)) = (row, fixed, groups) else {
                 fail!(INTERNAL, "an optimizer has a row, what is fixed, and groups")
             };
-            groups.with(|groups| advance(engine, &row, &fixed, groups))
+            groups.with(|groups| {
+                let whole = optimizer.as_deref().expect("it has a row");
+                let _filled = sparse_grads::for_the_step(engine, whole, groups)?;
+                advance(engine, &row, &fixed, groups)
+            })
         })
     });
     let shared = host.clone();
@@ -104,9 +110,16 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     let shared = host.clone();
     raw(module, "_grads", 1, move |context, values| -> Native {
         let context = context.expect("registered with a context");
-        shared.call(&context, |_| {
+        shared.call(&context, |engine| {
             let all = tensors(values[0])?;
-            Ok(all.iter().filter_map(|p| p.0.auto.lock().grad.clone()).map(Dynamic::from).collect::<Array>().into())
+            let mut found = Array::new();
+            for p in &all {
+                found.extend(p.0.auto.lock().grad.clone().map(Dynamic::from));
+                if !p.row_grads().is_empty() {
+                    found.push(Dynamic::from(row_grads::coalesced(engine, p)?.values));
+                }
+            }
+            Ok(found.into())
         })
     });
 }
@@ -182,7 +195,7 @@ fn clear_grads(group: &Dynamic) {
     let group = group.read_lock::<Map>();
     let params = group.as_ref().and_then(|group| group.get("params")?.read_lock::<Array>());
     for p in params.iter().flat_map(|params| params.iter()).filter_map(|p| p.read_lock::<Tensor>()) {
-        (*p).0.auto.lock().grad = None;
+        (*p).drop_grad();
     }
 }
 
@@ -490,7 +503,7 @@ fn together(params: &[Tensor], steps: &[Dynamic]) -> Vec<Vec<usize>> {
         counts && params[a].device() == params[b].device()
     };
     let mut all: Vec<Vec<usize>> = Vec::new();
-    for at in (0..params.len()).filter(|&at| params[at].0.auto.lock().grad.is_some()) {
+    for at in (0..params.len()).filter(|&at| params[at].has_grad()) {
         match all.iter_mut().find(|members| same(members[0], at)) {
             Some(members) => members.push(at),
             None => all.push(vec![at]),

@@ -13,8 +13,9 @@ use crate::script::language::arguments;
 use crate::script::session::eval;
 use crate::script::session::modules::{Modules, Resolver};
 use crate::script::tensor_api::{modes, storage};
+use crate::script::values::raise::Native;
 use parking_lot::Mutex;
-use rhai::Engine;
+use rhai::{Dynamic, Engine, NativeCallContext};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -78,6 +79,7 @@ pub fn engine(
     named::<crate::script::values::types::EventValue>(&mut engine, "event");
     named::<crate::script::data::dataset::Dataset>(&mut engine, "dataset");
     named::<crate::script::values::set::Set>(&mut engine, "set");
+    named::<crate::script::values::sparse::Sparse>(&mut engine, "sparse");
     named::<crate::script::values::module::ModuleValue>(&mut engine, "module");
     named::<crate::script::language::text::re::PatternValue>(&mut engine, "pattern");
     named::<crate::script::language::text::re::Match>(&mut engine, "match");
@@ -95,8 +97,9 @@ pub fn engine(
     crate::script::session::counted::install(&mut engine, host);
     crate::script::tensor_api::literal::install(&mut engine);
     let mut module = Natives::default();
-    rows::register(&mut module, host, crate::script::language::walk::reduce_other);
+    rows::register(&mut module, host, of_other_values);
     properties::register(&mut module, host);
+    crate::script::sparse::register(&mut module, host);
     crate::script::tensor_api::literal::register(&mut module, host);
     index::register(&mut module, host);
     modes::register(&mut module, host);
@@ -130,6 +133,7 @@ pub fn engine(
     crate::script::nn::module_hooks::register(&mut module, host);
     crate::script::nn::optimizer_state::register(&mut module, host);
     crate::script::nn::param_groups::register(&mut module, host);
+    crate::script::nn::sparse_grads::register(&mut module, host);
     crate::script::data::loader::register(&mut module, host);
     crate::script::data::dataset::register(&mut module, host);
     crate::script::data::events::register(&mut module, host);
@@ -144,6 +148,7 @@ pub fn engine(
         ("cuda", crate::script::cuda_api::cuda::module(host)),
         ("autograd", crate::script::tensor_api::autograd::module(host)),
         ("func", crate::script::func::module(host)),
+        ("sparse", crate::script::sparse::module(host)),
         ("re", crate::script::language::text::re::module(host)),
         ("unicodedata", crate::script::language::text::unicode::module(host)),
     ]
@@ -176,6 +181,17 @@ pub fn engine(
     }
     engine.set_module_resolver(Resolver { host: host.clone(), modules: modules.clone() });
     engine
+}
+
+/// What rows do with values that are neither tensors nor numbers.
+fn of_other_values(
+    host: &Arc<Host>,
+    context: &NativeCallContext,
+    name: &str,
+    values: &[&mut Dynamic],
+) -> Option<Native> {
+    crate::script::sparse::rows::call(host, context, name, values)
+        .or_else(|| crate::script::language::walk::reduce_other(host, context, name, values))
 }
 
 /// A type of the language, under the name that scripts and messages use.

@@ -84,7 +84,7 @@ fn sizes(module: &mut Natives, host: &Arc<Host>) {
 
 fn kinds(module: &mut Natives, host: &Arc<Host>) {
     property(module, host, "is_cpu", |_, x| Ok(Dynamic::from_bool(!x.device().is_cuda())));
-    // There are no others: scripts that ask get an answer.
+    // Sparse tensors have their own: `script/sparse`.
     property(module, host, "is_sparse", |_, _| Ok(Dynamic::FALSE));
     property(module, host, "layout", |_, _| Ok("strided".into()));
     method(module, host, "is_inference", 1, |_, _, x, _| Ok(Dynamic::from_bool(x.is_inference())));

@@ -5,5 +5,6 @@ pub mod native_forms;
 pub mod panics;
 pub mod raise;
 pub mod set;
+pub mod sparse;
 pub mod type_names;
 pub mod types;

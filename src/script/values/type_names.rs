@@ -1,6 +1,7 @@
 //! The scripts' names of Rust types. Rhai knows the names that were registered with an interpreter; errors are
 //! reported where no interpreter is available, and of types that were not registered with this one.
 
+use crate::script::values::sparse::Sparse;
 use crate::script::values::types::Tensor;
 use parking_lot::RwLock;
 use rhai::Dynamic;
@@ -41,6 +42,9 @@ pub fn with_article(word: &str) -> String {
 pub fn of_value(value: &Dynamic) -> String {
     if let Some(tensor) = value.read_lock::<Tensor>() {
         return format!("a tensor of shape {:?}", tensor.shape().as_slice());
+    }
+    if let Some(sparse) = value.read_lock::<Sparse>() {
+        return format!("a sparse tensor of size {:?}", sparse.size);
     }
     match value.type_name() {
         "i64" => "an integer".into(),

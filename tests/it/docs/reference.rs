@@ -150,6 +150,7 @@ fn owner(native: &Native) -> &'static str {
             "loader" => "Loaders",
             "ctx" => "Contexts of functions with their own gradient",
             "h" => "Handles of hooks",
+            "sparse" => "Sparse tensors",
             other => panic!("no heading for what belongs to `{other}`"),
         },
     }

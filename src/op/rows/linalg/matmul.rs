@@ -14,8 +14,8 @@ use crate::op::args::Args;
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::infer;
 use crate::op::row::{CallForm, Grad, Lower, Op, Save, ex};
-use crate::op::rows::shape::rearrange::{SQUEEZE, transposed};
-use crate::op::rows::shape::view::{EXPAND, RESHAPE, UNSQUEEZE};
+use crate::op::rows::shape::rearrange::{SQUEEZE, TRANSPOSE, transposed};
+use crate::op::rows::shape::view::{CONTIGUOUS, EXPAND, RESHAPE, UNSQUEEZE};
 use crate::op::rows::signatures::two_tensors;
 use crate::op::tensor::Tensor;
 use crate::signature;
@@ -183,6 +183,55 @@ pub fn ranks(expected: &[(&str, &Tensor, usize)]) -> Result<()> {
     }
     Ok(())
 }
+
+signature!(int_mm(input: Tensor, mat2: Tensor));
+
+/// Rows of bytes by rows of bytes: `[m, k]` and `[n, k]`, contiguous.
+static INT_MM_ROWS: Op = Op {
+    name: "_int_mm",
+    params: int_mm::PARAMS,
+    summary: "Products of rows of bytes.",
+    lower: Lower::Kernel(|_, a| {
+        let (x, y) = (a.tensor(int_mm::input), a.tensor(int_mm::mat2));
+        let call = KernelCall::new("int_mm", &matmul::INT_MM).input(x).input(y);
+        Ok(call.output(&[x.shape()[0], y.shape()[0]], DType::I32))
+    }),
+    grad: Grad::Stop("products of integers have no gradient"),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+pub static INT_MM: Op = Op {
+    name: "_int_mm",
+    params: int_mm::PARAMS,
+    summary: "The product of two matrices of `i8`, added up in `i32`: [m, k] and [k, n] give [m, n].",
+    details: "The second matrix is read by columns: without a copy if it is the transpose of a contiguous one.",
+    examples: &[
+        ex(
+            "_int_mm(tensor([[100, 100]], #{dtype: \"i8\"}), tensor([[100], [-1]], #{dtype: \"i8\"}))",
+            "tensor([[9900]], dtype=i32)",
+        ),
+        ex("_int_mm(ones([2, 3]).to(\"i8\"), ones([2, 3]).to(\"i8\"))", "E0201"),
+        ex("_int_mm(ones([2, 3]), ones([3, 2]))", "E0202"),
+    ],
+    lower: Lower::Compose(|e, a| {
+        let (x, y) = (a.tensor(int_mm::input), a.tensor(int_mm::mat2));
+        ranks(&[("input", x, 2), ("mat2", y, 2)])?;
+        if let Some(other) = [x.dtype(), y.dtype()].into_iter().find(|dtype| *dtype != DType::I8) {
+            fail!(DTYPE, "both matrices must be i8, not {other}");
+        }
+        let (a, b) = (x.shape(), y.shape());
+        if a[1] != b[0] {
+            return Err(inner_mismatch(&a, &b, a[1], b[0]));
+        }
+        let rows = e.call(&TRANSPOSE, args![y, 0, 1])?;
+        let (rows, x) = (e.call(&CONTIGUOUS, args![&rows])?, e.call(&CONTIGUOUS, args![x])?);
+        e.apply(&INT_MM_ROWS, args![&x, &rows])
+    }),
+    grad: Grad::Composed,
+    call: CallForm::Function,
+    ..Op::BASE
+};
 
 macro_rules! strict {
     ($NAME:ident, $name:literal, [$($alias:literal),*], $list:ident($first:ident: $rank:literal, $second:ident: $other:literal),
@@ -412,4 +461,5 @@ pub fn same_batch(e: &mut dyn Emit, a: &Tensor, b: &Tensor) -> Result<(Tensor, T
     Ok((widen(e, a, &s)?, widen(e, b, &t)?))
 }
 
-pub static ROWS: &[&Op] = &[&MATMUL, &MM, &BMM, &MV, &DOT, &VDOT, &LINEAR_KERNEL, &LINEAR, &BILINEAR];
+pub static ROWS: &[&Op] =
+    &[&INT_MM_ROWS, &INT_MM, &MATMUL, &MM, &BMM, &MV, &DOT, &VDOT, &LINEAR_KERNEL, &LINEAR, &BILINEAR];

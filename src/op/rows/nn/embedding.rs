@@ -47,7 +47,7 @@ signature!(rows_grad(
 ));
 
 /// The table's gradient: `[rows, ..]`.
-static ROWS_GRAD: Op = Op {
+pub static ROWS_GRAD: Op = Op {
     name: "embedding",
     params: rows_grad::PARAMS,
     summary: "Gradient of a table.",
@@ -102,7 +102,7 @@ static SHORTEN: Op = Op {
 
 signature!(embedding(
     input: Tensor, weight: Tensor, padding_idx: Int = None, max_norm: Float = None, norm_type: Float = 2.0,
-    scale_grad_by_freq: Bool = false, sparse: Ignored = None,
+    scale_grad_by_freq: Bool = false, sparse: Bool = false,
 ));
 
 pub static EMBEDDING: Op = Op {
@@ -111,11 +111,18 @@ pub static EMBEDDING: Op = Op {
     summary: "Looks up rows of a table by number.",
     details: "`input` holds integers, `weight` is [v, d]; the result has the input's shape with d behind it. The row \
 `padding_idx` gets no gradient; with `scale_grad_by_freq` a row's gradient is divided by how often it was looked up. With `max_norm`, \
-rows that are looked up and longer than it are first shortened in place. A \
+rows that are looked up and longer than it are first shortened in place. With `sparse`, backward gives a table that is \
+a leaf a sparse `.grad` of the rows that were looked up. A \
 number that is not in 0..v is an error while computing (E0401).",
     examples: &[
         ex("embedding(tensor([1, 0]), tensor([[1.0, 2.0], [3.0, 4.0]]))", "tensor([[3., 4.],\n        [1., 2.]])"),
+        ex(
+            "let w = zeros([4, 2], #{requires_grad: true}); embedding(tensor([3, 1]), w, #{sparse: true}).sum().backward(); \
+             w.grad.to_dense()[3]",
+            "tensor([1., 1.])",
+        ),
         ex("embedding(tensor([1.0]), ones([2, 2]))", "E0202"),
+        ex("embedding(tensor([1]), ones([2, 2]), #{sparse: true, scale_grad_by_freq: true})", "E0206"),
         ex("embedding(tensor([1]), ones([2]))", "E0201"),
         ex("embedding(tensor([1]), ones([2, 2]), #{padding_idx: 2})", "E0206"),
     ],
@@ -138,7 +145,17 @@ number that is not in 0..v is an error while computing (E0401).",
         if let Some(most) = a.opt_float(embedding::max_norm) {
             e.apply(&SHORTEN, args![weight, index, most, a.float(embedding::norm_type)])?;
         }
-        e.apply(&ROWS_OF, args![weight, index, padding, a.flag(embedding::scale_grad_by_freq)])
+        let by_freq = a.flag(embedding::scale_grad_by_freq);
+        if !a.flag(embedding::sparse) {
+            return e.apply(&ROWS_OF, args![weight, index, padding, by_freq]);
+        }
+        if by_freq {
+            fail!(VALUE, "`scale_grad_by_freq` does not go with `sparse`");
+        }
+        let table = e.detach(weight);
+        let rows = e.call(&ROWS_OF, args![&table, index])?;
+        let padding = if let Attr::Int(at) = padding { Some(at) } else { None };
+        Ok(vec![e.with_row_grads(weight, index, padding, rows)?])
     }),
     grad: Grad::Composed,
     call: CallForm::Function,

@@ -7,14 +7,16 @@ use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::Shape;
 use crate::fail;
 use crate::kernel::resample;
+use crate::kernel::resample::antialias;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::row::{CallForm, Grad, Lower, Op, ex};
+use crate::op::rows::linalg::matmul::MATMUL;
 use crate::op::rows::nn::pool::{ADAPTIVE_AVG_POOL1D, ADAPTIVE_AVG_POOL2D, ADAPTIVE_AVG_POOL3D};
 use crate::op::rows::nn::windows::{spatial, tuple};
 use crate::op::rows::pointwise::blend::CLAMP;
 use crate::op::rows::pointwise::unary::FLOOR;
-use crate::op::rows::shape::rearrange::PERMUTE;
+use crate::op::rows::shape::rearrange::{PERMUTE, TRANSPOSE};
 use crate::op::rows::shape::view::RESHAPE;
 use crate::op::tensor::Tensor;
 use crate::signature;
@@ -118,6 +120,9 @@ fn interpolate(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
     if !smooth && !a.is_none(interpolate::align_corners) {
         fail!(VALUE, "`align_corners` applies to the linear and cubic modes only");
     }
+    if a.flag(interpolate::antialias) && !matches!(mode, "bilinear" | "bicubic") {
+        fail!(VALUE, "`antialias` applies to the modes \"bilinear\" and \"bicubic\" only");
+    }
     let (size, scales) = target(a, &spatial(x, n))?;
     if mode == "area" {
         let op = [&ADAPTIVE_AVG_POOL1D, &ADAPTIVE_AVG_POOL2D, &ADAPTIVE_AVG_POOL3D][n - 1];
@@ -126,6 +131,9 @@ fn interpolate(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
     let dtype = x.dtype();
     if !dtype.is_float() && dtype != DType::U8 {
         fail!(DTYPE, "a floating-point tensor is expected, not {dtype}");
+    }
+    if a.flag(interpolate::antialias) {
+        return antialiased(e, x, &size, mode, a.flag(interpolate::align_corners), &scales);
     }
     let x = if dtype.is_float() { x.clone() } else { e.cast(x, DType::F32)? };
     let y = match smooth && !dtype.is_float() {
@@ -136,6 +144,46 @@ fn interpolate(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
         )?,
     };
     e.cast(&y, dtype)
+}
+
+/// An image as a product with a matrix for each side, the last side first. Sums are at least `f32`; bytes are rounded after
+/// each side.
+fn antialiased(e: &mut dyn Emit, x: &Tensor, size: &Ints, mode: &str, align: bool, scales: &Attr) -> Result<Tensor> {
+    let dtype = x.dtype();
+    let inner = match dtype {
+        DType::U8 | DType::F64 => DType::F64,
+        _ => DType::F32,
+    };
+    let mut x = e.cast(x, inner)?;
+    for dim in [1, 0] {
+        let (from, to) = (x.shape()[2 + dim], size[dim] as usize);
+        let factor = if let Attr::Floats(all) = scales { Some(all[dim]) } else { None };
+        e.host_room(from.saturating_mul(to).saturating_mul(size_of::<f64>()))?;
+        let mut weights = antialias::matrix(mode, from, to, align, factor);
+        if dtype == DType::U8 {
+            antialias::coarse(&mut weights);
+        }
+        let bytes: Vec<u8> = weights.iter().flat_map(|weight| weight.to_le_bytes()).collect();
+        let weights = e.upload(&bytes, &[to, from], DType::F64, x.device())?;
+        let weights = e.cast(&weights, inner)?;
+        x = match dim {
+            0 => e.call(&MATMUL, args![&weights, &x])?,
+            _ => {
+                let weights = e.call(&TRANSPOSE, args![&weights, 0, 1])?;
+                e.call(&MATMUL, args![&x, &weights])?
+            }
+        };
+        if dtype == DType::U8 {
+            x = rounded_to_bytes(e, &x)?;
+        }
+    }
+    e.cast(&x, dtype)
+}
+
+fn rounded_to_bytes(e: &mut dyn Emit, x: &Tensor) -> Result<Tensor> {
+    let y = e.add(x, Scalar::Float(0.5))?;
+    let y = e.call(&FLOOR, args![&y])?;
+    e.call(&CLAMP, args![&y, 0, 255])
 }
 
 /// Bytes are resampled along one dim after the other, the last first, and rounded each time, as PyTorch does it.
@@ -152,9 +200,7 @@ fn dim_by_dim(e: &mut dyn Emit, mut x: Tensor, size: &Ints, mode: &Attr, align: 
             _ => Attr::None,
         };
         let y = e.call(&RESAMPLE, args![&x, now, mode.clone(), align, scales])?;
-        let y = e.add(&y, Scalar::Float(0.5))?;
-        let y = e.call(&FLOOR, args![&y])?;
-        x = e.call(&CLAMP, args![&y, 0, 255])?;
+        x = rounded_to_bytes(e, &y)?;
     }
     Ok(x)
 }
@@ -162,7 +208,7 @@ fn dim_by_dim(e: &mut dyn Emit, mut x: Tensor, size: &Ints, mode: &Attr, align: 
 signature!(interpolate(
     input: Tensor, size: Ints = None, scale_factor: Floats = None,
     mode: Str(&["nearest", "nearest-exact", "linear", "bilinear", "trilinear", "bicubic", "area"]) = "nearest",
-    align_corners: Bool = None, recompute_scale_factor: Bool = None,
+    align_corners: Bool = None, recompute_scale_factor: Bool = None, antialias: Bool = false,
 ));
 
 pub static INTERPOLATE: Op = Op {
@@ -171,14 +217,20 @@ pub static INTERPOLATE: Op = Op {
     params: interpolate::PARAMS,
     summary: "Resamples signals, images or volumes to a size, or by a factor.",
     details: "`input` is [N, C, d..]. \"linear\" takes one spatial dimension, \"bilinear\" and \"bicubic\" two, \"trilinear\" \
-three, the others any. With `align_corners` the corner elements keep their places.",
+three, the others any. With `align_corners` the corner elements keep their places. With `antialias` a smaller image is made of \
+all elements of the larger one, as Pillow does it; for \"bilinear\" and \"bicubic\".",
     examples: &[
         ex("interpolate(tensor([[[1.0, 2.0]]]), #{scale_factor: 2})", "tensor([[[1., 1., 2., 2.]]])"),
         ex(
             "interpolate(tensor([[[1.0, 3.0]]]), 3, #{mode: \"linear\", align_corners: true})",
             "tensor([[[1., 2., 3.]]])",
         ),
+        ex(
+            "interpolate(arange(16.0).reshape([1, 1, 4, 4]), [1, 2], #{mode: \"bilinear\", antialias: true})",
+            "tensor([[[[6.7143, 8.2857]]]])",
+        ),
         ex("interpolate(ones([1, 1, 2]), 3, #{mode: \"bilinear\"})", "E0201"),
+        ex("interpolate(ones([1, 1, 2, 2]), 3, #{antialias: true})", "E0206"),
         ex("interpolate(ones([1, 1, 2]), 3, #{scale_factor: 2})", "E0206"),
         ex("interpolate(ones([1, 1, 2]))", "E0205"),
         ex("interpolate(tensor([[[1, 2]]]), 3)", "E0202"),

@@ -1,0 +1,166 @@
+//! The forms of a sparse tensor: coalesced, dense, with compressed rows. All of it is made of rows of the op table, so that
+//! it runs on every device and gradients flow through the values.
+
+use crate::args;
+use crate::base::diag::Result;
+use crate::base::dtype::{DType, Scalar};
+use crate::fail;
+use crate::op::emit::Emit;
+use crate::op::row::Source;
+use crate::op::rows::creation::create::ARANGE;
+use crate::op::rows::indexing::index_select::{INDEX_ADD, INDEX_SELECT};
+use crate::op::rows::indexing::masks::NONZERO;
+use crate::op::rows::ordering::distinct::{SEARCHSORTED, UNIQUE};
+use crate::op::rows::pointwise::arith::{FLOOR_DIVIDE, REMAINDER};
+use crate::op::rows::pointwise::compare::NE;
+use crate::op::rows::reduction::reduce::SUM;
+use crate::op::rows::shape::copies::FLIP;
+use crate::op::rows::shape::join::STACK;
+use crate::op::rows::shape::view::{RESHAPE, SELECT};
+use crate::op::tensor::Tensor;
+use crate::script::values::sparse::Sparse;
+use crate::tensor::engine::Engine;
+
+/// Row `dim` of the indices.
+pub fn places(e: &mut Engine, s: &Sparse, dim: usize) -> Result<Tensor> {
+    e.call_row(&SELECT, args![&s.indices, 0, dim as i64])
+}
+
+/// The place of each value among all elements of the sparse dims, row-major.
+pub fn flat(e: &mut Engine, s: &Sparse) -> Result<Tensor> {
+    let mut sum = places(e, s, 0)?;
+    for dim in 1..s.sparse_dims() {
+        let scaled = (e as &mut dyn Emit).mul(&sum, Scalar::Int(s.size[dim] as i64))?;
+        let place = places(e, s, dim)?;
+        sum = (e as &mut dyn Emit).add(&scaled, &place)?;
+    }
+    Ok(sum)
+}
+
+/// The indices `[dims, n]` of places that are counted row-major.
+fn unravel(e: &mut Engine, flat: &Tensor, size: &[usize]) -> Result<Tensor> {
+    let (mut rest, mut dims) = (flat.clone(), Vec::new());
+    for &size in size.iter().rev() {
+        let size = Scalar::Int(size.max(1) as i64);
+        dims.push(e.call_row(&REMAINDER, args![&rest, size])?);
+        rest = e.call_row(&FLOOR_DIVIDE, args![&rest, size])?;
+    }
+    dims.reverse();
+    e.call_row(&STACK, args![dims, 0])
+}
+
+fn zeros(e: &mut Engine, shape: &[usize], like: &Tensor) -> Result<Tensor> {
+    e.source(Source::Fill(Scalar::Int(0)), shape, like.dtype(), like.device())
+}
+
+/// `values` added up at `places` of `n`: `[n, ..]`.
+pub fn spread(e: &mut Engine, n: usize, places: &Tensor, values: &Tensor) -> Result<Tensor> {
+    let mut shape = values.shape();
+    shape[0] = n;
+    let zeros = zeros(e, &shape, values)?;
+    e.call_row(&INDEX_ADD, args![&zeros, 0, places, values])
+}
+
+/// Sorted places, each once; values of one place are added up. Waits for the number of places.
+pub fn coalesce(e: &mut Engine, s: &Sparse) -> Result<Sparse> {
+    if s.is_coalesced {
+        return Ok(s.clone());
+    }
+    let flat = flat(e, s)?;
+    let found = e.apply(&UNIQUE, args![&flat, true, true])?;
+    let values = spread(e, found[0].shape()[0], &found[1], &s.values)?;
+    let indices = unravel(e, &found[0], s.sparse_size())?;
+    Ok(Sparse { indices, values, size: s.size.clone(), is_coalesced: true, crow: None })
+}
+
+/// An ordinary tensor with zeros elsewhere.
+pub fn dense(e: &mut Engine, s: &Sparse) -> Result<Tensor> {
+    let flat = flat(e, s)?;
+    let all = spread(e, s.sparse_size().iter().product(), &flat, &s.values)?;
+    e.call_row(&RESHAPE, args![&all, s.size.as_slice()])
+}
+
+/// The values that a dense tensor has at the places of `s`.
+pub fn values_at(e: &mut Engine, x: &Tensor, s: &Sparse) -> Result<Tensor> {
+    let mut shape = vec![s.sparse_size().iter().product::<usize>()];
+    shape.extend_from_slice(&s.size[s.sparse_dims()..]);
+    let rows = e.call_row(&RESHAPE, args![x, shape.as_slice()])?;
+    let flat = flat(e, s)?;
+    e.call_row(&INDEX_SELECT, args![&rows, 0, &flat])
+}
+
+/// The elements of a dense tensor that are not 0, over its first `dims` dims; waits for their number.
+pub fn from_dense(e: &mut Engine, x: &Tensor, dims: usize) -> Result<Sparse> {
+    let size = x.shape().to_vec();
+    if dims == 0 || dims > size.len() {
+        fail!(SHAPE, "a tensor of {} dimensions has no {dims} sparse ones", size.len());
+    }
+    let plain = e.detach(x);
+    let mut counted = e.call_row(&NE, args![&plain, Scalar::Int(0)])?;
+    let rest: Vec<i64> = (dims..size.len()).map(|dim| dim as i64).collect();
+    if !rest.is_empty() {
+        counted = e.call_row(&SUM, args![&counted, rest.as_slice()])?;
+    }
+    let n: usize = size[..dims].iter().product();
+    let counted = e.call_row(&RESHAPE, args![&counted, [n].as_slice()])?;
+    let found = e.call_row(&NONZERO, args![&counted])?;
+    let flat = e.call_row(&RESHAPE, args![&found, [found.shape()[0]].as_slice()])?;
+    let indices = unravel(e, &flat, &size[..dims])?;
+    let mut shape = vec![n];
+    shape.extend_from_slice(&size[dims..]);
+    let rows = e.call_row(&RESHAPE, args![x, shape.as_slice()])?;
+    let values = e.call_row(&INDEX_SELECT, args![&rows, 0, &flat])?;
+    Ok(Sparse { indices, values, size, is_coalesced: true, crow: None })
+}
+
+fn is_matrix(s: &Sparse) -> Result<()> {
+    if s.sparse_dims() != 2 || s.size.len() != 2 {
+        fail!(SHAPE, "a matrix is expected, and not a sparse tensor of size {:?}", s.size);
+    }
+    Ok(())
+}
+
+/// With compressed rows.
+pub fn csr(e: &mut Engine, s: &Sparse) -> Result<Sparse> {
+    if s.crow.is_some() {
+        return Ok(s.clone());
+    }
+    is_matrix(s)?;
+    let s = coalesce(e, s)?;
+    let rows = places(e, &s, 0)?;
+    let numbers = count(e, s.size[0] + 1, &rows)?;
+    let crow = e.call_row(&SEARCHSORTED, args![&rows, &numbers])?;
+    Ok(Sparse { crow: Some(crow), ..s })
+}
+
+/// `arange(n)`, beside a tensor.
+fn count(e: &mut Engine, n: usize, beside: &Tensor) -> Result<Tensor> {
+    e.call_row(&ARANGE, args![0, n, 1, DType::I64, beside.device()])
+}
+
+/// The row of each value of a CSR tensor.
+pub fn rows_of(e: &mut Engine, crow: &Tensor, n: usize) -> Result<Tensor> {
+    let numbers = count(e, n, crow)?;
+    let after = e.call_row(&SEARCHSORTED, args![crow, &numbers, false, true])?;
+    (e as &mut dyn Emit).sub(&after, Scalar::Int(1))
+}
+
+/// The places by row and column, without compressed rows.
+pub fn coo(s: &Sparse) -> Sparse {
+    Sparse { crow: None, ..s.clone() }
+}
+
+pub fn transpose(e: &mut Engine, s: &Sparse) -> Result<Sparse> {
+    is_matrix(s)?;
+    if s.crow.is_some() {
+        fail!(VALUE, "the transpose of a CSR tensor has compressed columns; write `.to_sparse_coo().t()`");
+    }
+    let indices = e.call_row(&FLIP, args![&s.indices, [0i64].as_slice()])?;
+    Ok(Sparse {
+        indices,
+        values: s.values.clone(),
+        size: vec![s.size[1], s.size[0]],
+        is_coalesced: s.nnz() < 2,
+        crow: None,
+    })
+}

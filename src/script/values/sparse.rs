@@ -1,0 +1,47 @@
+//! Sparse tensors as values: the places of elements and their values, which are ordinary tensors.
+
+use crate::op::tensor::Tensor;
+
+/// `sparse_coo_tensor(indices, values, size)`, or the same with compressed rows.
+#[derive(Clone)]
+pub struct Sparse {
+    /// `[dims, n]`, integers: where each of `n` values is. Of a CSR tensor too.
+    pub indices: Tensor,
+    /// `[n, ..]`; further dims are dense.
+    pub values: Tensor,
+    pub size: Vec<usize>,
+    /// Places are sorted, and each occurs once.
+    pub is_coalesced: bool,
+    /// Of a CSR tensor: where each row begins, `[rows + 1]`.
+    pub crow: Option<Tensor>,
+}
+
+impl Sparse {
+    pub fn sparse_dims(&self) -> usize {
+        self.indices.shape()[0]
+    }
+
+    /// How many values there are.
+    pub fn nnz(&self) -> usize {
+        self.values.shape()[0]
+    }
+
+    pub fn layout(&self) -> &'static str {
+        if self.crow.is_some() { "sparse_csr" } else { "sparse_coo" }
+    }
+
+    /// Sizes of the dims that `indices` names.
+    pub fn sparse_size(&self) -> &[usize] {
+        &self.size[..self.sparse_dims()]
+    }
+
+    /// The same places with other values.
+    pub fn with_values(&self, values: Tensor) -> Sparse {
+        Sparse { values, ..self.clone() }
+    }
+
+    /// The gradient of a table's rows.
+    pub fn of_rows(index: Tensor, values: Tensor, size: Vec<usize>) -> Sparse {
+        Sparse { indices: index, values, size, is_coalesced: false, crow: None }
+    }
+}
