@@ -161,6 +161,8 @@ static PLAIN: &[&str] = &[
     "unsafe_split",
     "take_along_dim",
     "is_nonzero",
+    "pad",
+    "fold",
 ];
 
 /// Rows that are the same function of real and of imaginary parts, by name, with the positions of the operands.
@@ -186,6 +188,8 @@ static PARTS: &[(&str, &[usize])] = &[
     ("select_scatter", &[0, 1]),
     ("diagonal_scatter", &[0, 1]),
     ("slice_scatter", &[0, 1]),
+    ("constant_pad_nd", &[0, 2]),
+    ("pad", &[0]),
 ];
 
 fn find(list: &[(&Op, Forward)], op: &'static Op) -> Option<Forward> {
