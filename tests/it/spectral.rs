@@ -129,6 +129,14 @@ fn there_and_back() {
                 #{hop_length: hop, window: w, length: 100});
             print(`istft ${off(y, x)}`);
         }
+        for pad in ["reflect", "constant", "replicate", "circular"] {
+            let w = hann_window(8, #{dtype: "f64"});
+            let z = complex(randn([2, 20], #{dtype: "f64"}), randn([2, 20], #{dtype: "f64"}));
+            let s = stft(z, 8, #{window: w, pad_mode: pad, return_complex: true});
+            print(`istft, complex, ${off(istft(s, 8, #{window: w, onesided: false, return_complex: true}), z)}`);
+            let frame = z[.., 8..16] * w;
+            print(`stft, complex, ${off(s.select(2, 6), fft::fft(frame))}`);
+        }
         "#,
         1e-10,
     );
@@ -155,6 +163,8 @@ fn gradients_are_slopes() {
             rfft2: [|x| fft::rfft2(x, #{s: [4, 7]}), x], irfftn: [|x| fft::irfftn(x, #{s: [5, 8]}), z],
             fftn: [|x| fft::fftn(x), z], roll: [|x| fft::fftshift(fft::fft(x)), z],
             stft: [|x| stft(x, 8, #{window: window, return_complex: true}), x],
+            stft_of_complex: [|x| stft(x, 8, #{window: window, return_complex: true}), z],
+            istft_complex: [|x| istft(fft::fft(x, #{dim: 0, n: 8}), 8, #{window: window, onesided: false, return_complex: true}), z],
             power: [|x| stft(x, 8, #{window: window, return_complex: true}).abs(), x],
             istft: [|x| istft(fft::fft(x, #{dim: 0, n: 5}), 8, #{window: window}), z],
         };

@@ -335,6 +335,7 @@ static PLAIN: &[&str] = &[
     "unbind",
     "unbind_copy",
     "unflatten",
+    "fold",
     "unfold",
     "unfold_copy",
     "unsafe_chunk",
