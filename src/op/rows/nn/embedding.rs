@@ -122,7 +122,10 @@ number that is not in 0..v is an error while computing (E0401).",
             "tensor([1., 1.])",
         ),
         ex("embedding(tensor([1.0]), ones([2, 2]))", "E0202"),
-        ex("embedding(tensor([1]), ones([2, 2]), #{sparse: true, scale_grad_by_freq: true})", "E0206"),
+        ex(
+            "embedding(tensor([1]), ones([2, 2], #{requires_grad: true}), #{sparse: true, scale_grad_by_freq: true})",
+            "E0206",
+        ),
         ex("embedding(tensor([1]), ones([2]))", "E0201"),
         ex("embedding(tensor([1]), ones([2, 2]), #{padding_idx: 2})", "E0206"),
     ],
@@ -149,7 +152,7 @@ number that is not in 0..v is an error while computing (E0401).",
         if !a.flag(embedding::sparse) {
             return e.apply(&ROWS_OF, args![weight, index, padding, by_freq]);
         }
-        if by_freq {
+        if by_freq && e.grad_enabled() && weight.requires_grad() {
             fail!(VALUE, "`scale_grad_by_freq` does not go with `sparse`");
         }
         let table = e.detach(weight);
