@@ -66,7 +66,8 @@ pub fn broadcast(a: &[usize], b: &[usize]) -> Option<Shape> {
 impl Layout {
     /// The same places, counted in elements of half the size.
     pub fn doubled(&self) -> Layout {
-        let strides = self.strides.iter().map(|stride| stride * 2).collect();
+        // Strides of no elements may be as large as numbers are.
+        let strides = self.strides.iter().map(|stride| stride.saturating_mul(2)).collect();
         Layout { shape: Shape::from_slice(&self.shape), strides, offset: self.offset * 2 }
     }
 
@@ -78,9 +79,9 @@ impl Layout {
         self.shape.len()
     }
 
-    /// Number of elements. Invariant: a layout is only made for shapes whose product fits.
+    /// Number of elements. Invariant: a layout is only made for shapes whose product fits, or that have a size of 0.
     pub fn numel(&self) -> usize {
-        self.shape.iter().product()
+        self.shape.iter().fold(1, |product: usize, &size| product.wrapping_mul(size))
     }
 
     pub fn is_empty(&self) -> bool {
@@ -95,7 +96,7 @@ impl Layout {
                 if stride != expected {
                     return self.is_empty();
                 }
-                expected *= size as isize;
+                expected = expected.wrapping_mul(size as isize);
             }
         }
         true

@@ -82,7 +82,7 @@ pub fn cumprod(e: &mut dyn Emit, op: &'static Op, args: &Args) -> Result<Tensor>
     }
     if args.flag(3) {
         let turned = e.call(&FLIP, args![&z, dim])?;
-        let products = cumprod(e, op, &args![&turned, dim, (), false])?;
+        let products = e.call(op, args![&turned, dim, (), false])?;
         return e.call(&FLIP, args![&products, dim]);
     }
     let (n, mut apart) = (z.shape()[dim], 1);

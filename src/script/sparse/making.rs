@@ -4,6 +4,7 @@ use super::form;
 use crate::args;
 use crate::base::diag::Result;
 use crate::base::dtype::{DType, Scalar};
+use crate::base::layout;
 use crate::fail;
 use crate::op::emit::Emit;
 use crate::op::row::Source;
@@ -97,8 +98,16 @@ fn sizes(name: &str, value: &Dynamic) -> Result<Vec<usize>> {
         list.iter().map(|size| size.as_int().ok().and_then(|size| usize::try_from(size).ok())).collect()
     });
     match all {
-        Some(all) => Ok(all),
+        Some(all) => addressable(all),
         None => fail!(ARGUMENT_TYPE, "`{name}` is an array of sizes, not {}", type_names::of_value(value)),
+    }
+}
+
+/// Places are counted in 64 bits, also where there is no memory for them.
+fn addressable(size: Vec<usize>) -> Result<Vec<usize>> {
+    match layout::numel(&size) {
+        Some(_) => Ok(size),
+        None => fail!(TOO_LARGE, "the places of a sparse tensor of size {size:?} are too many to count"),
     }
 }
 
@@ -133,7 +142,7 @@ fn coo(host: &Host, e: &mut Engine, [places, values, size]: [&Dynamic; 3], optio
             );
         }
     }
-    let size = within(e, &indices, size, &of_values[1..], options.is_checked()?)?;
+    let size = addressable(within(e, &indices, size, &of_values[1..], options.is_checked()?)?)?;
     Ok(Sparse { is_coalesced: values.shape()[0] == 0, indices, values, size, crow: None })
 }
 
@@ -195,7 +204,7 @@ fn csr(host: &Host, e: &mut Engine, [crow, col, values, size]: [&Dynamic; 4], op
         Some(size) => sizes("size", size)?,
         None => {
             let all = within(e, &indices, None, &[], true)?;
-            vec![crow.numel() - 1, all[1]]
+            addressable(vec![crow.numel() - 1, all[1]])?
         }
     };
     if size.len() != 2 || size[0] + 1 != crow.numel() {

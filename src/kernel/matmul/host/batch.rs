@@ -82,7 +82,7 @@ pub unsafe fn for_each_product<T: Send>(
     one: impl Fn(&Threads, Sizes, Matrix<T>, Matrix<T>, Matrix<T>) + Sync,
 ) {
     let (s, count) = (batch.sizes, batch.count());
-    if s.m * s.n == 0 || count == 0 {
+    if s.m == 0 || s.n == 0 || count == 0 {
         return;
     }
     let flops = s.m.saturating_mul(s.n).saturating_mul(s.k).saturating_mul(2);

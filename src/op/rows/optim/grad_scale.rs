@@ -3,6 +3,7 @@
 
 use crate::args;
 use crate::base::dtype::{DType, Scalar};
+use crate::fail;
 use crate::op::row::{CallForm, Grad, Lower, Op, Source};
 use crate::op::rows::optim::step::each;
 use crate::op::rows::pointwise::compare::NE;
@@ -19,6 +20,9 @@ static UNSCALE: Op = Op {
     summary: "Multiplies gradients by a number, and tells whether one was not finite.",
     lower: Lower::Steps(|e, a| {
         let (grads, inv_scale) = (a.tensor_list(unscale::grads), a.tensor(unscale::inv_scale));
+        if inv_scale.ndim() != 0 {
+            fail!(SHAPE, "`inv_scale` is a tensor of no dimensions, not of shape {:?}", inv_scale.shape().as_slice());
+        }
         let mut total: Option<Tensor> = None;
         for g in grads.iter().filter(|g| g.numel() > 0) {
             // 0 times what is finite is 0, otherwise NaN.
