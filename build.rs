@@ -5,6 +5,7 @@ use flate2::Compression;
 use flate2::write::DeflateEncoder;
 use std::io::{Error, Write};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::{env, fs};
 
 fn main() -> Result<(), Error> {
@@ -15,17 +16,36 @@ fn main() -> Result<(), Error> {
         println!("cargo::rerun-if-changed={folder}");
         pack(&root.join(folder), &out.join(folder))?;
     }
-    link();
+    link(&out);
     Ok(())
 }
 
-/// The program lies at a fixed address: 57,000 pointers in its tables need no change at each start
-/// (docs/decisions/0133-the-program-at-a-fixed-address.md).
-fn link() {
+/// The program lies at a fixed address: 57,000 pointers in its tables need no change at each start. What ships has equal
+/// functions once, where the linker can do that (docs/decisions/0133-the-program-at-a-fixed-address.md).
+fn link(out: &Path) {
     let target = |what: &str| env::var(format!("CARGO_CFG_TARGET_{what}")).unwrap_or_default();
-    if target("OS") == "linux" && target("ENV") == "gnu" && env::var_os("CARGO_FEATURE_CLI").is_some() {
-        println!("cargo::rustc-link-arg-bin=tscript=-no-pie");
+    if target("OS") != "linux" || target("ENV") != "gnu" || env::var_os("CARGO_FEATURE_CLI").is_none() {
+        return;
     }
+    println!("cargo::rustc-link-arg-bin=tscript=-no-pie");
+    if env::var("PROFILE").is_ok_and(|profile| profile == "release") && links_with(out, FOLDING) {
+        println!("cargo::rustc-link-arg-bin=tscript={FOLDING}");
+    }
+}
+
+const FOLDING: &str = "-Wl,--icf=all";
+
+/// Whether a program of one line links with this argument.
+fn links_with(out: &Path, argument: &str) -> bool {
+    let (text, program) = (out.join("trial.rs"), out.join("trial"));
+    if fs::write(&text, "fn main() {}\n").is_err() {
+        return false;
+    }
+    let mut rustc = Command::new(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+    let flags = env::var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
+    rustc.args(flags.split('\x1f').filter(|flag| !flag.is_empty()));
+    rustc.args(["--target", &env::var("TARGET").unwrap_or_default(), "-C", &format!("link-arg={argument}"), "-o"]);
+    rustc.arg(program).arg(text).output().is_ok_and(|output| output.status.success())
 }
 
 /// Packs all files of a folder, each into one of the same name.
