@@ -44,6 +44,8 @@ structs! {
         a: const ts_i8,
         b: const ts_i8,
         c: mut ts_i32,
+        /// 1 if all rows begin at a multiple of 16 bytes, otherwise 0.
+        aligned: u64,
     }
 }
 
@@ -210,9 +212,13 @@ pub fn int_mm(call: &Call<'_>, gpu: &mut dyn Gpu) -> Result<(), GpuError> {
     if c.numel() == 0 {
         return Ok(());
     }
-    let args = IntArgs { m: a.shape[0], n: b.shape[0], k: a.shape[1], a: a.ptr, b: b.ptr, c: c.ptr };
-    let blocks = (args.m.div_ceil(16), args.n.div_ceil(16));
-    launch(source("matmul/int_mm.cuh", &[]), "ts_int_mm", blocks, 256, args.words(), gpu)
+    let (m, n, k) = (a.shape[0], b.shape[0], a.shape[1]);
+    let aligned = [a.ptr as usize, b.ptr as usize, k].iter().all(|bytes| bytes.is_multiple_of(16));
+    let args = IntArgs { m, n, k, a: a.ptr, b: b.ptr, c: c.ptr, aligned: aligned.into() };
+    // Tensor cores multiply bytes with sign from 8.0 on.
+    let (entry, tile) = if gpu.capability() >= (8, 0) { ("ts_int_mm_tiles", 128) } else { ("ts_int_mm", 16) };
+    let blocks = (m.div_ceil(tile), n.div_ceil(tile));
+    launch(source("matmul/int_mm.cuh", &[]), entry, blocks, 256, args.words(), gpu)
 }
 
 /// A view of one dim as a matrix of one row; other views unchanged.

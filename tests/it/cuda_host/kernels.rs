@@ -144,7 +144,7 @@ fn products() {
             check(&matmul::LINEAR, &[input((dtype, &[20], None), 4), w()], &[(dtype, &[9], None)], &[], close);
         }
     }
-    for (m, n, k) in [(3, 5, 7), (20, 33, 64), (17, 16, 130), (1, 40, 4)] {
+    for (m, n, k) in [(3, 5, 7), (20, 33, 64), (17, 16, 130), (1, 40, 4), (130, 140, 96), (129, 5, 160)] {
         let bytes = |rows, step| ints(DType::I8, &[rows, k], move |i| (i as i64 * step) % 256 - 128);
         check(&matmul::INT_MM, &[bytes(m, 37), bytes(n, 91)], &[(DType::I32, &[m, n], None)], &[], 0.0);
     }
