@@ -1,68 +1,5 @@
-// Fourier transforms along a dim, as `src/kernel/fft/host` defines them. T: f32 or f64.
-//
-// Tensors are contiguous, [outer, size, inner] around the dim: a line is a pair of an outer and an inner place. Complex
-// numbers are pairs. All transforms are forward ones: for the inverse, real and imaginary parts are exchanged before and after.
-
-struct alignas(2 * sizeof(T)) Pair { T re, im; };
-
-#include "fft/args.cuh"
-
-// Values of `Args::kind`.
-#define TS_TO_HALF 1
-#define TS_FROM_HALF 2
-
-TS_FN Pair ts_product(Pair a, Pair b) { return Pair{a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re}; }
-TS_FN Pair ts_swapped(Pair a) { return Pair{a.im, a.re}; }
-// e^(-pi i k / n), computed in double.
-TS_FN Pair ts_turn(ts_i64 k, ts_i64 n) {
-    double s, c;
-    sincospi((double)k / (double)n, &s, &c);
-    return Pair{(T)c, (T)-s};
-}
-// e^(-pi i j^2 / n).
-TS_FN Pair ts_chirp(ts_i64 j, ts_i64 n) { return ts_turn(j * j % (2 * n), n); }
-
-TS_FN ts_i64 ts_place(ts_i64 line, ts_i64 k, ts_i64 size, ts_i64 inner) {
-    if (inner == 1) return line * size + k;
-    return (line / inner * size + k) * inner + line % inner;
-}
-
-TS_FN Pair ts_element(const Args& g, ts_i64 line, ts_i64 k) {
-    if (k >= g.from_size) return Pair{0, 0};
-    const ts_i64 at = ts_place(line, k, g.from_size, g.from_inner);
-    if (g.from_pairs) return ((const Pair*)g.from)[at];
-    return Pair{g.from[at], 0};
-}
-
-// Element k of the line that is transformed.
-TS_FN Pair ts_get(const Args& g, ts_i64 line, ts_i64 k) {
-    Pair z;
-    if (g.kind == TS_FROM_HALF) {
-        const bool mirrored = 2 * k > g.n, real = k == 0 || 2 * k == g.n;
-        z = ts_element(g, line, mirrored ? g.n - k : k);
-        const T weight = real ? (T)1 : (T)g.middle;
-        z = Pair{z.re * weight, real ? (T)0 : z.im * (mirrored != (g.conjugate != 0) ? -weight : weight)};
-    } else {
-        z = ts_element(g, line, k);
-    }
-    return g.swap_in ? ts_swapped(z) : z;
-}
-
-// Stores element k of a result.
-TS_FN void ts_put(const Args& g, ts_i64 line, ts_i64 k, Pair z) {
-    if (g.swap_out) z = ts_swapped(z);
-    T weight = (T)g.scale;
-    if (g.kind == TS_TO_HALF) {
-        const bool mirrored = k > 0 && 2 * k < g.n;
-        if (mirrored) weight = (T)(g.scale * g.middle);
-        z.im = mirrored ? (g.conjugate ? -z.im : z.im) : (T)0;
-    }
-    const bool inside = k < (g.kind == TS_TO_HALF ? g.n / 2 + 1 : g.n);
-    z = inside ? Pair{z.re * weight, z.im * weight} : Pair{0, 0};
-    const ts_i64 at = ts_place(line, k, g.to_size, g.to_inner);
-    if (g.to_pairs) ((Pair*)g.to)[at] = z;
-    else g.to[at] = z.re;
-}
+// Fourier transforms along a dim: passes in shared memory, and what longer lines and other lengths are made of.
+#include "fft/lines.cuh"
 
 // The n-th roots of one.
 TS_KERNEL void __launch_bounds__(256) ts_fft_roots(const __grid_constant__ Args g) {
@@ -128,7 +65,7 @@ TS_KERNEL void __launch_bounds__(256) ts_fft_lines(const __grid_constant__ Args 
     for (int i = threadIdx.x; i < n * lanes; i += 256) {
         // Neighboring threads read neighboring elements.
         const int lane = g.from_inner == 1 ? i / n : i % lanes, k = g.from_inner == 1 ? i % n : i / lanes;
-        a[lane * pitch + k] = ts_get(g, first + lane, k);
+        a[lane * pitch + k] = ts_get(g, ts_source(g, first + lane), k);
     }
     __syncthreads();
     int step = 1;
@@ -154,14 +91,14 @@ TS_KERNEL void __launch_bounds__(256) ts_fft_lines(const __grid_constant__ Args 
         const int lane = g.to_inner == 1 ? i / size : i % lanes, k = g.to_inner == 1 ? i % size : i / lanes;
         Pair z = k < n ? a[lane * pitch + k] : Pair{0, 0};
         if (g.turn) z = ts_product(z, ts_turn(2 * ((first + lane) % g.to_inner * k % g.turn), g.turn));
-        ts_put(g, first + lane, k, z);
+        ts_put(g, ts_target(g, first + lane), k, z);
     }
 }
 
 // Lines as rows of n pairs.
 TS_KERNEL void __launch_bounds__(256) ts_fft_gather(const __grid_constant__ Args g) {
     const ts_i64 i = (ts_i64)blockIdx.x * 256 + threadIdx.x;
-    if (i < g.lines * g.n) ((Pair*)g.to)[i] = ts_get(g, i / g.n, i % g.n);
+    if (i < g.lines * g.n) ((Pair*)g.to)[i] = ts_get(g, ts_source(g, i / g.n), i % g.n);
 }
 
 // The line and the place in it of element i of the result.
@@ -177,7 +114,7 @@ TS_KERNEL void __launch_bounds__(256) ts_fft_store(const __grid_constant__ Args 
     if (i >= g.lines * g.to_size) return;
     ts_i64 line, k;
     ts_result(g, i, line, k);
-    ts_put(g, line, k, k < g.n ? g.work[line * g.n + k] : Pair{0, 0});
+    ts_put(g, ts_target(g, line), k, k < g.n ? g.work[line * g.n + k] : Pair{0, 0});
 }
 
 // Bluestein: a transform of any length n as a convolution with a chirp, by transforms of length `long_n`. The lines times
@@ -186,7 +123,7 @@ TS_KERNEL void __launch_bounds__(256) ts_fft_chirp(const __grid_constant__ Args 
     const ts_i64 i = (ts_i64)blockIdx.x * 256 + threadIdx.x;
     if (i >= g.lines * g.long_n) return;
     const ts_i64 line = i / g.long_n, j = i % g.long_n;
-    ((Pair*)g.to)[i] = j < g.n ? ts_product(ts_get(g, line, j), ts_chirp(j, g.n)) : Pair{0, 0};
+    ((Pair*)g.to)[i] = j < g.n ? ts_product(ts_get(g, ts_source(g, line), j), ts_chirp(j, g.n)) : Pair{0, 0};
 }
 
 // The other chirp, for differences from 1 - n to n - 1, divided by the length of the transforms.
@@ -213,5 +150,5 @@ TS_KERNEL void __launch_bounds__(256) ts_fft_unchirp(const __grid_constant__ Arg
     ts_i64 line, k;
     ts_result(g, i, line, k);
     const Pair z = k < g.n ? ts_product(ts_swapped(g.work[line * g.long_n + k]), ts_chirp(k, g.n)) : Pair{0, 0};
-    ts_put(g, line, k, z);
+    ts_put(g, ts_target(g, line), k, z);
 }

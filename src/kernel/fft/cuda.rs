@@ -90,6 +90,16 @@ fn text(dtype: DType) -> &'static Source {
     source("fft/fft.cuh", &[("T", Value::Type(dtype))])
 }
 
+/// Bounds of lengths that have a text of their own, as powers of two.
+const POWERS: std::ops::RangeInclusive<u32> = 4..=12;
+/// Elements of a thread in such a text, and of its lines between two free places in shared memory.
+const HELD: usize = 16;
+
+/// Transforms of `1 << log_n` elements.
+fn power_of_two(dtype: DType, log_n: u32) -> &'static Source {
+    source("fft/power_of_two.cuh", &[("T", Value::Type(dtype)), ("LOG_N", Value::Number(log_n))])
+}
+
 /// The radices of a length, none if it has another prime factor.
 fn radices(mut n: usize) -> Option<Vec<i64>> {
     let mut all = Vec::new();
@@ -105,6 +115,7 @@ fn radices(mut n: usize) -> Option<Vec<i64>> {
 /// The launches of one call.
 struct Launches<'a> {
     source: &'static Source,
+    dtype: DType,
     /// Bytes of a complex number.
     pair: usize,
     /// Tables of roots, by their lengths.
@@ -136,6 +147,32 @@ impl Launches<'_> {
         Ok(table)
     }
 
+    /// Threads of a block that transforms powers of two; the same number of bytes for f32 and f64.
+    fn holders(&self) -> usize {
+        2048 / self.pair
+    }
+
+    /// The exponent of a length that has a text of its own.
+    fn exponent(&self, n: usize) -> Option<u32> {
+        let log_n = n.is_power_of_two().then(|| n.ilog2())?;
+        (POWERS.contains(&log_n) && n <= self.holders() * HELD).then_some(log_n)
+    }
+
+    /// Lines of a power of two, 16 elements in the registers of a thread.
+    fn held(&mut self, mut args: Args, log_n: u32) -> Done {
+        args.roots = self.roots(args.n)?;
+        let threads = self.holders();
+        let lanes = threads * HELD / args.n;
+        self.gpu.launch(&Launch {
+            source: power_of_two(self.dtype, log_n),
+            entry: "ts_fft_power_of_two",
+            grid: [args.lines.div_ceil(lanes) as u32, 1, 1],
+            block: [threads as u32, 1, 1],
+            shared_bytes: (threads * (HELD + 1) * self.pair) as u32,
+            args: &[Param::Words(args.words())],
+        })
+    }
+
     /// Lines that fit into a block, of small factors.
     fn short(&mut self, mut args: Args, factors: &[i64]) -> Done {
         args.roots = self.roots(args.n)?;
@@ -163,6 +200,9 @@ impl Launches<'_> {
 
     /// Lines of a length of small factors.
     fn smooth(&mut self, args: Args, factors: &[i64]) -> Done {
+        if let Some(log_n) = self.exponent(args.n) {
+            return self.held(args, log_n);
+        }
         if args.n <= self.longest() && factors.len() <= PASSES {
             return self.short(args, factors);
         }
@@ -272,7 +312,8 @@ fn run(kind: Kind, call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let result = Output::new(y, y.dtype, gpu)?;
     let (mut from, to) = (Side::of(&dense, task.pairs[0]), Side::of(&result.dense, task.pairs[1]));
     let passes = passes(kind, &task);
-    let mut launches = Launches { source: text(y.dtype), pair: 2 * y.dtype.size_bytes(), roots: Vec::new(), gpu };
+    let mut launches =
+        Launches { source: text(y.dtype), dtype: y.dtype, pair: 2 * y.dtype.size_bytes(), roots: Vec::new(), gpu };
     for (at, along) in passes.iter().enumerate() {
         let mut shape = from.shape.clone();
         shape[along.dim] = to.shape[along.dim];
@@ -302,5 +343,7 @@ pub fn from_half(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 
 /// Texts for the compile test.
 pub fn texts() -> Vec<&'static Source> {
-    [DType::F32, DType::F64].into_iter().map(text).collect()
+    let dtypes = [DType::F32, DType::F64];
+    let powers = dtypes.into_iter().flat_map(|dtype| [4, 7, 11].map(|log_n| power_of_two(dtype, log_n)));
+    dtypes.into_iter().map(text).chain(powers).collect()
 }
