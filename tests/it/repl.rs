@@ -156,7 +156,9 @@ fn commands_look_at_the_session() {
     assert!(terminal.enter(":help vmap").starts_with("func::vmap(func, in_dims"));
     assert!(terminal.enter(":help memory_allocated").starts_with("cuda::memory_allocated("));
     assert!(terminal.enter(":help adamw").starts_with("optim::adamw("));
-    assert!(terminal.enter(":help optim::SparseAdam").contains("tensors are dense"));
+    assert!(terminal.enter(":help optim::SparseAdam").starts_with("optim::sparse_adam("));
+    assert!(terminal.enter(":help torch.nn.LayerNorm").starts_with("nn::layer_norm("));
+    assert!(terminal.enter(":help optim::LBFGSX").contains("nothing is known"));
     assert!(terminal.enter(":help nn").contains("linear"));
     assert!(terminal.enter(":help E0201").contains("E0201"));
     assert!(terminal.enter(":type").contains("`:type` expects something after it"));

@@ -174,6 +174,8 @@ static PLAIN: &[&str] = &[
     "broadcast_tensors",
     "broadcast_to",
     "cartesian_prod",
+    "cdouble",
+    "cfloat",
     "cholesky_solve",
     "chunk",
     "clone",

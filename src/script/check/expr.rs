@@ -448,9 +448,11 @@ fn tensor_property(tensor: Option<&Tensor>, name: &str) -> Value {
         ("numel", _) => Value::Int(tensor.map(|tensor| tensor.numel() as i64)),
         ("dtype", _) => Value::DType(tensor.map(Tensor::dtype)),
         ("device", _) => Value::Device,
-        ("requires_grad" | "is_cuda" | "is_leaf" | "is_cpu" | "is_pinned" | "is_sparse" | "retains_grad", _) => {
-            Value::Bool(None)
-        }
+        (
+            "requires_grad" | "is_cuda" | "is_leaf" | "is_cpu" | "is_pinned" | "is_sparse" | "is_sparse_csr"
+            | "retains_grad",
+            _,
+        ) => Value::Bool(None),
         ("itemsize" | "nbytes", _) => Value::Int(None),
         ("data", tensor) => Value::Tensor(tensor.cloned()),
         ("grad" | "grad_fn" | "layout", _) => Value::Unknown,

@@ -133,12 +133,17 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     rows.chain(natives().map(|native| native.name))
 }
 
-/// The functions of this name that are in modules: `func::vmap`.
+/// The functions of this name that are in modules: `func::vmap`; classes of PyTorch under their names there, too:
+/// `AdamW` is `optim::adamw`.
 pub fn in_modules(name: &str) -> Vec<String> {
+    let class = name.rsplit("::").next().filter(|last| last.starts_with(|c: char| c.is_ascii_uppercase()));
+    let class = class.map(str::to_ascii_lowercase);
+    let is =
+        |function: &str| function == name || class.as_ref().is_some_and(|class| function.replace('_', "") == *class);
     let ends = |full: &&str| full.strip_suffix(name).is_some_and(|path| path.ends_with("::"));
     let mut found: Vec<String> = natives().map(|native| native.name).filter(ends).map(str::to_string).collect();
     found.extend(STD.iter().filter_map(|library| {
-        let function = functions(library.name).iter().find(|function| function.name == name)?;
+        let function = functions(library.name).iter().find(|function| is(&function.name))?;
         Some(format!("{}::{}", library.name, function.name))
     }));
     found.sort_unstable();
@@ -198,7 +203,7 @@ mod tests {
                 || crate::script::bind::properties::NAMES.contains(&native.name)
                 || crate::script::tensor_api::questions::NAMES.contains(&native.name);
             assert!(
-                known || matches!(native.form, Form::Syntax | Form::Block),
+                known || matches!(native.form, Form::Syntax | Form::Block | Form::PropertyOf(_)),
                 "`{}` has a page and is not there",
                 native.name
             );
@@ -247,9 +252,10 @@ mod tests {
             let least = if most == usize::MAX { 1 } else { least };
             let most = if most == usize::MAX { found.last().map_or(0, |most| most - receiver) } else { most };
             let missing: Vec<usize> = (least + receiver..=most + receiver).filter(|n| !found.contains(n)).collect();
-            // Another type, or an operation, may have a method of the same name.
+            // Another type, or an operation, may have a method of the same name: sparse tensors have those of their values.
             let alone = natives().filter(|other| other.name == native.name).count() == 1
                 && !members::is_member(native.name)
+                && !["detach", "requires_grad_", "cpu"].contains(&native.name)
                 && table::called(native.name).is_none();
             let keywords = 2 * signature.takes_keywords() as usize;
             let more: Vec<&usize> = found.iter().filter(|&&n| alone && n > most + receiver + keywords).collect();

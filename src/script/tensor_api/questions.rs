@@ -26,8 +26,18 @@ use rhai::{Array, Dynamic};
 use std::sync::Arc;
 
 /// Properties that `register` adds.
-pub const NAMES: &[&str] =
-    &["itemsize", "nbytes", "data", "retains_grad", "_version", "grad_fn", "is_cpu", "is_sparse", "layout"];
+pub const NAMES: &[&str] = &[
+    "itemsize",
+    "nbytes",
+    "data",
+    "retains_grad",
+    "_version",
+    "grad_fn",
+    "is_cpu",
+    "is_sparse",
+    "is_sparse_csr",
+    "layout",
+];
 
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
     sizes(module, host);
@@ -85,7 +95,9 @@ fn sizes(module: &mut Natives, host: &Arc<Host>) {
 fn kinds(module: &mut Natives, host: &Arc<Host>) {
     property(module, host, "is_cpu", |_, x| Ok(Dynamic::from_bool(!x.device().is_cuda())));
     // Sparse tensors have their own: `script/sparse`.
-    property(module, host, "is_sparse", |_, _| Ok(Dynamic::FALSE));
+    for name in ["is_sparse", "is_sparse_csr"] {
+        property(module, host, name, |_, _| Ok(Dynamic::FALSE));
+    }
     property(module, host, "layout", |_, _| Ok("strided".into()));
     method(module, host, "is_inference", 1, |_, _, x, _| Ok(Dynamic::from_bool(x.is_inference())));
     let shared = host.clone();

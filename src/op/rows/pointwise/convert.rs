@@ -32,6 +32,8 @@ conversions! {
     SHORT "short" I16 "Converts to i16, towards 0." "tensor([1.5]).short()" => "tensor([1], dtype=i16)"
     CHAR "char" I8 "Converts to i8, towards 0." "tensor([1.5]).char()" => "tensor([1], dtype=i8)"
     BYTE "byte" U8 "Converts to u8, towards 0." "tensor([1.5]).byte()" => "tensor([1], dtype=u8)"
+    CFLOAT "cfloat" C64 "Converts to c64." "tensor([1]).cfloat()" => "tensor([1.+0.j])"
+    CDOUBLE "cdouble" C128 "Converts to c128." "tensor([1]).cdouble()" => "tensor([1.+0.j], dtype=c128)"
     BOOL "bool" Bool "Converts to bool: what is not 0 is true." "tensor([0.0, 0.5]).bool()" => "tensor([false,  true])"
 }
 
