@@ -2,7 +2,7 @@
 //! Computations, 7.4 and 7.5, with Wilkinson's shift), and back substitution for the vectors.
 
 use super::matrix::{C, Matrix};
-use super::triangles::reflector;
+use super::triangles::hessenberg;
 
 /// Bound: QR steps for one eigenvalue.
 const STEPS: usize = 80;
@@ -15,29 +15,6 @@ pub fn decompose(a: &Matrix) -> Option<(Vec<C>, Matrix)> {
     }
     let values = (0..a.n).map(|i| h[(i, i)]).collect();
     Some((values, vectors(&h, &q)))
-}
-
-/// H and the unitary Q with A = Q H Qᴴ, H zero below the first subdiagonal.
-fn hessenberg(mut a: Matrix) -> (Matrix, Matrix) {
-    let n = a.n;
-    let mut q = Matrix::identity(n, n);
-    for k in 0..n.saturating_sub(2) {
-        let Some((tau, beta, scale)) = reflector(a[(k + 1, k)], a.squares(k, k + 2)) else { continue };
-        let v: Vec<C> = (k + 1..n).map(|i| if i == k + 1 { C::ONE } else { a[(i, k)] * scale }).collect();
-        for j in k + 1..n {
-            let along: C = v.iter().enumerate().map(|(i, v)| v.conj() * a[(k + 1 + i, j)]).sum::<C>() * tau.conj();
-            v.iter().enumerate().for_each(|(i, v)| a[(k + 1 + i, j)] -= *v * along);
-        }
-        for target in [&mut a, &mut q] {
-            for i in 0..n {
-                let along: C = v.iter().enumerate().map(|(j, v)| target[(i, k + 1 + j)] * v).sum::<C>() * tau;
-                v.iter().enumerate().for_each(|(j, v)| target[(i, k + 1 + j)] -= along * v.conj());
-            }
-        }
-        a[(k + 1, k)] = C::new(beta, 0.0);
-        (k + 2..n).for_each(|i| a[(i, k)] = C::ZERO);
-    }
-    (a, q)
 }
 
 /// The eigenvalue of the last two rows and columns up to `end` that is nearer to the corner.

@@ -2,7 +2,7 @@
 //! Reinsch and Wilkinson, 1968; EISPACK's `tql2`).
 
 use super::matrix::{C, Matrix};
-use super::triangles::reflector;
+use super::triangles::hessenberg;
 
 /// Bound: sweeps for one eigenvalue.
 const SWEEPS: usize = 60;
@@ -15,7 +15,10 @@ pub fn eigen(a: &Matrix, upper: bool) -> Option<(Vec<f64>, Matrix)> {
         (_, true) => a[(i, j)],
         _ => a[(j, i)].conj(),
     });
-    let (mut diagonal, mut beside, mut vectors) = tridiagonal(whole);
+    // Of a Hermitian matrix it is tridiagonal, and real.
+    let (tridiagonal, mut vectors) = hessenberg(whole);
+    let mut diagonal: Vec<f64> = (0..n).map(|i| tridiagonal[(i, i)].re).collect();
+    let mut beside: Vec<f64> = (0..n).map(|i| if i + 1 < n { tridiagonal[(i + 1, i)].re } else { 0.0 }).collect();
     if !implicit_ql(&mut diagonal, &mut beside, &mut vectors) {
         return None;
     }
@@ -23,33 +26,6 @@ pub fn eigen(a: &Matrix, upper: bool) -> Option<(Vec<f64>, Matrix)> {
     order.sort_by(|&i, &j| diagonal[i].total_cmp(&diagonal[j]));
     let sorted = Matrix::from_fn(n, n, |i, j| vectors[(i, order[j])]);
     Some((order.iter().map(|&i| diagonal[i]).collect(), sorted))
-}
-
-/// Diagonal, what stands below it, and the unitary Q with A = Q T Qᴴ.
-fn tridiagonal(mut a: Matrix) -> (Vec<f64>, Vec<f64>, Matrix) {
-    let n = a.n;
-    let mut q = Matrix::identity(n, n);
-    let mut beside = vec![0.0; n];
-    for k in 0..n.saturating_sub(1) {
-        let Some((tau, beta, scale)) = reflector(a[(k + 1, k)], a.squares(k, k + 2)) else {
-            beside[k] = a[(k + 1, k)].re;
-            continue;
-        };
-        beside[k] = beta;
-        let v: Vec<C> = (k + 1..n).map(|i| if i == k + 1 { C::ONE } else { a[(i, k)] * scale }).collect();
-        // Hᴴ A H with H = 1 - tau v vᴴ, then Q H.
-        for j in k + 1..n {
-            let along: C = v.iter().enumerate().map(|(i, v)| v.conj() * a[(k + 1 + i, j)]).sum::<C>() * tau.conj();
-            v.iter().enumerate().for_each(|(i, v)| a[(k + 1 + i, j)] -= *v * along);
-        }
-        for target in [&mut a, &mut q] {
-            for i in 0..n {
-                let along: C = v.iter().enumerate().map(|(j, v)| target[(i, k + 1 + j)] * v).sum::<C>() * tau;
-                v.iter().enumerate().for_each(|(j, v)| target[(i, k + 1 + j)] -= along * v.conj());
-            }
-        }
-    }
-    ((0..n).map(|i| a[(i, i)].re).collect(), beside, q)
 }
 
 /// Turns the diagonal into eigenvalues; rotations act on the columns of `vectors`.

@@ -1,4 +1,5 @@
-//! LU by partial pivoting, and QR by Householder reflections (Golub and Van Loan, Matrix Computations, 3.4 and 5.2).
+//! LU by partial pivoting, QR and Hessenberg form by Householder reflections (Golub and Van Loan, Matrix Computations, 3.4,
+//! 5.2 and 7.4).
 
 use super::matrix::{C, Matrix};
 
@@ -84,4 +85,28 @@ pub fn orthonormal(both: &Matrix, factors: &[C], k: usize) -> Matrix {
         apply(both, j, tau, &mut q, 0);
     }
     q
+}
+
+/// H and the unitary Q with A = Q H Qᴴ of a square A; H is zero below the first subdiagonal, which is real.
+pub fn hessenberg(mut a: Matrix) -> (Matrix, Matrix) {
+    let n = a.n;
+    let mut q = Matrix::identity(n, n);
+    for k in 0..n.saturating_sub(1) {
+        let Some((tau, beta, scale)) = reflector(a[(k + 1, k)], a.squares(k, k + 2)) else { continue };
+        let v: Vec<C> = (k + 1..n).map(|i| if i == k + 1 { C::ONE } else { a[(i, k)] * scale }).collect();
+        // Gᴴ A G with G = 1 - tau v vᴴ, and Q G.
+        for j in k + 1..n {
+            let along: C = v.iter().enumerate().map(|(i, v)| v.conj() * a[(k + 1 + i, j)]).sum::<C>() * tau.conj();
+            v.iter().enumerate().for_each(|(i, v)| a[(k + 1 + i, j)] -= *v * along);
+        }
+        for target in [&mut a, &mut q] {
+            for i in 0..n {
+                let along: C = v.iter().enumerate().map(|(j, v)| target[(i, k + 1 + j)] * v).sum::<C>() * tau;
+                v.iter().enumerate().for_each(|(j, v)| target[(i, k + 1 + j)] -= along * v.conj());
+            }
+        }
+        a[(k + 1, k)] = C::new(beta, 0.0);
+        (k + 2..n).for_each(|i| a[(i, k)] = C::ZERO);
+    }
+    (a, q)
 }
