@@ -4,14 +4,25 @@
 use super::scripts::{self, builder, compare, file_name, none, run};
 use tscript::internals::tools::render::{Coloring, render_error};
 
+/// Stack for every call that is allowed, however large the frames of this build are.
+const STACK_BYTES: usize = 1 << 30;
+
 #[test]
 fn errors_look_as_they_looked() {
+    let deep = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(look).expect("a thread");
+    if let Err(failed) = deep.join() {
+        std::panic::resume_unwind(failed);
+    }
+}
+
+fn look() {
     let mut problems = Vec::new();
     for path in scripts::scripts("errors") {
         let text = std::fs::read_to_string(&path).expect("a script");
         let name = file_name(&path);
         let shown = |window: Option<usize>| {
             let builder = builder().file_roots(vec![scripts::folder("errors"), scripts::folder("fixtures/files")]);
+            let builder = builder.stack_bytes(STACK_BYTES);
             // A first line `// flags: ..` says what the command line would.
             let flags = text.lines().next().filter(|line| line.starts_with("// flags:")).unwrap_or("");
             let builder = builder.check(flags.contains("--check"));

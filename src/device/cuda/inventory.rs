@@ -3,7 +3,7 @@
 
 use super::driver::{Facts, Missing, open};
 use super::library::Library;
-use super::{blas, dnn, nvrtc};
+use super::{blas, dnn, nvrtc, solver};
 use std::path::PathBuf;
 
 /// The whole inventory.
@@ -62,6 +62,12 @@ pub fn inventory() -> Inventory {
             remedy: dnn::REMEDY,
         },
         Found {
+            name: "cuSOLVER",
+            purpose: "decompositions of matrices",
+            found: solver_version(),
+            remedy: solver::REMEDY,
+        },
+        Found {
             name: "NCCL",
             purpose: "several GPUs together",
             found: nccl(),
@@ -84,14 +90,24 @@ fn packed(library: Library, name: &std::ffi::CStr) -> Option<(String, Option<Pat
     Some((readable(unsafe { get_version() }), path(library)))
 }
 
-fn nccl() -> Option<(String, Option<PathBuf>)> {
-    let address = Library::Nccl.load()?.symbol("ncclGetVersion")?;
-    // SAFETY: the function is `int ncclGetVersion(int *)`.
+fn solver_version() -> Option<(String, Option<PathBuf>)> {
+    let version = one_number(Library::Solver, "cusolverGetVersion")?;
+    Some((format!("{}.{}.{}", version / 1000, version / 100 % 10, version % 100), path(Library::Solver)))
+}
+
+/// What a function that writes the version as one number writes.
+fn one_number(library: Library, name: &str) -> Option<usize> {
+    let address = library.load()?.symbol(name)?;
+    // SAFETY: the functions that are asked so are `int f(int *)`.
     let get_version: unsafe extern "C" fn(*mut i32) -> i32 = unsafe { std::mem::transmute(address) };
     let mut version = 0;
     // SAFETY: it writes one number and needs no set-up.
     let status = unsafe { get_version(&mut version) };
-    (status == 0).then(|| (readable(version.max(0) as usize), path(Library::Nccl)))
+    (status == 0).then_some(version.max(0) as usize)
+}
+
+fn nccl() -> Option<(String, Option<PathBuf>)> {
+    Some((readable(one_number(Library::Nccl, "ncclGetVersion")?), path(Library::Nccl)))
 }
 
 /// 91400 is 9.14.0.

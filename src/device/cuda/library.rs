@@ -16,7 +16,35 @@ pub enum Library {
     BlasLt,
     Dnn,
     Nccl,
+    Solver,
 }
+
+/// The functions of a library that cudarc does not bind, or binds at a cost, as a struct of pointers with `look_up`, which
+/// gives `None` where the library or one of them is missing.
+macro_rules! functions {
+    ($library:ident; $($field:ident = $name:literal: fn($($argument:ty),* $(,)?) -> $result:ty;)*) => {
+        /// The functions of the library.
+        pub struct Functions {
+            $(pub(super) $field: unsafe extern "C" fn($($argument),*) -> $result,)*
+        }
+
+        impl Functions {
+            fn look_up() -> Option<Functions> {
+                let library = $crate::device::cuda::library::Library::$library.load()?;
+                Some(Functions {
+                    $($field: {
+                        let address = library.symbol($name)?;
+                        // SAFETY: the function of this name has this type, by the library's header.
+                        unsafe {
+                            std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($argument),*) -> $result>(address)
+                        }
+                    },)*
+                })
+            }
+        }
+    };
+}
+pub(super) use functions;
 
 /// A loaded library; it is never unloaded.
 pub struct Loaded {
@@ -50,7 +78,7 @@ impl Library {
     /// The library, loaded at the first call. `None`: it is not found. Cost: cuBLASLt takes 60 to 150 ms, NVRTC 15, the
     /// others 1, for relocation.
     pub fn load(self) -> Option<&'static Loaded> {
-        static LOADED: [OnceLock<Option<Loaded>>; 5] = [const { OnceLock::new() }; 5];
+        static LOADED: [OnceLock<Option<Loaded>>; 6] = [const { OnceLock::new() }; 6];
         let found = || if self.is_hidden() { None } else { system::load(self) };
         LOADED[self as usize].get_or_init(found).as_ref()
     }
@@ -69,6 +97,7 @@ impl Library {
             Library::BlasLt => cudarc::get_lib_name_candidates("cublasLt"),
             Library::Dnn => vec!["libcudnn.so.9".into()],
             Library::Nccl => vec!["libnccl.so.2".into()],
+            Library::Solver => vec!["libcusolver.so.12".into(), "libcusolver.so.11".into()],
         }
     }
 
@@ -82,6 +111,7 @@ impl Library {
             Library::BlasLt => &["libcublasLt.so.13", "libcublasLt.so.12"],
             Library::Dnn => &["libcudnn.so.9"],
             Library::Nccl => &["libnccl.so.2"],
+            Library::Solver => &["libcusolver.so.12", "libcusolver.so.11"],
         }
     }
 
@@ -94,6 +124,7 @@ impl Library {
             Library::BlasLt => c"cublasLtGetVersion",
             Library::Dnn => c"cudnnGetVersion",
             Library::Nccl => c"ncclGetVersion",
+            Library::Solver => c"cusolverGetVersion",
         }
     }
 
@@ -252,7 +283,7 @@ mod system {
                 Library::Driver => cudarc::driver::sys::is_culib_present(),
                 Library::Nvrtc => cudarc::nvrtc::sys::is_culib_present(),
                 Library::BlasLt => cudarc::cublaslt::sys::is_culib_present(),
-                Library::Dnn | Library::Nccl => false,
+                Library::Dnn | Library::Nccl | Library::Solver => false,
             }
         };
         present.then_some(Loaded { handle: library as usize as *mut c_void, path: None })

@@ -26,6 +26,7 @@ pub mod memory;
 pub mod module;
 pub mod nvrtc;
 pub mod replay;
+pub mod solver;
 pub mod staging;
 pub mod stopwatch;
 pub mod stream;

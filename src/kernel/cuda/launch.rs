@@ -150,6 +150,53 @@ pub struct ConvCall {
     pub geometry: Geometry,
 }
 
+/// A decomposition of matrices that have elements.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Decomposition {
+    /// Eigenvalues, ascending, and where asked for eigenvectors, which replace A, from one triangle of a Hermitian A.
+    Eigh { vectors: bool, upper: bool },
+    /// Singular values, descending, and where asked for the thin U and V, of matrices with no fewer rows than columns.
+    Svd { vectors: bool },
+    /// Complex eigenvalues and eigenvectors of complex matrices.
+    Eig,
+    /// Reflectors in A and their factors, as LAPACK's geqrf.
+    Reflectors,
+    /// The first columns of Q, which replace `k` reflectors in A.
+    Orthonormal { k: usize },
+    /// Both triangles in A, and pivots in i64, as LAPACK's getrf.
+    Lu,
+}
+
+/// Decompositions of a batch of matrices that lie one behind the other, each dense and column-major.
+#[derive(Clone, Copy, Debug)]
+pub struct DecomposeCall {
+    pub task: Decomposition,
+    /// F32 or F64; pairs of them if the matrices are complex.
+    pub dtype: DType,
+    pub complex: bool,
+    pub m: usize,
+    pub n: usize,
+    pub count: usize,
+    /// Overwritten.
+    pub a: *mut u8,
+    pub values: *mut u8,
+    /// U, thin; m by m for complex matrices of at most 32 rows.
+    pub left: *mut u8,
+    /// V, or eigenvectors.
+    pub right: *mut u8,
+    /// An i32 for each matrix, not 0 where the iteration did not converge.
+    pub info: *mut u8,
+}
+
+/// How right singular vectors lie in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RightVectors {
+    /// V.
+    Plain,
+    /// The conjugated transpose of V.
+    Adjoint,
+}
+
 /// Why a launch did not happen.
 #[derive(Debug)]
 pub enum GpuError {
@@ -211,6 +258,15 @@ pub trait Gpu {
     /// Whether `convolve` would transpose the operands of a row-major convolution to channels-last order itself, so that
     /// transposing them before and after it saves time.
     fn convolves_transposed(&mut self, convolution: &ConvCall) -> Result<bool, GpuError>;
+    /// Whether `decompose` can do this, by cuSOLVER or another library; addresses do not matter.
+    fn decomposes(&mut self, _decomposition: &DecomposeCall) -> Result<bool, GpuError> {
+        Ok(false)
+    }
+    /// Computes decompositions by a library; only what `decomposes`. The elements are finite. May wait. The answer has an
+    /// entry for each matrix, or one for all.
+    fn decompose(&mut self, _decomposition: &DecomposeCall) -> Result<Vec<RightVectors>, GpuError> {
+        Err(GpuError::Unsupported("decompositions by a library"))
+    }
     fn multiprocessors(&self) -> u32;
     /// Compute capability, major and minor.
     fn capability(&self) -> (u32, u32);

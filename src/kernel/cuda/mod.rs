@@ -12,7 +12,10 @@ pub(crate) mod specialize;
 mod text;
 
 pub use fault::FaultSlot;
-pub use launch::{ConvCall, ConvOrder, ConvPart, Gpu, GpuError, Hold, Launch, MatmulCall, Matrix, Param, Source};
+pub use launch::{
+    ConvCall, ConvOrder, ConvPart, DecomposeCall, Decomposition, Gpu, GpuError, Hold, Launch, MatmulCall, Matrix,
+    Param, RightVectors, Source,
+};
 pub use text::{COMMON, OPTIONS, headers};
 
 use super::abi::Call;

@@ -18,21 +18,21 @@ family! {
         "lu" LU: host::factor::lu, cuda::factor::lu;
         "geqrf" GEQRF: host::householder::geqrf, cuda::householder::geqrf;
         "qr" QR: host::spectral::qr, cuda::householder::qr;
-        "svdvals" SVDVALS: host::spectral::svdvals, cuda::jacobi::svdvals;
-        "eigvalsh" EIGVALSH: host::spectral::eigvalsh, cuda::jacobi::eigvalsh;
+        "svdvals" SVDVALS: host::spectral::svdvals, cuda::svd::svdvals;
+        "eigvalsh" EIGVALSH: host::spectral::eigvalsh, cuda::eigh::eigvalsh;
         "matrix_exp" MATRIX_EXP: host::spectral::matrix_exp, cuda::matrix_exp::matrix_exp;
-        "svd" SVD: host::spectral::svd;
-        "pinv" PINV: host::spectral::pinv;
-        "lstsq" LSTSQ: host::spectral::lstsq;
-        "eigh" EIGH: host::spectral::eigh;
-        "complex_lu" COMPLEX_LU: host::complex::lu;
-        "complex_geqrf" COMPLEX_GEQRF: host::complex::geqrf;
-        "complex_qr" COMPLEX_QR: host::complex::qr;
-        "complex_eigh" COMPLEX_EIGH: host::complex::eigh;
-        "complex_svd" COMPLEX_SVD: host::complex::svd;
-        "complex_eig" COMPLEX_EIG: host::complex::eig;
+        "svd" SVD: host::spectral::svd, cuda::svd::svd;
+        "pinv" PINV: host::spectral::pinv, cuda::svd::pinv;
+        "lstsq" LSTSQ: host::spectral::lstsq, cuda::svd::lstsq;
+        "eigh" EIGH: host::spectral::eigh, cuda::eigh::eigh;
+        "complex_lu" COMPLEX_LU: host::complex::lu, cuda::complex::lu;
+        "complex_geqrf" COMPLEX_GEQRF: host::complex::geqrf, cuda::complex::geqrf;
+        "complex_qr" COMPLEX_QR: host::complex::qr, cuda::complex::qr;
+        "complex_eigh" COMPLEX_EIGH: host::complex::eigh, cuda::complex::eigh;
+        "complex_svd" COMPLEX_SVD: host::complex::svd, cuda::complex::svd;
+        "complex_eig" COMPLEX_EIG: host::complex::eig, cuda::complex::eig;
     }
-    headers { "linalg/panel.cuh" "linalg/factor.cuh" "linalg/householder.cuh" "linalg/matrix_exp.cuh" "linalg/jacobi.cuh" }
-    structs { cuda::panels::PANEL_ARGS cuda::jacobi::JACOBI_ARGS cuda::matrix_exp::MATRIX_EXP_ARGS }
+    headers { "linalg/panel.cuh" "linalg/factor.cuh" "linalg/householder.cuh" "linalg/matrix_exp.cuh" "linalg/jacobi.cuh" "linalg/solver.cuh" }
+    structs { cuda::panels::PANEL_ARGS cuda::jacobi::JACOBI_ARGS cuda::matrix_exp::MATRIX_EXP_ARGS cuda::solver::SOLVER_ARGS }
     texts cuda::texts
 }

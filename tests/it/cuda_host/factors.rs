@@ -1,7 +1,7 @@
 //! Hand-written kernels beside their host twins: decompositions and linear systems.
 
 use super::fused::Memory;
-use super::kernels::{View, check, strides};
+use super::kernels::{View, check, on_device, strides};
 use tscript::DType;
 use tscript::internals::base::attr::Attr;
 use tscript::internals::base::layout::contiguous_strides;
@@ -246,4 +246,81 @@ fn singular_and_eigen_values() {
             }
         }
     }
+}
+
+/// Matrices of every rank: full; nothing at all and rank one; columns that are zero; far apart.
+fn of_rank(kind: usize, m: usize, n: usize) -> impl Fn(usize) -> f64 {
+    move |i| {
+        let (second, r, c) = (i / (m * n).max(1), i / n.max(1) % m.max(1), i % n.max(1));
+        match (kind, second) {
+            (0, _) => noise(i),
+            (1, 0) => 0.0,
+            (1, _) => noise(r) * noise(c + 1000),
+            (2, _) if (c + second) % 2 == 0 => 0.0,
+            _ => noise(i) * if c == 0 { 1e6 } else { 1.0 },
+        }
+    }
+}
+
+/// The largest deviation of `a` by columns, `[m, k]`, from orthonormal columns.
+fn deviation(a: &[f64], m: usize, k: usize) -> f64 {
+    let product = |i: usize, j: usize| (0..m).map(|r| a[r * k + i] * a[r * k + j]).sum::<f64>();
+    let pairs = (0..k).flat_map(|i| (0..k).map(move |j| (i, j)));
+    pairs.map(|(i, j)| (product(i, j) - (i == j) as u8 as f64).abs()).fold(0.0, f64::max)
+}
+
+#[test]
+fn singular_vectors_are_orthonormal_and_give_the_matrix() {
+    for (dtype, close) in [(DType::F64, 1e-12), (DType::F32, 1e-4)] {
+        for (m, n) in [(0, 3), (3, 0), (1, 1), (1, 5), (5, 1), (3, 5), (40, 7), (33, 33), (64, 64), (7, 70)] {
+            for (kind, full) in (0..4).flat_map(|kind| [(kind, false), (kind, true)]) {
+                if m * n > 1000 && kind % 2 == 1 {
+                    continue;
+                }
+                let (shape, k) = ([2, m, n], m.min(n));
+                let (wide, tall) = if full { (m, n) } else { (k, k) };
+                let x = Memory::new(dtype, &shape, &strides(&shape, None), of_rank(kind, m, n));
+                let (u, vh, s) = ([2, m, wide], [2, tall, n], [2, k]);
+                let out: [View; 3] = [(dtype, &u, None), (dtype, &s, None), (dtype, &vh, None)];
+                let given = x.values();
+                let Some(made) = on_device(&k::SVD, &[x], &out, &[Attr::Bool(full)]) else { return };
+                let [u, s, vh] = [0, 1, 2].map(|at: usize| made[at].values());
+                for b in 0..2 {
+                    let part = |all: &[f64], size: usize| all[b * size..(b + 1) * size].to_vec();
+                    let (u, s, vh) = (part(&u, m * wide), part(&s, k), part(&vh, tall * n));
+                    let what = format!("{dtype:?} {m} by {n}, kind {kind}, full {full}, matrix {b}");
+                    assert!(deviation(&u, m, wide) < close, "U of {what}");
+                    let v: Vec<f64> = (0..n * tall).map(|i| vh[i % tall.max(1) * n + i / tall.max(1)]).collect();
+                    assert!(deviation(&v, n, tall) < close, "V of {what}");
+                    assert!(s.windows(2).all(|pair| pair[0] >= pair[1]), "order of {what}: {s:?}");
+                    let largest = s.first().copied().unwrap_or(0.0).max(1.0);
+                    for i in 0..m * n {
+                        let (r, c) = (i / n, i % n);
+                        let sum: f64 = (0..k).map(|j| u[r * wide + j] * s[j] * vh[j * n + c]).sum();
+                        let off = (sum - given[b * m * n + i]).abs();
+                        assert!(off < close * largest, "{what}: element {i} is off by {off}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn pseudoinverses_and_least_squares() {
+    for (dtype, close) in [(DType::F64, 1e-9), (DType::F32, 2e-3)] {
+        for (m, n) in [(0, 3), (3, 0), (1, 1), (1, 5), (5, 1), (3, 5), (40, 7), (20, 20)] {
+            for kind in 0..3 {
+                let rtol = if kind == 0 { Attr::None } else { Attr::Float(1e-3) };
+                let shape = [2, m, n];
+                let x = || Memory::new(dtype, &shape, &strides(&shape, None), of_rank(kind, m, n));
+                check(&k::PINV, &[x()], &[(dtype, &[2, n, m], None)], &[rtol.clone()], close);
+                let b = Memory::new(dtype, &[2, m, 3], &strides(&[2, m, 3], None), |i| noise(i + 77));
+                check(&k::LSTSQ, &[x(), b], &[(dtype, &[2, n, 3], None)], &[rtol], close);
+            }
+        }
+    }
+    // What is not finite is told, and gives zeros.
+    let x = Memory::new(DType::F64, &[2, 3, 2], &[6, 2, 1], |i| if i == 7 { f64::NAN } else { noise(i) });
+    check(&k::PINV, &[x], &[(DType::F64, &[2, 2, 3], None)], &[Attr::None], 1e-12);
 }

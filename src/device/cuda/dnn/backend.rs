@@ -4,7 +4,7 @@
 //! those of `cudnn_graph.h`, which are stable.
 
 use super::super::error::{DriverError, constant};
-use super::super::library::Library;
+use super::super::library::functions;
 use std::ffi::{c_char, c_void};
 use std::sync::OnceLock;
 
@@ -140,29 +140,8 @@ pub fn is_unsupported(error: &DriverError) -> bool {
 type Status = u32;
 type RawDescriptor = *mut c_void;
 
-macro_rules! functions {
-    ($($field:ident = $name:literal: fn($($argument:ty),*) -> $result:ty;)*) => {
-        /// The functions of the library.
-        pub struct Functions {
-            $($field: unsafe extern "C" fn($($argument),*) -> $result,)*
-        }
-
-        impl Functions {
-            fn look_up() -> Option<Functions> {
-                let library = Library::Dnn.load()?;
-                Some(Functions {
-                    $($field: {
-                        let address = library.symbol($name)?;
-                        // SAFETY: the function of this name has this type, by the library's header.
-                        unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn($($argument),*) -> $result>(address) }
-                    },)*
-                })
-            }
-        }
-    };
-}
-
 functions! {
+    Dnn;
     create = "cudnnCreate": fn(*mut *mut c_void) -> Status;
     destroy = "cudnnDestroy": fn(*mut c_void) -> Status;
     set_stream = "cudnnSetStream": fn(*mut c_void, *mut c_void) -> Status;

@@ -1,6 +1,7 @@
 //! CUDA launches of QR decompositions: `kernel/linalg/host/householder` and `spectral::qr`.
 
-use super::panels::{Batch, NO_MATRIX, NONE, Operands, PANEL, columns, copied_columns, rows, sizes};
+use super::panels::{self, Batch, NO_MATRIX, NONE, Operands, PANEL, columns, copied_columns, rows, sizes};
+use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView};
 use crate::kernel::cuda::dense::{Output, copy_view, scratch};
 use crate::kernel::cuda::{Gpu, GpuError, Matrix};
@@ -49,6 +50,17 @@ impl Reflectors {
             all.apply_block_reflector(first, batch.place(work, first, next), n - next, false, gpu)?;
         }
         Ok(all)
+    }
+
+    /// The first columns of Q, as many as row-major `q` has.
+    fn orthonormal(&self, q: &RawView, gpu: &mut dyn Gpu) -> Done {
+        let ([m, n], [_, k], to) = (self.sizes, sizes(q), rows(q));
+        self.batch.each("ts_eye", m * k, &Operands { c: to, m, k, ..NONE }, gpu)?;
+        // The columns before a panel are those of the identity, which are zero in its rows.
+        for first in (0..m.min(n)).step_by(PANEL).rev() {
+            self.apply_block_reflector(first, self.batch.place(to, first, first), k - first, true, gpu)?;
+        }
+        Ok(())
     }
 
     fn width(&self, first: usize) -> usize {
@@ -121,13 +133,30 @@ pub fn qr(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     }
     if call.outputs[0].numel() > 0 {
         let q = Output::new(&call.outputs[0], batch.dtype, gpu)?;
-        let to = rows(&q.dense);
-        batch.each("ts_eye", m * k, &Operands { c: to, m, k, ..NONE }, gpu)?;
-        // The columns before a panel are those of the identity, which are zero in its rows.
-        for first in (0..m.min(n)).step_by(PANEL).rev() {
-            all.apply_block_reflector(first, batch.place(to, first, first), k - first, true, gpu)?;
-        }
+        all.orthonormal(&q.dense, gpu)?;
         q.finish(gpu)?;
+    }
+    Ok(())
+}
+
+/// Q, square and row-major, of the QR decomposition of matrices `[count, m, n]` that have elements and no more columns than
+/// rows: where those are orthonormal, the columns after them make a basis.
+pub fn orthonormal_basis(a: &RawView, dtype: DType, gpu: &mut dyn Gpu) -> Result<RawView, GpuError> {
+    let [m, _] = sizes(a);
+    let Some(batch) = Batch::of(TEXT, a)? else { return scratch(dtype, &[0, m, m], gpu) };
+    let q = scratch(dtype, &[batch.count, m, m], gpu)?;
+    Reflectors::of(a, batch, m, gpu)?.orthonormal(&q, gpu)?;
+    Ok(q)
+}
+
+/// `c = a b` of matrices `[m, k]` and `[k, n]`, for devices without a library of products.
+pub fn multiply([a, b, c]: [Matrix; 3], [m, n, k]: [usize; 3], count: usize, dtype: DType, gpu: &mut dyn Gpu) -> Done {
+    let batch = Batch { source: panels::text(TEXT, dtype), dtype, count };
+    let turned = Matrix { row: a.column, column: a.row, ..a };
+    for first in (0..m).step_by(PANEL) {
+        let (a, c) = (batch.place(turned, 0, first), batch.place(c, first, 0));
+        let operands = Operands { a, b, c, m: PANEL.min(m - first), n, k, ..NONE };
+        batch.launch("ts_gemm_tn", [n.div_ceil(32), 1], 128, &operands, gpu)?;
     }
     Ok(())
 }

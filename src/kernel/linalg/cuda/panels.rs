@@ -219,6 +219,12 @@ pub fn matrices(view: &RawView, dtype: DType, gpu: &mut dyn Gpu) -> Result<Matri
     Ok(rows(&input(view, dtype, gpu)?))
 }
 
+/// Matrices `[count, m, n]`.
+pub fn strided(view: &RawView) -> Matrix {
+    let [batch, row, column] = [0, 1, 2].map(|d| view.strides[d] as i64);
+    Matrix { ptr: view.ptr, row, column, batch }
+}
+
 /// Contiguous row-major matrices.
 pub fn rows(view: &RawView) -> Matrix {
     let [m, n] = sizes(view);

@@ -6,6 +6,7 @@ use crate::device::cuda::blas::{Blas, Outcome, Product, WORKSPACE_BYTES, Workspa
 use crate::device::cuda::dnn::{Addresses, Convolution, Dnn, Run};
 use crate::device::cuda::memory::DeviceMemory;
 use crate::device::cuda::replay::{Products, Replay};
+use crate::device::cuda::solver::{Problem, Right, Solver};
 use crate::device::cuda::{Context, DriverError, Stopwatch, Stream};
 use parking_lot::Mutex;
 use std::collections::HashMap;
@@ -22,6 +23,8 @@ pub struct CudaDevice {
     pub blas: Mutex<Option<Option<Blas>>>,
     /// As `blas`.
     dnn: Mutex<Option<Option<Dnn>>>,
+    /// As `blas`.
+    solver: Mutex<Option<Option<Solver>>>,
     pub slots: Mutex<SlotPool>,
     /// Measures times for a trace; `None` until the first is requested.
     pub stopwatch: Mutex<Option<Stopwatch>>,
@@ -43,6 +46,7 @@ impl CudaDevice {
             context,
             blas: Mutex::new(None),
             dnn: Mutex::new(None),
+            solver: Mutex::new(None),
             slots: Mutex::new(SlotPool::new(context)),
             stopwatch: Mutex::new(None),
             window: Mutex::default(),
@@ -128,6 +132,31 @@ impl CudaDevice {
     /// Bytes of scratch memory that the vendor's library needs for a convolution; `None` if it does not support it.
     pub fn convolution_scratch(&self, convolution: &Convolution, at: &Addresses) -> Result<Option<usize>, DriverError> {
         Ok(self.with_dnn(|dnn| dnn.scratch(convolution, at))?.flatten())
+    }
+
+    /// Calls `work` with the vendor's decompositions; `None` if the library is missing or unusable.
+    fn with_solver<R>(
+        &self,
+        work: impl FnOnce(&mut Solver) -> Result<R, DriverError>,
+    ) -> Result<Option<R>, DriverError> {
+        let mut solver = self.solver.lock();
+        let open = || Solver::open(self.context).ok().flatten();
+        solver.get_or_insert_with(open).as_mut().map(work).transpose()
+    }
+
+    /// Bytes of scratch memory that the vendor's library needs for a decomposition; `None` if it does not support it.
+    pub fn decomposition_scratch(&self, problem: &Problem) -> Result<Option<usize>, DriverError> {
+        Ok(self.with_solver(|solver| solver.scratch(problem))?.flatten())
+    }
+
+    /// Queues a decomposition by the vendor's library, beside the collected commands.
+    pub fn decompose(
+        &self,
+        problem: &Problem,
+        workspace: Workspace,
+        stream: &Stream,
+    ) -> Result<Vec<Right>, DriverError> {
+        Ok(self.with_solver(|solver| solver.run(problem, workspace, stream))?.unwrap_or_default())
     }
 
     /// Scratch memory for the products of one stream; 0 if none is available.

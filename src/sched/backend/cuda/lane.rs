@@ -9,7 +9,8 @@ use crate::device::cuda::replay;
 use crate::device::cuda::{Shape, Stream, Text};
 use crate::kernel::cuda::gate::gate;
 use crate::kernel::cuda::{
-    ConvCall, ConvOrder, Gpu, GpuError, Hold, Launch, MatmulCall, OPTIONS, Param, Source, headers,
+    ConvCall, ConvOrder, DecomposeCall, Gpu, GpuError, Hold, Launch, MatmulCall, OPTIONS, Param, RightVectors, Source,
+    headers,
 };
 use crate::sched::memory::Memory;
 use crate::sched::order::gate::Gate;
@@ -170,6 +171,22 @@ impl Gpu for Lane<'_> {
         }
         let least = self.device.convolution_scratch(&channels_last, &ALIGNMENT).map_err(device_error)?;
         Ok(least.is_some_and(|least| least + turns <= most))
+    }
+
+    fn decomposes(&mut self, call: &DecomposeCall) -> Result<bool, GpuError> {
+        let Some(problem) = vendor::decomposition(call) else { return Ok(false) };
+        Ok(self.device.decomposition_scratch(&problem).map_err(device_error)?.is_some())
+    }
+
+    fn decompose(&mut self, call: &DecomposeCall) -> Result<Vec<RightVectors>, GpuError> {
+        const NONE: GpuError = GpuError::Unsupported("this decomposition");
+        let problem = vendor::decomposition(call).ok_or(NONE)?;
+        let bytes = self.device.decomposition_scratch(&problem).map_err(device_error)?.ok_or(NONE)?;
+        let workspace = Workspace { address: self.scratch(bytes)? as u64, bytes };
+        // It is not recorded, since it may wait.
+        self.device.let_go();
+        let right = self.device.decompose(&problem, workspace, self.stream).map_err(device_error)?;
+        Ok(right.into_iter().map(vendor::right_vectors).collect())
     }
 
     fn multiprocessors(&self) -> u32 {

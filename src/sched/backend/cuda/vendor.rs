@@ -3,7 +3,10 @@
 use crate::base::dtype::DType;
 use crate::device::cuda::blas::{Element, Factor, Precision, Product, Target};
 use crate::device::cuda::dnn::{Addresses, Convolution, Direction, Image};
-use crate::kernel::cuda::{ConvCall, ConvOrder, ConvPart, MatmulCall, Matrix};
+use crate::device::cuda::solver::{Number, Places, Problem, Right, Task};
+use crate::kernel::cuda::{
+    ConvCall, ConvOrder, ConvPart, DecomposeCall, Decomposition, MatmulCall, Matrix, RightVectors,
+};
 
 fn element(dtype: DType) -> Option<Element> {
     match dtype {
@@ -46,6 +49,36 @@ pub fn product(call: &MatmulCall, tf32: bool) -> Option<Product> {
         beta: call.beta as f64,
         bias: call.bias as u64,
     })
+}
+
+/// A decomposition as the library takes it; none if it has no such dtype.
+pub fn decomposition(call: &DecomposeCall) -> Option<Problem> {
+    let number = match (call.dtype, call.complex) {
+        (DType::F32, false) => Number::F32,
+        (DType::F64, false) => Number::F64,
+        (DType::F32, true) => Number::C64,
+        (DType::F64, true) => Number::C128,
+        _ => return None,
+    };
+    let task = match call.task {
+        Decomposition::Eigh { vectors, upper } => Task::Eigh { vectors, upper },
+        Decomposition::Svd { vectors } => Task::Svd { vectors },
+        Decomposition::Eig => Task::Eig,
+        Decomposition::Reflectors => Task::Reflectors,
+        Decomposition::Orthonormal { k } => Task::Orthonormal { k },
+        Decomposition::Lu => Task::Lu,
+    };
+    let DecomposeCall { m, n, count, .. } = *call;
+    let [a, values, left, right, info] =
+        [call.a, call.values, call.left, call.right, call.info].map(|place| place as u64);
+    Some(Problem { task, number, m, n, count, at: Places { a, values, left, right, info } })
+}
+
+pub fn right_vectors(right: Right) -> RightVectors {
+    match right {
+        Right::Plain => RightVectors::Plain,
+        Right::Adjoint => RightVectors::Adjoint,
+    }
 }
 
 /// A convolution as the library takes it, and the order of its operands; none if it does not support it.
