@@ -4,6 +4,7 @@
 use super::layers::Layer;
 use super::lints;
 use super::loops::{has_break, leaves};
+use super::seen::Seen;
 use super::syntax::{Block, Expr, Function, Kind, Param, Stmt, StmtKind};
 use super::value::Value;
 use super::visit::{self, Changes};
@@ -57,6 +58,8 @@ pub struct Flow<'a> {
     pub(super) kept: bool,
     /// Code that looks up variables by name: then no variable counts as unused.
     hidden: bool,
+    /// The values on the way, for editors.
+    pub(super) seen: Option<Seen>,
 }
 
 /// The value of a statement, and whether anything after it runs.
@@ -74,8 +77,13 @@ impl Done {
     const END: Done = Done { value: Value::Unknown, ends: true };
 }
 
-/// All mistakes of a text that concern values.
-pub fn findings<'a>(world: &'a World<'a>, body: &'a [Stmt], hidden: bool) -> Vec<Finding> {
+/// All mistakes of a text that concern values; and the values on the way, if somebody asks for them.
+pub fn findings<'a>(
+    world: &'a World<'a>,
+    body: &'a [Stmt],
+    hidden: bool,
+    seen: Option<Seen>,
+) -> (Vec<Finding>, Option<Seen>) {
     let mut flow = Flow {
         world,
         functions: BTreeMap::new(),
@@ -94,6 +102,7 @@ pub fn findings<'a>(world: &'a World<'a>, body: &'a [Stmt], hidden: bool) -> Vec
         steps: 0,
         kept: false,
         hidden,
+        seen,
     };
     for stmt in body {
         if let StmtKind::Fn(function) = &stmt.kind {
@@ -106,7 +115,7 @@ pub fn findings<'a>(world: &'a World<'a>, body: &'a [Stmt], hidden: bool) -> Vec
             flow.function(function, vec![Value::Unknown; function.params.len()]);
         }
     }
-    flow.found
+    (flow.found, flow.seen)
 }
 
 /// One branch.
@@ -183,6 +192,9 @@ impl<'a> Flow<'a> {
 
     pub(super) fn declare(&mut self, name: &Param, value: Value, watched: bool) {
         let watched = watched && self.replay == 0 && !name.name.starts_with('_') && !self.hidden;
+        if let Some(seen) = &mut self.seen {
+            seen.note(name.token, &value, self.replay > 0);
+        }
         self.vars.push(Var {
             name: name.name.clone(),
             token: name.token,
