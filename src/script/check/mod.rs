@@ -104,7 +104,7 @@ impl Session {
             tokens,
             forms: forms.get(),
             modules: &names.modules,
-            keys: names.keys(),
+            keys: names.keys().clone(),
             lost: tree.lost.iter().copied().collect(),
             is_open: names.is_open,
             backward: ["backward", "grad =", "grad=", "import", "load", "eval"].iter().any(|word| text.contains(word)),

@@ -26,7 +26,8 @@ use crate::script::source::{Hooks, Source};
 use crate::script::values::raise::site_of;
 use crate::script::values::types;
 use rhai::{AST, EvalAltResult, Position};
-use std::collections::{BTreeMap, HashSet};
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -47,6 +48,10 @@ pub struct Names<'a> {
     /// Whether a module of the user is imported: its maps may have any method.
     pub is_open: bool,
     pub found: Vec<Finding>,
+    /// Names of map entries, once somebody has asked.
+    keys: OnceCell<HashSet<String>>,
+    /// Whether the library makes methods of these names.
+    made: HashMap<&'a str, bool>,
 }
 
 impl<'a> Names<'a> {
@@ -66,7 +71,19 @@ impl<'a> Names<'a> {
         });
         let functions = functions.collect();
         let (modules, found) = (BTreeMap::new(), Vec::new());
-        Names { session, source, text, tokens, tree, functions, modules, is_open: false, found }
+        Names {
+            session,
+            source,
+            text,
+            tokens,
+            tree,
+            functions,
+            modules,
+            is_open: false,
+            found,
+            keys: OnceCell::new(),
+            made: HashMap::new(),
+        }
     }
 
     fn word(&self, at: usize) -> &'a str {
@@ -111,7 +128,11 @@ impl<'a> Names<'a> {
     }
 
     /// Names of map entries in the text, and strings.
-    pub fn keys(&self) -> HashSet<String> {
+    pub fn keys(&self) -> &HashSet<String> {
+        self.keys.get_or_init(|| self.read_keys())
+    }
+
+    fn read_keys(&self) -> HashSet<String> {
         let is_key = |at: &usize| {
             let sets = self.word(at + 1) == "=" && *at > 0 && self.word(at - 1) == ".";
             self.word(at + 1) == ":" || sets || self.word(*at).starts_with('"')
@@ -268,9 +289,11 @@ impl<'a> Names<'a> {
                 .any(|(at, _)| !text[..at].ends_with(inside) && text[at + name.len()..].starts_with(['(', ':']))
         };
         let own = self.tree.definitions.iter().any(|found| self.word(found.name as usize) == name);
-        let library = || texts::files().any(|(_, text)| is_made(text));
+        let library = |made: &mut HashMap<&'a str, bool>| {
+            *made.entry(name).or_insert_with(|| texts::files().any(|(_, text)| is_made(text)))
+        };
         let of_module = at >= 2 && self.modules.contains_key(self.word(at - 2)) && self.word(at.wrapping_sub(3)) != ".";
-        if of_module || self.is_open || own || self.keys().contains(name) || library() {
+        if of_module || self.is_open || own || self.keys().contains(name) || library(&mut self.made) {
             return;
         }
         let diag = self.interpreter_message(at, |at| EvalAltResult::ErrorFunctionNotFound(format!("{name} (?)"), at));

@@ -27,9 +27,13 @@ pub struct Reading {
 impl Reading {
     /// Tokens and syntax alone.
     pub fn of_text(text: &str) -> Reading {
-        let tokens = recover(text);
-        let body = parse::parse(text, &tokens);
-        Reading { text: text.into(), tokens, body, seen: Seen::default(), problems: Vec::new() }
+        let mut reading = Reading::unread(text, recover(text));
+        reading.body = parse::parse(text, &reading.tokens);
+        reading
+    }
+
+    fn unread(text: &str, tokens: Vec<Token>) -> Reading {
+        Reading { text: text.into(), tokens, body: Vec::new(), seen: Seen::default(), problems: Vec::new() }
     }
 
     /// The text of a token; empty if there is none.
@@ -55,12 +59,17 @@ impl Session {
             // A text that cannot be cut into tokens is registered, too.
             Err(error) => (self.registered(&name, text), None, parts(&error)),
         };
-        let mut reading = Reading::of_text(text);
-        if compiled.is_some() {
+        let tokens = match &compiled {
             // Nothing is to be mended.
-            reading.tokens = lex(text, script_start(text)).unwrap_or_default();
-        }
+            Some(_) => lex(text, script_start(text)).unwrap_or_default(),
+            None => recover(text),
+        };
+        let mut reading = Reading::unread(text, tokens);
         let mut found = broken;
+        if source.is_none() {
+            // Too large for a session.
+            reading.body = parse::parse(text, &reading.tokens);
+        }
         if let Some(source) = &source {
             let survey = self.survey(source, text, &reading.tokens, compiled.as_ref(), Some(Seen::default()));
             (reading.body, reading.seen) = (survey.body, survey.seen.unwrap_or_default());
@@ -80,12 +89,11 @@ impl Session {
     pub fn quick_reading(&mut self, path: &Path, text: &str) -> Reading {
         self.modules.lock().roots.clear();
         self.imports_beside(path);
-        let mut reading = Reading::of_text(text);
         // Without findings nobody looks at positions.
-        if let Ok(source) = self.add(SourceKind::File, "", "") {
-            let survey = self.survey(&source, text, &reading.tokens, None, Some(Seen::default()));
-            (reading.body, reading.seen) = (survey.body, survey.seen.unwrap_or_default());
-        }
+        let Ok(source) = self.add(SourceKind::File, "", "") else { return Reading::of_text(text) };
+        let mut reading = Reading::unread(text, recover(text));
+        let survey = self.survey(&source, text, &reading.tokens, None, Some(Seen::default()));
+        (reading.body, reading.seen) = (survey.body, survey.seen.unwrap_or_default());
         reading
     }
 

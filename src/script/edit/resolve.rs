@@ -80,7 +80,9 @@ impl<'a> Resolver<'a> {
         for name in names {
             self.declare(name, kind);
             let at = name.token as usize;
-            let open = (0..at).rev().find(|&before| {
+            let mut before =
+                (0..at).rev().take_while(|&before| !matches!(self.reading.word(before), "let" | "const" | "for"));
+            let open = before.find(|&before| {
                 matches!(self.reading.word(before), "[" | "#{") && self.reading.tokens[before].partner as usize > at
             });
             let keyed = at > 0 && self.reading.word(at - 1) == ":";

@@ -24,7 +24,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::rc::Rc;
-use std::sync::mpsc::TryRecvError;
+use std::sync::mpsc::{RecvTimeoutError, TryRecvError};
+use std::time::Duration;
+
+/// How long nothing must come before diagnostics are made.
+const QUIET: Duration = Duration::from_millis(3);
 
 /// Where a session with a client stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -58,7 +62,11 @@ pub fn serve() -> u8 {
     loop {
         let message = match server.stale.is_empty() {
             true => messages.recv().map_err(|_| TryRecvError::Disconnected),
-            false => messages.try_recv(),
+            // What comes with a keystroke goes first.
+            false => messages.recv_timeout(QUIET).map_err(|error| match error {
+                RecvTimeoutError::Timeout => TryRecvError::Empty,
+                RecvTimeoutError::Disconnected => TryRecvError::Disconnected,
+            }),
         };
         match message {
             Ok(Incoming::Message(message)) if message["method"] == "exit" => break,
