@@ -147,7 +147,10 @@ impl Client {
         let id = self.ask(method, params);
         let answer = self.response(id);
         let error = &answer["error"];
-        (error["code"].as_i64().unwrap_or_else(|| panic!("{answer}")), error["message"].as_str().unwrap().to_string())
+        (
+            error["code"].as_i64().unwrap_or_else(|| panic!("{answer}")),
+            error["message"].as_str().expect("a message").to_string(),
+        )
     }
 
     fn open(&mut self, name: &str, text: &str) {
@@ -290,9 +293,9 @@ fn second_labels_are_related_information() {
 /// Wrong scripts: code and range of each finding are those of `tscript check`.
 #[test]
 fn diagnostics_are_those_of_check() {
-    let folder = folder("errors");
-    let out =
-        Command::new(program()).args(["check", "--message-format", "json"]).arg(&folder).output().expect("it runs");
+    let mut check = Command::new(program());
+    check.args(["check", "--message-format", "json"]).args([folder("errors"), folder("check/wrong")]);
+    let out = check.output().expect("it runs");
     let mut client = Client::new();
     let mut expected: std::collections::BTreeMap<String, Vec<(String, Value)>> = Default::default();
     for line in String::from_utf8(out.stdout).expect("text").lines() {

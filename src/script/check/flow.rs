@@ -12,7 +12,7 @@ use super::world::World;
 use crate::base::code;
 use crate::base::diag::{Diag, Focus};
 use crate::script::nn::optimizer_state::ASSIGNED;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 
 /// Bound: expressions that are analyzed, including those of functions that are analyzed again.
@@ -60,6 +60,8 @@ pub struct Flow<'a> {
     hidden: bool,
     /// The values on the way, for editors.
     pub(super) seen: Option<Seen>,
+    /// Names, and whether they are entries of the library's maps: to find that out takes a while.
+    pub(super) entries_of_library: HashMap<String, bool>,
 }
 
 /// The value of a statement, and whether anything after it runs.
@@ -103,6 +105,7 @@ pub fn findings<'a>(
         kept: false,
         hidden,
         seen,
+        entries_of_library: HashMap::new(),
     };
     for stmt in body {
         if let StmtKind::Fn(function) = &stmt.kind {

@@ -8,7 +8,8 @@ use std::ops::Range;
 pub fn comments(reading: &Reading) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut from = script_start(&reading.text);
-    let ends = reading.tokens.iter().map(|token| token.range()).chain([reading.text.len()..reading.text.len()]);
+    let end = reading.text.len();
+    let ends = reading.tokens.iter().map(|token| token.range()).chain(std::iter::once(end..end));
     for token in ends {
         if let Some(gap) = reading.text.get(from..token.start) {
             between(gap, from, &mut found);

@@ -12,12 +12,8 @@ use super::lex::{Kind, Lexer, Token, closing_of, script_start};
 /// The tokens of a text, whatever is wrong with it.
 pub fn recover(src: &str) -> Vec<Token> {
     let mut lexer = Lexer { src, at: script_start(src), tokens: Vec::with_capacity(src.len() / 4), open: Vec::new() };
-    loop {
-        match lexer.skip_trivia() {
-            Ok(true) => {}
-            // A comment that never ends.
-            Ok(false) | Err(_) => break,
-        }
+    // A comment that never ends is the end, too.
+    while let Ok(true) = lexer.skip_trivia() {
         lexer.mend();
         let start = lexer.at;
         if lexer.token().is_err() {

@@ -76,7 +76,7 @@ pub fn selections(view: &View, params: &Value) -> Value {
 }
 
 fn selection(view: &View, offset: usize) -> Value {
-    let mut ranges: Vec<Range<usize>> = vec![0..view.text().len()];
+    let mut ranges: Vec<Range<usize>> = Vec::from_iter([view.range_of_all()]);
     ranges.extend(token_at(&view.reading, offset).map(|token| view.bytes(token, token)));
     for (at, token) in view.reading.tokens.iter().enumerate() {
         let close = token.partner as usize;
@@ -91,7 +91,7 @@ fn selection(view: &View, offset: usize) -> Value {
     ranges.sort_by_key(|range| (range.start, std::cmp::Reverse(range.end)));
     ranges.sort_by_key(|range| std::cmp::Reverse(range.len()));
     ranges.dedup();
-    let (mut outer, mut found) = (0..view.text().len(), Value::Null);
+    let (mut outer, mut found) = (view.range_of_all(), Value::Null);
     for range in ranges {
         if range.start >= outer.start && range.end <= outer.end {
             let mut inner = json!({"range": view.range(range.clone())});

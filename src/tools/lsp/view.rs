@@ -57,6 +57,11 @@ impl View {
         self.reading.tokens.get(token).map(|token| token.kind)
     }
 
+    /// All bytes.
+    pub fn range_of_all(&self) -> Range<usize> {
+        0..self.text().len()
+    }
+
     /// The word before a token, if there is one.
     pub fn before(&self, token: usize) -> &str {
         token.checked_sub(1).map_or("", |at| self.word(at))
