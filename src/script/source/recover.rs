@@ -14,7 +14,9 @@ pub fn recover(src: &str) -> Vec<Token> {
     let mut lexer = Lexer { src, at: script_start(src), tokens: Vec::with_capacity(src.len() / 4), open: Vec::new() };
     // A comment that never ends is the end, too.
     while let Ok(true) = lexer.skip_trivia() {
-        lexer.mend();
+        if lexer.mend() {
+            continue;
+        }
         let start = lexer.at;
         if lexer.token().is_err() {
             lexer.end_literal(start);
@@ -31,8 +33,8 @@ pub fn recover(src: &str) -> Vec<Token> {
 const STATEMENTS: &[&str] = &["let", "const", "fn", "private", "import", "export"];
 
 impl<'a> Lexer<'a> {
-    /// Mends what the token that comes next shows to be missing.
-    fn mend(&mut self) {
+    /// Mends what the token that comes next shows to be missing. True if that token is taken by this.
+    fn mend(&mut self) -> bool {
         let word = self.word_here();
         let (first_of_line, column) = self.place();
         // `#{ import: 1 }`
@@ -53,17 +55,18 @@ impl<'a> Lexer<'a> {
             b')' => ")",
             b']' => "]",
             b'}' => "}",
-            _ => return,
+            _ => return false,
         };
         let Some(level) = self.open.iter().rposition(|&open| closing_of(self.text(open)) == closing) else {
             let start = self.at;
             self.at += 1;
-            return self.push(Kind::Unknown, start);
+            self.push(Kind::Unknown, start);
+            return true;
         };
-        while self.open.len() > level + 1 {
-            let Some(open) = self.open.pop() else { return };
+        for open in self.open.split_off(level + 1).into_iter().rev() {
             self.close_unwritten(open);
         }
+        false
     }
 
     /// The word that begins here.
@@ -152,6 +155,7 @@ mod tests {
             ["fn", "f", "(", ")", "{", "if", "a", "{", "~", "~", "fn", "g", "(", ")", "{", "}"]
         );
         assert_eq!(cut("a ) b"), ["a", ")", "b"]);
+        assert_eq!(cut("a )"), ["a", ")"]);
     }
 
     #[test]
