@@ -597,6 +597,15 @@ fn hints_show_shapes_and_names_unless_turned_off() {
     assert_eq!(hints(Value::Null), [": f32 [2, 3]", ": f32 [2, 3]", "by:", ": f32 [2, 2]"]);
     assert_eq!(hints(json!({"inlayHints": {"shapes": false}})), ["by:"]);
     assert_eq!(hints(json!({"inlayHints": false})), [] as [String; 0]);
+    // While a text is open.
+    let mut client = Client::with(json!({"workspace": {"inlayHint": {"refreshSupport": true}}}), Value::Null);
+    client.open("i.rhai", text);
+    let off = json!({"settings": {"tscript": {"inlayHints": {"shapes": false}}}});
+    client.notify("workspace/didChangeConfiguration", off);
+    client.wait("a request for new hints", |message| message["method"] == "workspace/inlayHint/refresh");
+    let mut params = client.document("i.rhai");
+    params["range"] = json!({"start": {"line": 0, "character": 0}, "end": {"line": 9, "character": 0}});
+    assert_eq!(client.request("textDocument/inlayHint", params).as_array().expect("a list").len(), 1);
 }
 
 #[test]
@@ -783,6 +792,28 @@ fn modules_are_checked_as_they_are_open() {
     assert_eq!(client.diagnostics("user.rhai")[0]["code"], "E0103");
     client.open("own.rhai", "fn one(x) { x }\nfn two(x) { x }\n");
     assert_eq!(client.diagnostics("user.rhai"), [] as [Value; 0]);
+    // Closed, it is what is saved; and somebody else may save it.
+    client.notify("textDocument/didClose", json!({"textDocument": {"uri": client.uri("own.rhai")}}));
+    assert_eq!(client.diagnostics("user.rhai")[0]["code"], "E0103");
+    client.save("own.rhai", "fn two(x) { x }\n");
+    client.notify("workspace/didChangeWatchedFiles", json!({"changes": []}));
+    assert_eq!(client.diagnostics("user.rhai"), [] as [Value; 0]);
+}
+
+/// UTF-8 where it is agreed on: columns are bytes, in what comes and in what goes.
+#[test]
+fn columns_are_what_was_agreed_on() {
+    let text = "let s = \"\u{1f600}\"; let x = 1;\nprint(s);\n";
+    for (encoding, column) in [("utf-8", 20), ("utf-16", 18), ("utf-32", 17)] {
+        let mut client = Client::with(json!({"general": {"positionEncodings": [encoding]}}), Value::Null);
+        client.open("a.rhai", text);
+        let found = client.diagnostics("a.rhai");
+        assert_eq!(found[0]["range"], range(0, column, column + 1), "{encoding}");
+        let mut params = client.document("a.rhai");
+        params["position"] = json!({"line": 0, "character": column});
+        let hover = client.request("textDocument/hover", params);
+        assert!(hover["contents"]["value"].as_str().expect("text").contains("let x: int"), "{hover}");
+    }
 }
 
 #[test]

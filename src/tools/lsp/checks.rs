@@ -10,8 +10,11 @@ use crate::tools::render::{Place, labeled};
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// All findings of a text.
+/// All findings of a text; the library's files are not the user's to mend.
 pub fn diagnostics(view: &View) -> Vec<Value> {
+    if super::library::is_library_file(&view.path) {
+        return Vec::new();
+    }
     let all = view.reading.problems.iter();
     all.flat_map(|problem| std::iter::once(problem.diag()).chain(problem.extra()).map(move |diag| (problem, diag)))
         .map(|(problem, diag)| one(view, problem, diag))

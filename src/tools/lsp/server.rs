@@ -253,7 +253,7 @@ impl Server {
                 self.changed(&name);
                 self.publish(&name, None, Vec::new());
             }
-            "workspace/didChangeConfiguration" => self.settings.read(&params["settings"]),
+            "workspace/didChangeConfiguration" => self.configure(&params["settings"]),
             "workspace/didChangeWatchedFiles" | "textDocument/didSave" => {
                 self.documents.forget_views();
                 self.stale.extend(self.documents.0.keys().cloned());
@@ -261,6 +261,15 @@ impl Server {
             "workspace/didChangeWorkspaceFolders" => self.change_folders(&params["event"]),
             // Those that the protocol allows to pass over.
             _ => {}
+        }
+    }
+
+    /// Settings that change while texts are open.
+    fn configure(&mut self, settings: &Value) {
+        let before = self.settings;
+        self.settings.read(settings);
+        if self.settings != before && self.client.refreshes {
+            self.out.request("refresh", "workspace/inlayHint/refresh", Value::Null);
         }
     }
 

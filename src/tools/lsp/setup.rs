@@ -47,6 +47,8 @@ pub struct Client {
     pub progress: bool,
     /// It can be asked to watch files.
     pub watches: bool,
+    /// It can be asked to show hints anew.
+    pub refreshes: bool,
 }
 
 impl Client {
@@ -59,6 +61,7 @@ impl Client {
             pulls: can["textDocument"]["diagnostic"].is_object(),
             progress: is(&can["window"]["workDoneProgress"]),
             watches: is(&can["workspace"]["didChangeWatchedFiles"]["dynamicRegistration"]),
+            refreshes: is(&can["workspace"]["inlayHint"]["refreshSupport"]),
         }
     }
 }

@@ -11,6 +11,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Bound: bytes of a message.
 const MESSAGE_BYTES: usize = 256 << 20;
 
+/// Bound: cancellations that are kept; those of requests that were answered already meet nothing.
+const CANCELLED: usize = 1000;
+
 /// Error codes of JSON-RPC and of the protocol.
 pub const PARSE_ERROR: i64 = -32700;
 pub const INVALID_REQUEST: i64 = -32600;
@@ -52,7 +55,11 @@ pub struct Cancelled(Arc<Mutex<HashSet<String>>>);
 
 impl Cancelled {
     fn note(&self, id: &Value) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(id.to_string());
+        let mut ids = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if ids.len() >= CANCELLED {
+            ids.clear();
+        }
+        ids.insert(id.to_string());
     }
 
     /// Whether a request was cancelled.
