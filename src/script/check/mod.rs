@@ -31,7 +31,7 @@ mod world;
 
 use super::error::Error;
 use super::source::lex::{Token, lex, script_start};
-use super::source::tree;
+use super::source::tree::{self, Tree};
 use super::source::{Source, SourceKind};
 use crate::base::code;
 use crate::base::diag::{Diag, Severity};
@@ -83,9 +83,12 @@ impl Session {
         compiled: Option<&AST>,
         seen: Option<Seen>,
     ) -> Survey {
-        let tree = {
-            let natives = self.host.natives.read();
-            tree::read(text, tokens, &|name| natives.contains(name), &self.host.earlier.read())
+        let tree = match compiled {
+            Some(_) => {
+                let natives = self.host.natives.read();
+                tree::read(text, tokens, &|name| natives.contains(name), &self.host.earlier.read())
+            }
+            None => Tree::default(),
         };
         let mut names = Names::new(self, source, text, tokens, &tree);
         names.imports();

@@ -4,11 +4,14 @@
 use super::names::{Call, Names, Qualified, Symbol, SymbolKind};
 use crate::script::check::reading::Reading;
 use crate::script::check::syntax::{Block, Expr, Function, Kind, Param, Stmt, StmtKind};
+use std::collections::HashMap;
 use std::ops::Range;
 
 pub(super) struct Resolver<'a> {
     reading: &'a Reading,
     names: Names,
+    /// The functions of the text, by name.
+    functions: HashMap<&'a str, Vec<usize>>,
     /// Variables that can be named here, the latest last.
     visible: Vec<usize>,
     /// Those before are of the function around.
@@ -26,6 +29,7 @@ impl<'a> Resolver<'a> {
         Resolver {
             reading,
             names: Names::default(),
+            functions: HashMap::new(),
             visible: Vec::new(),
             base: 0,
             owner: None,
@@ -36,10 +40,11 @@ impl<'a> Resolver<'a> {
     }
 
     pub fn names(mut self) -> Names {
-        let body = &self.reading.body;
+        let body: &'a [Stmt] = &self.reading.body;
         for stmt in body {
             if let StmtKind::Fn(function) = &stmt.kind {
                 self.whole = (stmt.first, stmt.last);
+                self.functions.entry(&function.name.name).or_default().push(self.names.symbols.len());
                 self.declare(&function.name, SymbolKind::Function);
                 if let Some(symbol) = self.names.symbols.last_mut() {
                     symbol.params = function.params.iter().map(|param| param.name.clone()).collect();
@@ -325,10 +330,8 @@ impl<'a> Resolver<'a> {
 
     /// A function of the text, if possible with this number of parameters.
     fn function_of(&self, name: &str, count: Option<usize>) -> Option<usize> {
-        let mut all = self.names.functions().filter(|(_, symbol)| symbol.name == name);
-        let first = all.next()?;
-        let fits = |(_, symbol): &(usize, &Symbol)| count.is_none_or(|count| symbol.params.len() == count);
-        let found = if fits(&first) { first } else { all.find(fits).unwrap_or(first) };
-        Some(found.0)
+        let all = self.functions.get(name)?;
+        let fits = |at: &&usize| count.is_none_or(|count| self.names.symbols[**at].params.len() == count);
+        all.iter().find(fits).or(all.first()).copied()
     }
 }
