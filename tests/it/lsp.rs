@@ -359,8 +359,10 @@ fn members_are_those_of_the_value() {
     has(&mut client, "let e = fft::|", &["rfft"], &[]);
     has(&mut client, "zeros([2], #{dty|", &["dtype"], &["device"]);
     has(&mut client, "zeros([2], #{dtype: \"f32\", |", &["device"], &["dtype"]);
-    has(&mut client, "zeros([2], #{dtype: \"f|", &["f16", "f32"], &["i64"]);
+    has(&mut client, "zeros([2], #{dtype: \"f|", &["f16", "f32"], &["i64", "fn", "floor"]);
     has(&mut client, "ones([2]).to(\"|", &["cpu", "bf16"], &[]);
+    has(&mut client, "ones([2], #{device: \"cu|", &["cuda", "cuda:0"], &["cpu"]);
+    has(&mut client, "ones([2]).sum(#{dtype: \"|", &["f32"], &["cuda"]);
     has(&mut client, "import \"n|", &["nn"], &["optim"]);
     has(&mut client, "let alpha = 1;\nfn f(beta) {\n    let gamma = 2;\n    |\n}", &["beta", "gamma", "f"], &["alpha"]);
     has(&mut client, "let alpha = 1;\n{ let beta = 2; }\nal|", &["alpha"], &["beta"]);

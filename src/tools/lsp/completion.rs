@@ -4,7 +4,7 @@
 use super::meaning::{module_path, signature};
 use super::view::View;
 use crate::script::check::value::Value as Known;
-use crate::script::edit::around::{around, path_before, tokens_before};
+use crate::script::edit::around::{Around, around, path_before, tokens_before};
 use crate::script::edit::names::SymbolKind;
 use crate::script::edit::values::{describe, members};
 use crate::script::inspect::complete::Completions;
@@ -103,7 +103,15 @@ fn items(view: &View, session: &Session, shows: Shows, offset: usize) -> (usize,
     match before.map_or("", |at| view.word(at)) {
         _ if is_in_text(view, offset, &offered) => {
             let start = offered.start;
-            (start, offered.words.iter().map(|word| plain(word, item::VALUE)).collect())
+            let mut items: Vec<Value> = offered.words.iter().map(|word| plain(word, item::VALUE)).collect();
+            let quoted = offered.words.iter().any(|word| word.starts_with('"'));
+            for device in devices(view, offset) {
+                let label = if quoted { format!("\"{device}\"") } else { device.to_string() };
+                if items.iter().all(|item| item["label"] != label.as_str()) {
+                    items.push(plain(&label, item::VALUE));
+                }
+            }
+            (start, items)
         }
         "." | "?." => (start, of_value(view, before.unwrap_or(0) + 1)),
         "::" => (start, of_module(view, before.unwrap_or(0) + 1)),
@@ -131,8 +139,22 @@ fn is_in_text(view: &View, offset: usize, offered: &Completions) -> bool {
         })
     };
     let next = tokens_before(&view.reading, offset);
+    // Not: mended places.
+    let last = (0..next).rev().find(|&at| !view.reading.tokens[at].range().is_empty());
     let values = !offered.words.is_empty() && offered.words.iter().all(|word| word.starts_with('"'));
-    values || in_string(next) || (next > 0 && in_string(next - 1)) || super::folding::comment_at(view, offset)
+    values || in_string(next) || last.is_some_and(in_string) || super::folding::comment_at(view, offset)
+}
+
+/// Where a device is written: what scripts for GPUs name, also on a machine without one.
+fn devices(view: &View, offset: usize) -> &'static [&'static str] {
+    let takes_device = |around: Around| match around.keyword {
+        Some(keyword) => keyword == "device",
+        None => matches!(view.word(around.name), "to" | "device" | "set_default_device" | "with_device"),
+    };
+    match around(&view.reading, offset).is_some_and(takes_device) {
+        true => &["cpu", "cuda", "cuda:0", "cuda:1"],
+        false => &[],
+    }
 }
 
 fn plain(label: &str, kind: u64) -> Value {
