@@ -5,6 +5,7 @@ pub mod check;
 pub mod cuda_api;
 pub mod data;
 pub mod draw;
+pub mod edit;
 pub mod embed;
 pub mod error;
 pub mod func;

@@ -43,6 +43,8 @@ pub enum Command {
     Devices {
         settings: Settings,
     },
+    /// The language server.
+    Lsp,
     /// Of one command, or of the program.
     Help(Option<&'static str>),
     Version,
@@ -79,7 +81,7 @@ impl UsageError {
     }
 }
 
-pub const COMMANDS: &[&str] = &["run", "check", "test", "explain", "devices", "help"];
+pub const COMMANDS: &[&str] = &["run", "check", "test", "explain", "devices", "lsp", "help"];
 /// Topics of `tscript help` besides the commands.
 pub const TOPICS: &[&str] = &["environment"];
 const FLAGS: &[&str] = &[
@@ -134,6 +136,7 @@ pub fn parse(mut words: Vec<OsString>) -> Result<Command, UsageError> {
         "check" => check(&mut parser),
         "test" => test(&mut parser),
         "devices" => devices(&mut parser),
+        "lsp" => lsp(&mut parser),
         "help" => {
             let (topics, help) = plain(&mut parser)?;
             if let Some(extra) = topics.get(1) {
@@ -239,6 +242,22 @@ fn devices(parser: &mut Parser) -> Result<Command, UsageError> {
         }
     }
     Ok(Command::Devices { settings })
+}
+
+/// The language server. Editors say by `--stdio` which way they speak, and it knows no other.
+fn lsp(parser: &mut Parser) -> Result<Command, UsageError> {
+    while let Some(arg) = parser.next().map_err(unreadable)? {
+        match owned(arg).as_str() {
+            "--help" | "-h" => return Ok(Command::Help(Some("lsp"))),
+            "--stdio" => {}
+            name if name.starts_with('-') => return Err(unknown(name, &["stdio", "help"])),
+            extra => {
+                let message = format!("`{extra}` is one argument too many");
+                return Err(UsageError::new(message, "`tscript help lsp` shows what it takes"));
+            }
+        }
+    }
+    Ok(Command::Lsp)
 }
 
 /// Values, and whether `--help` was among the words.

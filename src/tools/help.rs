@@ -8,6 +8,7 @@ pub fn text(command: Option<&str>) -> &'static str {
         Some("test") => TEST,
         Some("explain") => EXPLAIN,
         Some("devices") => DEVICES,
+        Some("lsp") => LSP,
         Some("environment") => ENVIRONMENT,
         _ => PROGRAM,
     }
@@ -26,6 +27,7 @@ usage: tscript [flags]        the REPL; `:help` there shows more
   test [DIR]                   runs every function `test_*` of the `*_test.rhai` files
   explain [CODE]               the long form of an error, such as E0201
   devices                      what scripts can compute on
+  lsp                          the language server, for editors
   help [COMMAND]               what a command takes; `help environment` lists variables of the environment
 
   --help, --version
@@ -90,6 +92,16 @@ usage: tscript devices [--simulate-gpus N] [--simulate-memory SIZE]
 
 Shows processor, memory and vector instructions, what was found of CUDA, and which GPUs are simulated.";
 
+const LSP: &str = "\
+usage: tscript lsp [--stdio]
+
+The language server: editors start it, and speak the Language Server Protocol with it over its standard input and
+output. It runs no script unless one asks it to. The guide has a page on how editors are told to start it.
+
+The settings are `inlayHints.shapes` and `inlayHints.parameterNames`, both `true` unless given, as options of the
+initialization or as the configuration `tscript`. Its commands are `tscript.run` and `tscript.test`, which run a script or
+its tests as a program of their own, and `tscript.checkFolder`, which checks all files.";
+
 const ENVIRONMENT: &str = "\
 Variables that say what flags say; a flag goes first:
 
@@ -106,7 +118,8 @@ Devices and kernels:
 
 Folders and the terminal:
 
-  XDG_CACHE_HOME                compiled kernels are kept in its `tscript/kernels`; `~/.cache` unless set
+  XDG_CACHE_HOME                compiled kernels are kept in its `tscript/kernels`, and texts of the library that
+                                editors show in its `tscript/std`; `~/.cache` unless set
   XDG_DATA_HOME                 the REPL's history is in its `tscript/history`; `~/.local/share` unless set
   TSCRIPT_HISTORY=FILE          the REPL's history; empty for none
   TSCRIPT_GRAPHICS=KIND         how `show` and `plot` draw: `kitty`, `sixel`, `full` (24-bit color), `indexed`, `plain`

@@ -5,6 +5,7 @@ pub mod command;
 mod devices;
 mod explain;
 mod help;
+mod lsp;
 pub mod profile;
 pub mod render;
 mod repl;
@@ -71,6 +72,7 @@ fn dispatch(words: Vec<std::ffi::OsString>) -> u8 {
             say(&devices::report(&settings));
             0
         }),
+        Ok(Command::Lsp) => lsp::serve(),
         Ok(Command::Help(command)) => {
             say(help::text(command));
             0

@@ -36,6 +36,7 @@ mod held_steps;
 mod language;
 mod late;
 mod limits;
+mod lsp;
 mod names;
 mod nn;
 mod opinfo;

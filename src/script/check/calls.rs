@@ -399,10 +399,8 @@ impl<'a> Flow<'a> {
 
     /// A method of an unknown value: reports only what every operation of that name would refuse.
     fn of_unknown(&mut self, token: u32, name: &str, all: &[Value], written: &'a [Expr]) -> Value {
-        let key = format!("{name}:");
-        let library = || files().any(|(_, text)| text.contains(&key));
         let another = self.world.is_open || self.world.keys.contains(name) || self.is_own(name);
-        if another || manual::native(name).is_some() || library() {
+        if another || manual::native(name).is_some() || self.is_entry_of_library(name) {
             return Value::Unknown;
         }
         match table::called(name) {
@@ -411,6 +409,17 @@ impl<'a> Flow<'a> {
             }
             _ => Value::Unknown,
         }
+    }
+
+    /// Whether maps that the library makes may have an entry of this name.
+    fn is_entry_of_library(&mut self, name: &str) -> bool {
+        if let Some(known) = self.entries_of_library.get(name) {
+            return *known;
+        }
+        let key = format!("{name}:");
+        let found = files().any(|(_, text)| text.contains(&key));
+        self.entries_of_library.insert(name.to_string(), found);
+        found
     }
 
     fn of_tensor(&mut self, token: u32, tensor: Option<&Tensor>, name: &str, all: &[Value]) -> Value {

@@ -30,6 +30,14 @@ impl<'a> Flow<'a> {
         if !self.step() {
             return Value::Unknown;
         }
+        let value = self.value(expr);
+        if let Some(seen) = &mut self.seen {
+            seen.note(expr.focus, &value, self.replay > 0);
+        }
+        value
+    }
+
+    fn value(&mut self, expr: &'a Expr) -> Value {
         match &expr.kind {
             Kind::Unit => Value::Unit,
             Kind::Bool(value) => Value::Bool(Some(*value)),
@@ -74,6 +82,7 @@ impl<'a> Flow<'a> {
                     return Value::Unknown;
                 }
                 let receiver = self.expr(of);
+                self.note_receiver(expr.focus, &receiver);
                 let receiver = if *may_be_unit { Value::Unknown } else { receiver };
                 self.method(expr, of, receiver, name, args)
             }
@@ -84,6 +93,7 @@ impl<'a> Flow<'a> {
             }
             Kind::Property { of, name, may_be_unit } => {
                 let of = self.expr(of);
+                self.note_receiver(expr.focus, &of);
                 if *may_be_unit { Value::Unknown } else { self.property(expr.focus, &of, name) }
             }
             Kind::Index { of, items } => {
@@ -124,6 +134,13 @@ impl<'a> Flow<'a> {
                 self.kept = kept;
                 value
             }
+        }
+    }
+
+    /// What stands before the dot of a member.
+    fn note_receiver(&mut self, member: u32, value: &Value) {
+        if let Some(seen) = &mut self.seen {
+            seen.note_receiver(member, value, self.replay > 0);
         }
     }
 

@@ -4,6 +4,7 @@
 use super::layers::Layer;
 use super::lints;
 use super::loops::{has_break, leaves};
+use super::seen::Seen;
 use super::syntax::{Block, Expr, Function, Kind, Param, Stmt, StmtKind};
 use super::value::Value;
 use super::visit::{self, Changes};
@@ -11,7 +12,7 @@ use super::world::World;
 use crate::base::code;
 use crate::base::diag::{Diag, Focus};
 use crate::script::nn::optimizer_state::ASSIGNED;
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 
 /// Bound: expressions that are analyzed, including those of functions that are analyzed again.
@@ -57,6 +58,10 @@ pub struct Flow<'a> {
     pub(super) kept: bool,
     /// Code that looks up variables by name: then no variable counts as unused.
     hidden: bool,
+    /// The values on the way, for editors.
+    pub(super) seen: Option<Seen>,
+    /// Names, and whether they are entries of the library's maps: to find that out takes a while.
+    pub(super) entries_of_library: HashMap<String, bool>,
 }
 
 /// The value of a statement, and whether anything after it runs.
@@ -74,8 +79,13 @@ impl Done {
     const END: Done = Done { value: Value::Unknown, ends: true };
 }
 
-/// All mistakes of a text that concern values.
-pub fn findings<'a>(world: &'a World<'a>, body: &'a [Stmt], hidden: bool) -> Vec<Finding> {
+/// All mistakes of a text that concern values; and the values on the way, if somebody asks for them.
+pub fn findings<'a>(
+    world: &'a World<'a>,
+    body: &'a [Stmt],
+    hidden: bool,
+    seen: Option<Seen>,
+) -> (Vec<Finding>, Option<Seen>) {
     let mut flow = Flow {
         world,
         functions: BTreeMap::new(),
@@ -94,6 +104,8 @@ pub fn findings<'a>(world: &'a World<'a>, body: &'a [Stmt], hidden: bool) -> Vec
         steps: 0,
         kept: false,
         hidden,
+        seen,
+        entries_of_library: HashMap::new(),
     };
     for stmt in body {
         if let StmtKind::Fn(function) = &stmt.kind {
@@ -106,7 +118,7 @@ pub fn findings<'a>(world: &'a World<'a>, body: &'a [Stmt], hidden: bool) -> Vec
             flow.function(function, vec![Value::Unknown; function.params.len()]);
         }
     }
-    flow.found
+    (flow.found, flow.seen)
 }
 
 /// One branch.
@@ -183,6 +195,9 @@ impl<'a> Flow<'a> {
 
     pub(super) fn declare(&mut self, name: &Param, value: Value, watched: bool) {
         let watched = watched && self.replay == 0 && !name.name.starts_with('_') && !self.hidden;
+        if let Some(seen) = &mut self.seen {
+            seen.note(name.token, &value, self.replay > 0);
+        }
         self.vars.push(Var {
             name: name.name.clone(),
             token: name.token,

@@ -2,6 +2,8 @@
 //! syntax (`syntax`, `parse`), what is known of values on the way (`flow`, `expr`, `value`): calls that no run would
 //! take (`calls`, `operations`), and what is odd (`lints`).
 //!
+//! The same walk gives editors the values it came by (`reading`, `seen`), also of a text that is being typed.
+//!
 //! Runs no script code and computes nothing: the rows themselves work out shapes, without memory. Lenient if the text
 //! alone is not conclusive: it may miss a mistake, but reports no false ones.
 
@@ -20,21 +22,26 @@ mod names;
 mod operations;
 mod parse;
 mod plain;
-mod syntax;
-mod value;
-mod visit;
+pub mod reading;
+mod seen;
+pub mod syntax;
+pub mod value;
+pub mod visit;
 mod world;
 
 use super::error::Error;
-use super::source::SourceKind;
-use super::source::lex::{lex, script_start};
-use super::source::tree;
+use super::source::lex::{Token, lex, script_start};
+use super::source::tree::{self, Tree};
+use super::source::{Source, SourceKind};
 use crate::base::code;
 use crate::base::diag::{Diag, Severity};
 use crate::script::session::handle::Session;
 use names::Names;
+use rhai::AST;
+use seen::Seen;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
+use syntax::Stmt;
 use world::World;
 
 /// Bound: findings reported for one text.
@@ -57,31 +64,50 @@ impl Session {
             Ok(source) => source,
             Err(error) => return parts(&error),
         };
-        let compiled = match self.compile(&source) {
-            Ok(compiled) => compiled,
-            Err(error) => return parts(&error),
+        match self.compile(&source) {
+            Ok(compiled) => {
+                let tokens = lex(text, script_start(text)).unwrap_or_default();
+                self.survey(&source, text, &tokens, Some(&compiled), None).found
+            }
+            Err(error) => parts(&error),
+        }
+    }
+
+    /// Walks over a text, whose tokens are given. Positions are those of the source. Without the compiled text, which
+    /// there is not of a broken one, it finds no undefined names.
+    fn survey(
+        &self,
+        source: &Source,
+        text: &str,
+        tokens: &[Token],
+        compiled: Option<&AST>,
+        seen: Option<Seen>,
+    ) -> Survey {
+        let tree = match compiled {
+            Some(_) => {
+                let natives = self.host.natives.read();
+                tree::read(text, tokens, &|name| natives.contains(name), &self.host.earlier.read())
+            }
+            None => Tree::default(),
         };
-        let tokens = lex(text, script_start(text)).unwrap_or_default();
-        let tree = {
-            let natives = self.host.natives.read();
-            tree::read(text, &tokens, &|name| natives.contains(name), &self.host.earlier.read())
-        };
-        let mut names = Names::new(self, &source, &tokens, &tree);
+        let mut names = Names::new(self, source, text, tokens, &tree);
         names.imports();
-        let foreign = names.foreign(&compiled);
-        names.variables(&foreign.variables);
-        names.calls(&foreign.calls);
-        names.paths();
-        names.loops();
+        if let Some(compiled) = compiled {
+            let foreign = names.foreign(compiled);
+            names.variables(&foreign.variables);
+            names.calls(&foreign.calls);
+            names.paths();
+            names.loops();
+        }
         let mut found = std::mem::take(&mut names.found);
-        let body = parse::parse(text, &tokens);
+        let body = parse::parse(text, tokens);
         let forms = self.host.forms();
         let world = World {
-            source: &source,
-            tokens: &tokens,
+            source,
+            tokens,
             forms: forms.get(),
             modules: &names.modules,
-            keys: names.keys(),
+            keys: names.keys().clone(),
             lost: tree.lost.iter().copied().collect(),
             is_open: names.is_open,
             backward: ["backward", "grad =", "grad=", "import", "load", "eval"].iter().any(|word| text.contains(word)),
@@ -89,7 +115,7 @@ impl Session {
             dtypes_change: text.contains("set_default_dtype") || text.contains("autocast"),
             words: &|unknown, token| names.words(unknown, token),
         };
-        let values = flow::findings(&world, &body, names.has_hidden_variables());
+        let (values, seen) = flow::findings(&world, &body, names.has_hidden_variables(), seen);
         // If the value before the dot is known, its message for a missing method is better.
         let named: HashMap<u32, &Box<Diag>> = values
             .iter()
@@ -112,8 +138,17 @@ impl Session {
                 .filter(|(token, diag)| !unnamed.contains(token) && (wrong(diag) || !wrongs.contains(token))),
         );
         found.sort_by_key(|(token, _)| *token);
-        found.into_iter().map(|(_, diag)| diag).collect()
+        let found = found.into_iter().map(|(_, diag)| diag).collect();
+        Survey { found, body, seen }
     }
+}
+
+/// What a walk over a text gives.
+struct Survey {
+    #[allow(clippy::vec_box)]
+    found: Vec<Box<Diag>>,
+    body: Vec<Stmt>,
+    seen: Option<Seen>,
 }
 
 /// The diagnostics of an error one by one.

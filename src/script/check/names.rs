@@ -8,10 +8,9 @@ use super::flow::Finding;
 use super::world::{Module, Unknown};
 use crate::base::code;
 use crate::base::diag::{Diag, Focus};
-use crate::base::signature;
 use crate::base::span::Origin;
 use crate::script::error::{self, Context};
-use crate::script::library::texts::{self, STD, public};
+use crate::script::library::texts::{self, STD};
 use crate::script::machine::{Called, Foreign, UnknownVariable, foreign_names};
 use crate::script::manual;
 use crate::script::session::counted;
@@ -27,7 +26,8 @@ use crate::script::source::{Hooks, Source};
 use crate::script::values::raise::site_of;
 use crate::script::values::types;
 use rhai::{AST, EvalAltResult, Position};
-use std::collections::{BTreeMap, HashSet};
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -39,6 +39,7 @@ struct Function {
 pub struct Names<'a> {
     session: &'a Session,
     source: &'a Source,
+    text: &'a str,
     tokens: &'a [Token],
     tree: &'a Tree,
     functions: Vec<Function>,
@@ -47,10 +48,21 @@ pub struct Names<'a> {
     /// Whether a module of the user is imported: its maps may have any method.
     pub is_open: bool,
     pub found: Vec<Finding>,
+    /// Names of map entries, once somebody has asked.
+    keys: OnceCell<HashSet<String>>,
+    /// Whether the library makes methods of these names.
+    made: HashMap<&'a str, bool>,
 }
 
 impl<'a> Names<'a> {
-    pub fn new(session: &'a Session, source: &'a Source, tokens: &'a [Token], tree: &'a Tree) -> Names<'a> {
+    /// The source gives positions; its text is `text`, unless nobody wants findings.
+    pub fn new(
+        session: &'a Session,
+        source: &'a Source,
+        text: &'a str,
+        tokens: &'a [Token],
+        tree: &'a Tree,
+    ) -> Names<'a> {
         let partner = |at: usize| tokens.get(at).map_or(at, |token| token.partner as usize);
         let functions = tree.definitions.iter().map(|function| {
             let name = function.name as usize;
@@ -59,11 +71,23 @@ impl<'a> Names<'a> {
         });
         let functions = functions.collect();
         let (modules, found) = (BTreeMap::new(), Vec::new());
-        Names { session, source, tokens, tree, functions, modules, is_open: false, found }
+        Names {
+            session,
+            source,
+            text,
+            tokens,
+            tree,
+            functions,
+            modules,
+            is_open: false,
+            found,
+            keys: OnceCell::new(),
+            made: HashMap::new(),
+        }
     }
 
     fn word(&self, at: usize) -> &'a str {
-        self.tokens.get(at).map_or("", |token| &self.source.text[token.range()])
+        self.tokens.get(at).map_or("", |token| &self.text[token.range()])
     }
 
     fn origin(&self, token: usize) -> Origin {
@@ -104,7 +128,11 @@ impl<'a> Names<'a> {
     }
 
     /// Names of map entries in the text, and strings.
-    pub fn keys(&self) -> HashSet<String> {
+    pub fn keys(&self) -> &HashSet<String> {
+        self.keys.get_or_init(|| self.read_keys())
+    }
+
+    fn read_keys(&self) -> HashSet<String> {
         let is_key = |at: &usize| {
             let sets = self.word(at + 1) == "=" && *at > 0 && self.word(at - 1) == ".";
             self.word(at + 1) == ":" || sets || self.word(*at).starts_with('"')
@@ -177,13 +205,15 @@ impl<'a> Names<'a> {
                 continue;
             };
             let alias = if self.word(at + 2) == "as" { self.word(at + 3).to_string() } else { String::new() };
-            self.is_open |= texts::library(name).is_none();
+            if let Some(library) = texts::library(name) {
+                self.modules.entry(alias).or_default().extend(Module::of_library(library));
+                continue;
+            }
+            self.is_open = true;
             match resolver.texts(name, self.origin(at + 1)) {
                 Ok(texts) => {
                     let module = self.modules.entry(alias).or_default();
-                    module.functions.extend(texts.iter().flat_map(|text| public(text)));
-                    let signatures = texts.iter().flat_map(|text| signature::read(text).collect::<Vec<_>>());
-                    module.signatures.extend(signatures.map(|signature| (signature.name.clone(), signature)));
+                    texts.iter().for_each(|text| module.add(text));
                 }
                 Err(diag) => self.found.push((at as u32 + 1, diag)),
             }
@@ -230,16 +260,14 @@ impl<'a> Names<'a> {
 
     /// Functions of the other files of the library module, if the text is one of them.
     pub fn siblings(&self) -> &'static [(&'static str, &'static str)] {
-        let text = &*self.source.text;
+        let text = self.text;
         let mut all = STD.iter().map(|library| library.files());
         all.find(|files| files.iter().any(|(_, file)| *file == text)).unwrap_or(&[])
     }
 
     /// All functions that exist without a script.
     fn functions_of_the_language(&self) -> HashSet<String> {
-        let signatures = self.session.engine.gen_fn_signatures(true);
-        let name = |text: &String| text.split(['(', '<']).next().unwrap_or("").trim().to_string();
-        let mut known: HashSet<String> = signatures.iter().map(name).collect();
+        let mut known: HashSet<String> = self.session.host.forms().get().keys().cloned().collect();
         known.extend(self.session.host.natives.read().iter().map(|name| name.to_string()));
         known.extend(self.siblings().iter().flat_map(|(_, text)| definitions(text)).map(|(name, _)| name));
         known.extend(["Fn", "call", "curry", "is_def_fn", "is_def_var", "is_shared", "type_of"].map(str::to_string));
@@ -261,9 +289,11 @@ impl<'a> Names<'a> {
                 .any(|(at, _)| !text[..at].ends_with(inside) && text[at + name.len()..].starts_with(['(', ':']))
         };
         let own = self.tree.definitions.iter().any(|found| self.word(found.name as usize) == name);
-        let library = || texts::files().any(|(_, text)| is_made(text));
+        let library = |made: &mut HashMap<&'a str, bool>| {
+            *made.entry(name).or_insert_with(|| texts::files().any(|(_, text)| is_made(text)))
+        };
         let of_module = at >= 2 && self.modules.contains_key(self.word(at - 2)) && self.word(at.wrapping_sub(3)) != ".";
-        if of_module || self.is_open || own || self.keys().contains(name) || library() {
+        if of_module || self.is_open || own || self.keys().contains(name) || library(&mut self.made) {
             return;
         }
         let diag = self.interpreter_message(at, |at| EvalAltResult::ErrorFunctionNotFound(format!("{name} (?)"), at));

@@ -97,7 +97,7 @@ impl<'a> Parser<'a> {
     fn block(&mut self) -> Block {
         let first = self.at;
         if self.peek() != "{" {
-            return Block { body: Vec::new() };
+            return Block { body: Vec::new(), open: first as u32, close: first as u32 };
         }
         let end = self.partner(first);
         self.depth += 1;
@@ -105,13 +105,14 @@ impl<'a> Parser<'a> {
         let body = if self.depth < DEPTH { self.inside(end, Self::statements) } else { Vec::new() };
         self.depth -= 1;
         self.at = end + 1;
-        Block { body }
+        Block { body, open: first as u32, close: end as u32 }
     }
 
     fn statement(&mut self) -> Stmt {
         let first = self.at;
         let kind = self.statement_kind();
-        Stmt { first: first as u32, ended: false, kind }
+        let last = self.at.max(first + 1) - 1;
+        Stmt { first: first as u32, last: last as u32, ended: false, kind }
     }
 
     fn statement_kind(&mut self) -> StmtKind {
@@ -511,7 +512,7 @@ impl<'a> Parser<'a> {
             };
             let stop = format.as_ref().map_or(end, begins);
             let body = self.inside(stop, Self::statements);
-            let block = Block { body };
+            let block = Block { body, open: open as u32, close: end as u32 };
             self.at = end + 1;
             let value = self.expr(open, open, Kind::Block(block));
             values.push(Shown { value, format: format.map(|format| self.src[format].to_string()) });

@@ -133,11 +133,15 @@ pub struct Param {
 #[derive(Debug)]
 pub struct Block {
     pub body: Vec<Stmt>,
+    /// Its `{` and `}`.
+    pub open: u32,
+    pub close: u32,
 }
 
 #[derive(Debug)]
 pub struct Stmt {
     pub first: u32,
+    pub last: u32,
     /// A `;` follows, so that its value is not that of the block.
     pub ended: bool,
     pub kind: StmtKind,

@@ -1,12 +1,14 @@
 //! The environment of a text that is checked: native functions, imported modules, names of map entries.
 
 use crate::base::diag::Diag;
-use crate::base::signature::Signature;
+use crate::base::signature::{self, Signature};
 use crate::base::span::Origin;
+use crate::script::library::texts::{Library, STD, public};
 use crate::script::source::Source;
 use crate::script::source::lex::Token;
 use crate::script::values::native_forms::Forms;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::{LazyLock, OnceLock};
 
 /// The contents of a module.
 #[derive(Default)]
@@ -15,6 +17,30 @@ pub struct Module {
     pub functions: BTreeSet<(String, usize)>,
     /// Signatures, of the functions that have one.
     pub signatures: BTreeMap<String, Signature>,
+}
+
+impl Module {
+    /// What a text of the module defines.
+    pub fn add(&mut self, text: &str) {
+        self.functions.extend(public(text));
+        self.signatures.extend(signature::read(text).map(|signature| (signature.name.clone(), signature)));
+    }
+
+    pub fn extend(&mut self, other: &Module) {
+        self.functions.extend(other.functions.iter().cloned());
+        self.signatures.extend(other.signatures.iter().map(|(name, signature)| (name.clone(), signature.clone())));
+    }
+
+    /// Of a module of the library, read once.
+    pub fn of_library(library: &'static Library) -> &'static Module {
+        static READ: LazyLock<BTreeMap<&str, OnceLock<Module>>> =
+            LazyLock::new(|| STD.iter().map(|library| (library.name, OnceLock::new())).collect());
+        READ[library.name].get_or_init(|| {
+            let mut module = Module::default();
+            library.files().iter().for_each(|(_, text)| module.add(text));
+            module
+        })
+    }
 }
 
 /// An undefined name.

@@ -59,12 +59,12 @@ const SYMBOLS: &[&str] = &[
     "?.", "??", "?[",
 ];
 
-struct Lexer<'a> {
-    src: &'a str,
-    at: usize,
-    tokens: Vec<Token>,
+pub(super) struct Lexer<'a> {
+    pub(super) src: &'a str,
+    pub(super) at: usize,
+    pub(super) tokens: Vec<Token>,
     /// Open delimiters: token index.
-    open: Vec<u32>,
+    pub(super) open: Vec<u32>,
 }
 
 /// Cuts `src` into tokens; `from` is its first byte of script (after a byte order mark or a `#!` line).
@@ -106,7 +106,7 @@ pub fn script_start(src: &str) -> usize {
 }
 
 impl<'a> Lexer<'a> {
-    fn byte(&self, device_prefetch: usize) -> u8 {
+    pub(super) fn byte(&self, device_prefetch: usize) -> u8 {
         self.src.as_bytes().get(self.at + device_prefetch).copied().unwrap_or(0)
     }
 
@@ -114,17 +114,17 @@ impl<'a> Lexer<'a> {
         &self.src[self.at..]
     }
 
-    fn text(&self, token: u32) -> &'a str {
+    pub(super) fn text(&self, token: u32) -> &'a str {
         &self.src[self.tokens[token as usize].range()]
     }
 
-    fn push(&mut self, kind: Kind, start: usize) {
+    pub(super) fn push(&mut self, kind: Kind, start: usize) {
         let index = self.tokens.len() as u32;
         self.tokens.push(Token { kind, start: start as u32, end: self.at as u32, partner: index });
     }
 
     /// Skips blanks and comments; false at the end of the text.
-    fn skip_trivia(&mut self) -> Result<bool, LexError> {
+    pub(super) fn skip_trivia(&mut self) -> Result<bool, LexError> {
         loop {
             match self.byte(0) {
                 0 if self.at >= self.src.len() => return Ok(false),
@@ -159,7 +159,7 @@ impl<'a> Lexer<'a> {
         })
     }
 
-    fn token(&mut self) -> Result<(), LexError> {
+    pub(super) fn token(&mut self) -> Result<(), LexError> {
         let start = self.at;
         match self.byte(0) {
             b'a'..=b'z' | b'A'..=b'Z' | b'_' => {
@@ -439,7 +439,7 @@ impl<'a> Lexer<'a> {
     }
 }
 
-fn closing_of(opening: &str) -> &'static str {
+pub(super) fn closing_of(opening: &str) -> &'static str {
     match opening {
         "(" => ")",
         "[" | "?[" => "]",

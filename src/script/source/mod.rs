@@ -1,4 +1,4 @@
-//! Sources of a session and the pass over them: text to tokens (`read`, `lex`), their structure (`tree`), the text that Rhai
+//! Sources of a session and the pass over them: text to tokens (`read`, `lex`; of a text that is being typed: `recover`), their structure (`tree`), the text that Rhai
 //! sees (`pass` with `edit`, `scope`, `patterns`, `closures`), global lines (`map`), spans for diagnostics (`span`), and what
 //! an engine needs to run rewritten text (`hooks`).
 
@@ -14,6 +14,7 @@ pub mod pass;
 mod patterns;
 mod quoted;
 pub mod read;
+pub mod recover;
 pub mod scope;
 pub mod span;
 pub mod tree;

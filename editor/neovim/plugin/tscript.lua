@@ -1,0 +1,3 @@
+-- Scripts end with `.rhai`.
+vim.filetype.add({ extension = { rhai = "tscript" } })
+vim.lsp.enable("tscript")
