@@ -90,7 +90,7 @@ fn pattern(kind: usize, n: usize, dtype: DType) -> impl Fn(usize) -> f64 {
         }
         1 => 3.0,
         2 => (i * limit / n.max(1)) as f64 - least,
-        3 => ((n - 1 - i) * limit / n.max(1)) as f64 - least,
+        3 => ((n.max(i + 1) - 1 - i) * limit / n.max(1)) as f64 - least,
         _ => (i * 7919 % 5) as f64,
     }
 }
