@@ -114,7 +114,8 @@ fn run(
     let mut output =
         |view: Option<&RawView>, dtype: DType| view.map(|view| Output::new(&moved(view, d), dtype, gpu)).transpose();
     let (values, at) = (output(values, x.dtype)?, output(at, DType::I64)?);
-    let kept = [&values, &at].into_iter().flatten().next().map_or(0, |out| out.dense.shape.last().copied().unwrap_or(1));
+    let kept =
+        [&values, &at].into_iter().flatten().next().map_or(0, |out| out.dense.shape.last().copied().unwrap_or(1));
     let place = |out: &Option<Output>| address(out.as_ref().map(|out| &out.dense));
     let to = Targets { values: place(&values), indices: place(&at), positions: std::ptr::null_mut() };
     table.first(kept, descending, to, gpu)?;

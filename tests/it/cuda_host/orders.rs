@@ -33,7 +33,13 @@ fn views(all: &[Memory]) -> Vec<RawView> {
 }
 
 /// What a kernel gives in one of its forms, with its fault.
-fn run(kernel: &Kernel, inputs: &[Memory], outputs: &[View<'_>], attrs: &[Attr], gpu: Option<&mut HostGpu>) -> Vec<Vec<f64>> {
+fn run(
+    kernel: &Kernel,
+    inputs: &[Memory],
+    outputs: &[View<'_>],
+    attrs: &[Attr],
+    gpu: Option<&mut HostGpu>,
+) -> Vec<Vec<f64>> {
     let (given, outputs, faults) = (views(inputs), made(outputs), Faults::default());
     let written = views(&outputs);
     let threads = &Threads::ONE;
@@ -253,7 +259,13 @@ fn modes() {
         for dtype in [DType::F32, DType::I64] {
             for kind in [1, 2, 4] {
                 let one = [(dtype, &[3][..], None), (DType::I64, &[3], None)];
-                same(&sort::MODE, &[elements(dtype, &[3, n], kind)], &one, &[Attr::Int(1)], &format!("{dtype} {n} {kind}"));
+                same(
+                    &sort::MODE,
+                    &[elements(dtype, &[3, n], kind)],
+                    &one,
+                    &[Attr::Int(1)],
+                    &format!("{dtype} {n} {kind}"),
+                );
             }
         }
     }
@@ -268,8 +280,12 @@ fn distinct_elements() {
             for kind in 0..5 {
                 for consecutive in [false, true] {
                     let Some(mut gpu) = HostGpu::open() else { return };
-                    let outputs =
-                        [(dtype, &[n][..], None), (DType::I64, &[n], None), (DType::I64, &[n], None), (DType::I64, &[1], None)];
+                    let outputs = [
+                        (dtype, &[n][..], None),
+                        (DType::I64, &[n], None),
+                        (DType::I64, &[n], None),
+                        (DType::I64, &[1], None),
+                    ];
                     let attrs = [Attr::None, Attr::Bool(consecutive)];
                     let ours = run(&sort::UNIQUE, &[elements(dtype, &[n], kind)], &outputs, &attrs, Some(&mut gpu));
                     let theirs = run(&sort::UNIQUE, &[elements(dtype, &[n], kind)], &outputs, &attrs, None);
@@ -424,7 +440,8 @@ fn look_backs_of_digits() {
                 let all: Vec<u64> = (0..(tile + 1) * 256).map(|i| state(i / 256, i % 256)).collect();
                 let mut narrow: Vec<u32> = all.iter().map(|&state| state as u32).collect();
                 let mut wide = all;
-                let (mut y, at) = (vec![0u64; 256], if large == 1 { wide.as_mut_ptr() as u64 } else { narrow.as_mut_ptr() as u64 });
+                let (mut y, at) =
+                    (vec![0u64; 256], if large == 1 { wide.as_mut_ptr() as u64 } else { narrow.as_mut_ptr() as u64 });
                 if launch(&text, "ts_try", 256, &[at, y.as_mut_ptr() as u64, tile as u64]).is_none() {
                     return;
                 }

@@ -44,16 +44,8 @@ pub(super) fn args(parts: &Parts, views: usize, form: &Form) -> String {
 }
 
 /// Code that splits index `i` over `dims` dims and adds to `o{column}`; `prefix` is `k` or `r`. An index of the
-/// innermost dim counts vectors. `steps` are those along the innermost dim, where they are known: of adjacent elements the
-/// compiler then sees which are in one vector, and makes their random words once.
-fn offsets(
-    prefix: char,
-    dims: usize,
-    columns: &[usize],
-    (wide, vector): (bool, u64),
-    steps: &[Step],
-    indent: &str,
-) -> String {
+/// innermost dim counts vectors.
+fn offsets(prefix: char, dims: usize, columns: &[usize], wide: bool, vector: u64, indent: &str) -> String {
     let mut text = String::new();
     if dims == 0 {
         return text;
@@ -78,9 +70,7 @@ fn offsets(
         }
         let times = if dim + 1 == dims && vector > 1 { format!(" * {vector}") } else { String::new() };
         for &column in columns {
-            let adjacent = dim + 1 == dims && steps.get(column) == Some(&Step::Unit);
-            let step = if adjacent { String::new() } else { format!(" * g.{prefix}step[{column}][{dim}]") };
-            let _ = writeln!(text, "{indent}o{column} += {prefix}x{dim}{times}{step};");
+            let _ = writeln!(text, "{indent}o{column} += {prefix}x{dim}{times} * g.{prefix}step[{column}][{dim}];");
         }
     }
     text
@@ -195,7 +185,7 @@ pub(super) fn map(parts: &Parts, views: &[RawView], form: &Form) -> String {
             "    _Pragma(\"unroll\") for (int u = 0; u < {u}; u++) {{\n        ts_u64 i = first + u * {BLOCK};\n        \
              if (i < g.n) {{\n{}{}{body}        }}\n    }}\n",
             declare(&cols, "            "),
-            offsets('k', k, &cols, (form.wide, v), &form.steps, "            "),
+            offsets('k', k, &cols, form.wide, v, "            "),
         )
     };
     let mut loads = String::new();
@@ -257,7 +247,7 @@ pub(super) fn tiles(
     let _ = writeln!(text, "    const ts_i64 left = (ts_i64)(i % across) * {across}; i /= across;");
     let _ = writeln!(text, "    const ts_i64 top = (ts_i64)(i % down) * {down}; i /= down;");
     text.push_str(&declare(&cols, "    "));
-    text.push_str(&offsets('k', y, &cols, (true, 1), &[], "    "));
+    text.push_str(&offsets('k', y, &cols, true, 1, "    "));
     for &slot in crossing {
         let memory = memory_type(views[slot].dtype);
         let _ = writeln!(text, "    {{\n        {memory} r[{rounds}];");
@@ -332,7 +322,7 @@ pub(super) fn rows(parts: &Parts, views: &[RawView], form: &Form) -> String {
     let _ = writeln!(text, "    const ts_u64 lane = threadIdx.x % g.lanes;");
     text.push_str(&declare(&cols, "    "));
     let _ = writeln!(text, "    if (row < g.m) {{\n        const ts_u64 i = row;");
-    text.push_str(&offsets('k', form.output_dims, &cols, (form.wide, 1), &[], "        "));
+    text.push_str(&offsets('k', form.output_dims, &cols, form.wide, 1, "        "));
     text.push_str("    }\n");
     let _ = writeln!(
         text,
@@ -480,7 +470,7 @@ fn walk_reduced(
         format!(
             "        _Pragma(\"unroll\") for (int u = 0; u < {u}; u++) {{\n        const ts_u64 i = {index};\n        \
              if (i < end) {{\n{declared}{}{body}        }}\n        }}\n",
-            offsets('r', form.reduced, walked, (form.wide, along), &[], "            "),
+            offsets('r', form.reduced, walked, form.wide, along, "            "),
         )
     };
     for column in walked {
@@ -513,7 +503,7 @@ pub(super) fn columns_kernel(parts: &Parts, views: &[RawView], form: &Form) -> S
     let _ = writeln!(text, "    const int y = threadIdx.x / 32;");
     text.push_str(&declare(&cols, "    "));
     let _ = writeln!(text, "    if (column < g.m) {{\n        const ts_u64 i = column;");
-    text.push_str(&offsets('k', k, &cols, (form.wide, v), &[], "        "));
+    text.push_str(&offsets('k', k, &cols, form.wide, v, "        "));
     text.push_str("    }\n");
     let _ = writeln!(
         text,
@@ -572,7 +562,7 @@ fn close_rows(parts: &Parts, views: &[RawView], form: &Form) -> String {
     let _ = writeln!(text, "    ts_group_reduce(acc, (int)g.lanes, shared);");
     let _ = writeln!(text, "    if (lane == 0 && row < g.m) {{\n        const ts_u64 i = row;");
     text.push_str(&declare(&slots, "        "));
-    text.push_str(&offsets('k', form.output_dims, &slots, (form.wide, 1), &[], "        "));
+    text.push_str(&offsets('k', form.output_dims, &slots, form.wide, 1, "        "));
     text.push_str(&results(parts, views, "acc", &|_| String::new(), "        "));
     text.push_str("    }\n}\n");
     text
@@ -592,7 +582,7 @@ fn close_columns(parts: &Parts, views: &[RawView], form: &Form) -> String {
          acc.merge(ts_load_partial((const Acc*)g.scratch + (part * g.m + i) * {v} + r % {v}));"
     );
     text.push_str(&declare(&slots, "        "));
-    text.push_str(&offsets('k', k, &slots, (form.wide, v), &[], "        "));
+    text.push_str(&offsets('k', k, &slots, form.wide, v, "        "));
     let inner = |slot: usize| match k {
         0 => String::new(),
         _ => format!(" + (ts_i64)(r % {v}) * g.kstep[{slot}][{}]", k - 1),

@@ -61,7 +61,13 @@ fn rows_text(dtype: DType, threads: usize, items: usize) -> &'static Source {
 }
 
 /// The first k elements of each row in order, at most `MAX_WINNERS`. Rows are at least that long.
-pub(super) fn topk(table: &Table, k: usize, descending: bool, [values, indices]: [*mut u8; 2], gpu: &mut dyn Gpu) -> Done {
+pub(super) fn topk(
+    table: &Table,
+    k: usize,
+    descending: bool,
+    [values, indices]: [*mut u8; 2],
+    gpu: &mut dyn Gpu,
+) -> Done {
     run(table, SelectArgs { values, indices, k, mode: 3, descending: descending as u64, ..SelectArgs::NONE }, gpu)
 }
 
