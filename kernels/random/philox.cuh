@@ -29,8 +29,10 @@ TS_FN ts_u32 ts_select_word(const ts_philox_words& w, ts_u32 lane) {
 TS_FN ts_u32 ts_word(ts_u64 seed, ts_u64 offset, ts_u64 index) {
     return ts_select_word(ts_philox(seed, offset + index / 4), (ts_u32)index & 3);
 }
+// The seed of the lower halves of 64-bit words differs by this.
+static const ts_u64 TS_SECOND = 0x9E3779B97F4A7C15ULL;
 TS_FN ts_u64 ts_word64(ts_u64 seed, ts_u64 offset, ts_u64 index) {
-    return (ts_u64)ts_word(seed, offset, index) << 32 | ts_word(seed ^ 0x9E3779B97F4A7C15ULL, offset, index);
+    return (ts_u64)ts_word(seed, offset, index) << 32 | ts_word(seed ^ TS_SECOND, offset, index);
 }
 
 TS_FN float ts_uniform32(ts_u32 word) { return (float)(word >> 8) * (1.0f / 16777216.0f); }

@@ -67,7 +67,7 @@ pub fn multinomial(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
         offset: call.offset,
     };
     let source = text(DType::F64);
-    launch(source, "ts_cumulative_weights", (rows.div_ceil(32), 1), 32, args.words(), gpu)?;
+    launch(source, "ts_cumulative_weights", (rows, 1), 32, args.words(), gpu)?;
     if replaced {
         each(source, "ts_multinomial_search", rows * samples, args.words(), gpu)?;
     } else {
@@ -81,5 +81,6 @@ pub fn multinomial(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 
 /// Texts for the compile test.
 pub fn texts() -> Vec<&'static Source> {
-    DType::REAL.into_iter().filter(|dtype| dtype.is_float()).map(text).collect()
+    let floats = DType::REAL.into_iter().filter(|dtype| dtype.is_float());
+    floats.map(text).chain(super::cuda_permutation::texts()).collect()
 }

@@ -2,6 +2,8 @@
 
 #[cfg(feature = "cuda")]
 pub mod cuda;
+#[cfg(feature = "cuda")]
+pub mod cuda_permutation;
 pub mod host;
 pub mod multinomial;
 
@@ -11,9 +13,9 @@ family! {
     "random";
     kernels {
         "multinomial" MULTINOMIAL: multinomial::multinomial, cuda::multinomial;
-        "randperm" RANDPERM: host::randperm;
+        "randperm" RANDPERM: host::randperm, cuda_permutation::randperm;
     }
-    headers { "random/philox.cuh" "random/multinomial.cuh" }
-    structs { cuda::ARGS }
+    headers { "random/philox.cuh" "random/multinomial.cuh" "random/permutation.cuh" }
+    structs { cuda::ARGS cuda_permutation::ARGS }
     texts cuda::texts
 }

@@ -1,21 +1,19 @@
-//! CUDA launches of the kernels in `kernel/search/host`, and of `repeat_interleave`'s counts (`kernel/select/host`).
+//! CUDA launches of `searchsorted`, and of `repeat_interleave`'s counts (`kernel/select/host`).
+
+pub mod counts;
 
 use crate::base::attr::Attr;
 use crate::base::dtype::{DType, Scalar};
 use crate::kernel::abi::{Call, RawView};
 use crate::kernel::cuda::dense::{Output, copy_view, fill, input, scratch};
-use crate::kernel::cuda::rows::{address, each, launch};
+use crate::kernel::cuda::rows::{address, each};
 use crate::kernel::cuda::specialize::{Value, source};
 use crate::kernel::cuda::{Gpu, GpuError, Source};
-use crate::kernel::host::walk::{flag, int, scalar, shifted};
-use crate::kernel::index::cuda as index;
+use crate::kernel::host::walk::{flag, shifted};
 use crate::kernel::scan::cuda as scan;
 use crate::kernel::structs::structs;
 
 type Done = Result<(), GpuError>;
-
-/// Bound: blocks of a reduction of all elements; each stores one partial result.
-const BLOCKS: usize = 256;
 
 fn text(dtype: DType) -> &'static Source {
     source("search/search.cuh", &[("T", Value::Type(dtype))])
@@ -28,14 +26,11 @@ structs! {
         b: const T,
         sorter: const i64,
         y: mut i64,
-        range: mut f64,
         fault: mut void,
         n: usize,
         row_values: usize,
         count: usize,
         flag: u64,
-        low: f64,
-        high: f64,
     }
 }
 
@@ -63,56 +58,6 @@ pub fn searchsorted(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     };
     each(text(dtype), "ts_searchsorted", count, args.words(), gpu)?;
     out.finish(gpu)
-}
-
-pub fn bincount_size(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
-    let (x, y) = (&call.inputs[0], &call.outputs[0]);
-    fill(Scalar::Int(int(call, 0)), y, gpu)?;
-    let x = input(x, x.dtype, gpu)?;
-    let count = x.numel();
-    if count == 0 {
-        return Ok(());
-    }
-    let args = Args { a: x.ptr, y: y.ptr, count, ..Args::NONE };
-    launch(text(x.dtype), "ts_bincount_size", (count.div_ceil(256).min(BLOCKS), 1), 256, args.words(), gpu)
-}
-
-pub fn bincount(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
-    let (x, y) = (&call.inputs[0], &call.outputs[0]);
-    fill(Scalar::Int(0), y, gpu)?;
-    if x.numel() == 0 {
-        return Ok(());
-    }
-    match call.inputs.get(1) {
-        Some(weights) => index::add_along(y, weights, x, 0, gpu),
-        None => {
-            let one = scratch(y.dtype, &[], gpu)?;
-            fill(Scalar::Int(1), &one, gpu)?;
-            let strides = x.shape.iter().map(|_| 0).collect();
-            index::add_along(y, &RawView { shape: x.shape.clone(), strides, ..one }, x, 0, gpu)
-        }
-    }
-}
-
-pub fn histc(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
-    let (x, y) = (&call.inputs[0], &call.outputs[0]);
-    let x = input(x, x.dtype, gpu)?;
-    let (count, source) = (x.numel(), text(x.dtype));
-    let counts = scratch(DType::I64, &y.shape, gpu)?;
-    gpu.fill_zero(counts.ptr, y.numel() * 8)?;
-    let [low, high] = [1, 2].map(|at| scalar(call, at).map_or(0.0, |limit| limit.to_f64()));
-    let mut args = Args { a: x.ptr, y: counts.ptr, n: y.numel(), count, low, high, ..Args::NONE };
-    if count > 0 && y.numel() > 0 {
-        if low == high {
-            let blocks = count.div_ceil(256).min(BLOCKS);
-            args.range = gpu.scratch((2 + 2 * blocks) * 8)?;
-            launch(source, "ts_histc_minmax", (blocks, 1), 256, args.words(), gpu)?;
-            args.row_values = blocks;
-            launch(source, "ts_histc_range", (1, 1), 256, args.words(), gpu)?;
-        }
-        each(source, "ts_histc", count, args.words(), gpu)?;
-    }
-    copy_view(&counts, y, gpu)
 }
 
 /// The cumulative sums of counts, clamped at 0; a negative count is reported to `fault`.
@@ -156,5 +101,5 @@ pub fn repeats_fill(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 
 /// Texts for the compile test.
 pub fn texts() -> Vec<&'static Source> {
-    DType::REAL.into_iter().map(text).collect()
+    DType::REAL.into_iter().map(text).chain(counts::texts()).collect()
 }

@@ -10,11 +10,11 @@ family! {
     "search";
     kernels {
         "searchsorted" SEARCHSORTED: host::searchsorted, cuda::searchsorted;
-        "bincount_size" BINCOUNT_SIZE: host::bincount_size, cuda::bincount_size;
-        "bincount" BINCOUNT: host::bincount, cuda::bincount;
-        "histc" HISTC: host::histc, cuda::histc;
+        "bincount_size" BINCOUNT_SIZE: host::bincount_size, cuda::counts::bincount_size;
+        "bincount" BINCOUNT: host::bincount, cuda::counts::bincount;
+        "histc" HISTC: host::histc, cuda::counts::histc;
     }
-    headers { "search/search.cuh" }
-    structs { cuda::ARGS }
+    headers { "search/search.cuh" "search/counts.cuh" }
+    structs { cuda::ARGS cuda::counts::ARGS }
     texts cuda::texts
 }

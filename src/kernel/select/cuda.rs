@@ -10,8 +10,8 @@ use crate::kernel::structs::structs;
 
 type Done = Result<(), GpuError>;
 
-/// Elements of a block.
-const BLOCK: usize = 1024;
+/// Elements of a tile: `TS_FLAG_TILE` (`kernels/common/flags.cuh`).
+pub const TILE: usize = 4096;
 
 structs! {
     // `base::limits::MAX_DIMS`.
@@ -21,9 +21,10 @@ structs! {
         x: const Cell,
         y: mut Cell,
         indices: mut i64,
-        counts: mut i64,
+        total: mut i64,
+        states: mut u64,
+        ticket: mut u32,
         n: usize,
-        blocks: usize,
         limit: usize,
         ndim: usize,
         size: [usize; MAX_DIMS],
@@ -37,23 +38,30 @@ fn text(flags: DType, bytes: usize) -> &'static Source {
     source("select/select.cuh", &[("T", Value::Type(flags)), ("B", Value::Number(bytes as u32))])
 }
 
-/// Counts `flags` by blocks and scans the counts; returns the arguments with the counts.
-fn counted(
-    flags: &RawView,
-    bytes: usize,
-    total: *mut u8,
-    gpu: &mut dyn Gpu,
-) -> Result<(&'static Source, Args), GpuError> {
+/// What `kernels/common/look_back.cuh` needs for a number of tiles: their states and the ticket.
+pub fn tile_states(tiles: usize, gpu: &mut dyn Gpu) -> Result<(*mut u8, *mut u8), GpuError> {
+    let bytes = (tiles + 1) * 8;
+    let states = gpu.scratch(bytes)?;
+    gpu.fill_zero(states, bytes)?;
+    Ok((states, states.wrapping_add(tiles * 8)))
+}
+
+/// Launches a kernel with a block for each tile of the flags, of which there are some; elements have so many bytes.
+fn tiles(entry: &str, flags: &RawView, bytes: usize, args: Args, gpu: &mut dyn Gpu) -> Done {
     let n = flags.numel();
-    let blocks = n.div_ceil(BLOCK);
-    let counts = gpu.scratch((blocks + 1) * 8)?;
-    let source = text(flags.dtype, bytes);
-    let args = Args { flags: flags.ptr, indices: total, counts, n, blocks, ..Args::NONE };
-    if blocks > 0 {
-        launch(source, "ts_block_counts", (blocks, 1), 256, args.words(), gpu)?;
-    }
-    launch(source, "ts_scan_block_counts", (1, 1), 256, args.words(), gpu)?;
-    Ok((source, args))
+    let tiles = n.div_ceil(TILE);
+    let (states, ticket) = tile_states(tiles, gpu)?;
+    let args = Args { flags: flags.ptr, n, states, ticket, ..args };
+    launch(text(flags.dtype, bytes), entry, (tiles, 1), 256, args.words(), gpu)
+}
+
+/// Stores the number of flags, of which there are some.
+fn count_to(total: *mut u8, flags: &RawView, gpu: &mut dyn Gpu) -> Done {
+    gpu.fill_zero(total, 8)?;
+    let n = flags.numel();
+    let args = Args { flags: flags.ptr, n, total, ..Args::NONE };
+    let blocks = n.div_ceil(2048).min(gpu.multiprocessors() as usize * 8);
+    launch(text(flags.dtype, 8), "ts_count_flags", (blocks, 1), 256, args.words(), gpu)
 }
 
 pub fn count(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
@@ -63,7 +71,7 @@ pub fn count(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     }
     let flags = input(last, last.dtype, gpu)?;
     let total = Output::new(&call.outputs[0], DType::I64, gpu)?;
-    counted(&flags, 8, total.dense.ptr, gpu)?;
+    count_to(total.dense.ptr, &flags, gpu)?;
     total.finish(gpu)
 }
 
@@ -74,10 +82,9 @@ pub fn nonzero(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     }
     let flags = input(x, x.dtype, gpu)?;
     let at = Output::new(y, DType::I64, gpu)?;
-    let (source, mut args) = counted(&flags, 8, std::ptr::null_mut(), gpu)?;
-    (args.indices, args.limit, args.ndim) = (at.dense.ptr, y.shape[0], x.shape.len());
+    let mut args = Args { indices: at.dense.ptr, limit: y.shape[0], ndim: x.shape.len(), ..Args::NONE };
     args.size[..x.shape.len()].copy_from_slice(&x.shape);
-    launch(source, "ts_select_flagged", (flags.numel().div_ceil(BLOCK), 1), 256, args.words(), gpu)?;
+    tiles("ts_flagged_indices", &flags, 8, args, gpu)?;
     at.finish(gpu)
 }
 
@@ -88,17 +95,14 @@ pub fn masked_select(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     }
     let (x, flags) = (input(x, x.dtype, gpu)?, input(mask, mask.dtype, gpu)?);
     let out = Output::new(y, y.dtype, gpu)?;
-    let (source, mut args) = counted(&flags, x.dtype.size_bytes(), std::ptr::null_mut(), gpu)?;
-    (args.x, args.y, args.limit) = (x.ptr, out.dense.ptr, y.numel());
-    launch(source, "ts_select_flagged", (flags.numel().div_ceil(BLOCK), 1), 256, args.words(), gpu)?;
+    let args = Args { x: x.ptr, y: out.dense.ptr, limit: y.numel(), ..Args::NONE };
+    tiles("ts_select_flagged", &flags, x.dtype.size_bytes(), args, gpu)?;
     out.finish(gpu)
 }
 
 /// For each element the number of flags up to it, minus one; and the total. Operands are contiguous and not empty.
 pub fn ranks(flags: &RawView, ranks: &RawView, total: &RawView, gpu: &mut dyn Gpu) -> Done {
-    let (source, mut args) = counted(flags, 8, total.ptr, gpu)?;
-    args.indices = ranks.ptr;
-    launch(source, "ts_flag_ranks", (flags.numel().div_ceil(BLOCK), 1), 256, args.words(), gpu)
+    tiles("ts_flag_ranks", flags, 8, Args { indices: ranks.ptr, total: total.ptr, ..Args::NONE }, gpu)
 }
 
 pub fn masked_scatter(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
@@ -111,10 +115,12 @@ pub fn masked_scatter(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     if x.ptr != out.dense.ptr || x.strides != out.dense.strides {
         copy_view(x, &out.dense, gpu)?;
     }
-    let (source, mut args) = counted(&flags, y.dtype.size_bytes(), std::ptr::null_mut(), gpu)?;
-    (args.x, args.y, args.limit) = (src.ptr, out.dense.ptr, src.numel());
-    args.fault = gpu.fault_slot(0)?;
-    launch(source, "ts_masked_scatter", (flags.numel().div_ceil(BLOCK), 1), 256, args.words(), gpu)?;
+    // A fault tells the number of all flags.
+    let total = gpu.scratch(8)?;
+    count_to(total, &flags, gpu)?;
+    let fault = gpu.fault_slot(0)?;
+    let args = Args { x: src.ptr, y: out.dense.ptr, limit: src.numel(), total, fault, ..Args::NONE };
+    tiles("ts_masked_scatter", &flags, y.dtype.size_bytes(), args, gpu)?;
     out.finish(gpu)
 }
 

@@ -2,8 +2,6 @@
 
 #[cfg(feature = "cuda")]
 pub mod cuda;
-#[cfg(feature = "cuda")]
-pub mod cuda_unique;
 pub mod host;
 
 use super::family::family;
@@ -14,13 +12,19 @@ family! {
         "sort" SORT: host::sort, cuda::sort;
         "argsort" ARGSORT: host::argsort, cuda::argsort;
         "topk" TOPK: host::select::topk, cuda::topk;
-        "kthvalue" KTHVALUE: host::select::kthvalue, cuda::kthvalue;
-        "median" MEDIAN: host::select::median, cuda::median;
-        "nanmedian" NANMEDIAN: host::select::nanmedian, cuda::nanmedian;
-        "mode" MODE: host::select::mode, cuda::mode;
-        "unique" UNIQUE: host::unique::unique, cuda::unique;
+        "kthvalue" KTHVALUE: host::select::kthvalue, cuda::picked::kthvalue;
+        "median" MEDIAN: host::select::median, cuda::picked::median;
+        "nanmedian" NANMEDIAN: host::select::nanmedian, cuda::picked::nanmedian;
+        "mode" MODE: host::select::mode, cuda::picked::mode;
+        "unique" UNIQUE: host::unique::unique, cuda::unique::unique;
     }
-    headers { "sort/sort.cuh" "sort/unique.cuh" }
-    structs { cuda::ARGS cuda_unique::UNIQUE_ARGS }
+    headers {
+        "sort/keys.cuh" "sort/rank.cuh" "sort/radix.cuh" "sort/block_rows.cuh" "sort/short_rows.cuh" "sort/winners.cuh"
+        "sort/select.cuh" "sort/select_rows.cuh" "sort/picked.cuh" "sort/distinct.cuh" "sort/unique.cuh"
+    }
+    structs {
+        cuda::radix::ARGS cuda::rows::ARGS cuda::select::ARGS cuda::picked::ARGS cuda::unique::ARGS
+        cuda::slices::UNIQUE_ARGS
+    }
     texts cuda::texts
 }

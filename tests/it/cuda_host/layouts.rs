@@ -4,8 +4,7 @@ use super::{HostGpu, include};
 use tscript::internals::kernel::FAMILIES;
 
 /// Types that the texts have defined where they include the structs: only addresses of them are passed.
-const TYPES: &str =
-    "typedef float T, C, M, W, ADD, FROM, Pair; typedef unsigned long long Cell; typedef double Entry;\n";
+const TYPES: &str = "typedef float T, C, M, W, ADD, FROM, Pair; typedef unsigned long long Cell; typedef double Key;\n";
 
 #[test]
 fn rust_and_cuda_lay_out_structs_alike() {

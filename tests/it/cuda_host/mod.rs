@@ -9,6 +9,7 @@ mod factors;
 pub mod fused;
 mod kernels;
 mod layouts;
+mod orders;
 mod places;
 mod scans;
 mod spectra;

@@ -250,14 +250,15 @@ impl Make<'_> {
         all.filter(|&column| steps[column] == Step::Unit).collect()
     }
 
-    /// As many elements as 16 bytes of the smallest type, at most 8; 1 where vectors cannot be stored or do not help.
+    /// As many elements as 16 bytes of the smallest type, at most 8; 1 where vectors cannot be stored or do not help. Random
+    /// words are made four at a time.
     fn limit(&self, steps: &[Step]) -> u64 {
         let units = self.units(steps);
         if !self.aligned || units.is_empty() || self.parts.stores.iter().any(|&column| steps[column] != Step::Unit) {
             return 1;
         }
         let smallest = units.iter().map(|&column| self.views[column].dtype.size_bytes()).min().unwrap_or(4);
-        (16 / smallest as u64).clamp(2, 8)
+        (16 / smallest as u64).clamp(if self.parts.random { 4 } else { 2 }, 8)
     }
 
     /// Vectors in flight: enough to hide the latency of memory, few enough for registers and code size.

@@ -76,6 +76,7 @@ pub(super) struct Parts {
     pub scalars: Vec<Option<Class>>,
     pub fallible: usize,
     pub positions: bool,
+    pub random: bool,
     /// `struct In`, `struct Out`, `element(g, in, pos, out)`.
     pub element: String,
 }
@@ -95,10 +96,10 @@ pub(super) fn parts(program: &Program, views: &[RawView], scalar_count: usize) -
             scalars: vec![None; scalar_count],
             fallible: 0,
             positions: false,
+            random: false,
             element: String::new(),
         },
         special: false,
-        random: false,
     };
     for instr in &program.instrs {
         w.instr(instr, program);
@@ -114,7 +115,6 @@ struct Writer<'a> {
     next: usize,
     parts: Parts,
     special: bool,
-    random: bool,
 }
 
 /// Whether the function of an expression is in `math/special.cuh`, which is included only then because it takes long to
@@ -159,7 +159,7 @@ impl Writer<'_> {
             }
             Instr::Random { draw, class, seed, out } => {
                 self.parts.positions = true;
-                self.random = true;
+                self.parts.random = true;
                 let wide = class == Class::F64;
                 let s = |i: u16| format!("g.s[{}]", seed + i);
                 let value = match draw {
@@ -246,7 +246,7 @@ impl Writer<'_> {
     fn finish(self) -> Parts {
         let mut parts = self.parts;
         parts.includes.push_str("#include \"common/reduce.cuh\"\n");
-        if self.random {
+        if parts.random {
             parts.includes.push_str("#include \"random/philox.cuh\"\n");
         }
         if self.special {
