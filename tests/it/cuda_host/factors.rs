@@ -314,7 +314,7 @@ fn pseudoinverses_and_least_squares() {
                 let rtol = if kind == 0 { Attr::None } else { Attr::Float(1e-3) };
                 let shape = [2, m, n];
                 let x = || Memory::new(dtype, &shape, &strides(&shape, None), of_rank(kind, m, n));
-                check(&k::PINV, &[x()], &[(dtype, &[2, n, m], None)], &[rtol.clone()], close);
+                check(&k::PINV, &[x()], &[(dtype, &[2, n, m], None)], std::slice::from_ref(&rtol), close);
                 let b = Memory::new(dtype, &[2, m, 3], &strides(&[2, m, 3], None), |i| noise(i + 77));
                 check(&k::LSTSQ, &[x(), b], &[(dtype, &[2, n, 3], None)], &[rtol], close);
             }

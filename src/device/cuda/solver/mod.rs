@@ -210,15 +210,15 @@ impl Solver {
             self.jacobi(problem, Work::Run { device: workspace, host })?;
             return Ok(Right::Plain);
         }
-        let kept = problem.bytes();
+        let kept = problem.kept();
         let device = Workspace { address: workspace.address + kept as u64, bytes: workspace.bytes - kept };
         if problem.n as i64 >= POLAR {
-            stream.copy(workspace.address, problem.at.a, kept)?;
+            stream.copy(workspace.address, problem.at.a, problem.bytes())?;
             let error = self.polar(problem, Work::Run { device, host })?;
-            if error == 0.0 {
+            if error == 0.0 || error <= problem.rounding() * largest(problem, stream)? {
                 return Ok(Right::Plain);
             }
-            stream.copy(problem.at.a, workspace.address, kept)?;
+            stream.copy(problem.at.a, workspace.address, problem.bytes())?;
         }
         self.by_qr(problem, Work::Run { device, host })?;
         Ok(Right::Adjoint)
@@ -237,7 +237,7 @@ impl Solver {
                     self.polar(&part, Work::Size(&mut polar))?;
                     sizes = std::array::from_fn(|at| sizes[at].max(polar[at]));
                 }
-                sizes[0] += part.bytes();
+                sizes[0] += part.kept();
             }
             _ => self.call(&part, Work::Size(&mut sizes))?,
         }
@@ -575,6 +575,17 @@ impl Problem {
         self.m * self.n * self.number.bytes()
     }
 
+    /// What rounding makes of the largest singular value in a backward stable method.
+    fn rounding(&self) -> f64 {
+        let epsilon = if self.number.real() == Number::F32 { f32::EPSILON as f64 } else { f64::EPSILON };
+        epsilon * (self.m.max(self.n) as f64).sqrt()
+    }
+
+    /// Bytes of a copy of the matrix, with what follows it aligned.
+    fn kept(&self) -> usize {
+        self.bytes().next_multiple_of(256)
+    }
+
     /// Matrices that the library's batched Jacobi method takes; left is then m by m.
     pub fn is_small(&self) -> bool {
         self.number == Number::C128 && (self.m.max(self.n) as i64) <= JACOBI
@@ -614,6 +625,16 @@ impl Problem {
         };
         Problem { count: most.min(self.count - first), at, ..*self }
     }
+}
+
+/// The first singular value. Waits.
+fn largest(problem: &Problem, stream: &Stream) -> Result<f64, DriverError> {
+    let (mut bytes, size) = ([0; 8], problem.number.real().bytes());
+    // SAFETY: there is room for one number, and the stream has passed the copy before this function ends.
+    unsafe { stream.copy_to_host(bytes.as_mut_ptr(), problem.at.values, size) }?;
+    stream.wait()?;
+    let [a, b, c, d, ..] = bytes;
+    Ok(if size == 4 { f32::from_ne_bytes([a, b, c, d]) as f64 } else { f64::from_ne_bytes(bytes) })
 }
 
 fn place(address: u64) -> Place {

@@ -127,7 +127,10 @@ pub fn svdvals(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let a = flat(a, &batch, gpu)?;
     let a = tall.copied(&if turned { transposed(&a) } else { a }, gpu)?;
     let values = scratch(tall.dtype, &[tall.count, tall.n], gpu)?;
-    tall.decompose(DecomposeCall { values: values.ptr, ..tall.call(task) }, &a, [tall.n, 0, 0], gpu)?;
+    // The library writes to places of vectors even where none are asked for.
+    let [left, right] = [tall.columns(tall.m, tall.n, gpu)?, tall.scratch(tall.n, tall.n, gpu)?];
+    let places = DecomposeCall { values: values.ptr, left: left.ptr, right: right.ptr, ..tall.call(task) };
+    tall.decompose(places, &a, [tall.n, 0, 0], gpu)?;
     put(&values, y, gpu)
 }
 
@@ -182,7 +185,7 @@ fn row_major(view: &RawView, gpu: &mut dyn Gpu) -> Result<RawView, GpuError> {
 fn product(a: &RawView, b: &RawView, gpu: &mut dyn Gpu) -> Result<RawView, GpuError> {
     let (count, [m, k], n) = (a.shape[0], sizes(a), b.shape[2]);
     let c = scratch(a.dtype, &[count, m, n], gpu)?;
-    let [left, right, to] = [a, b, &c].map(|view| panels::strided(view));
+    let [left, right, to] = [a, b, &c].map(panels::strided);
     let call = MatmulCall {
         m,
         n,
