@@ -62,24 +62,23 @@ struct ts_all {
     TS_METHOD void merge(const ts_all& o) { v &= o.v; }
     TS_METHOD bool result() const { return v != 0; }
 };
-// argmin (S = -1) or argmax (S = 1): the first position of the extreme value. NaN counts as the extreme.
+// argmin (S = -1) or argmax (S = 1): the first position of the extreme value. NaN counts as the extreme. Without branches:
+// where a warp's threads would take different ones, three quarters of the time goes.
 template <class A, int S> struct ts_arg {
     A v;
     ts_i64 index;
-    static TS_METHOD bool beats(A x, A y) { return (S < 0 ? x < y : x > y) || (x != x && y == y); }
+    static const ts_i64 NONE = 0x7fffffffffffffffLL;
+    static TS_METHOD bool beats(A x, A y) { return (S < 0 ? x < y : x > y) | ((x != x) & (y == y)); }
     TS_METHOD void init() {
-        v = 0;
-        index = -1;
+        v = S < 0 ? ts_highest(A()) : ts_lowest(A());
+        index = NONE;
     }
     TS_METHOD void add(A x, ts_i64 i) {
-        if (index < 0 || beats(x, v) || (i < index && !beats(v, x))) {
-            v = x;
-            index = i;
-        }
+        const bool better = beats(x, v) | (!beats(v, x) & (i < index));
+        v = better ? x : v;
+        index = better ? i : index;
     }
-    TS_METHOD void merge(const ts_arg& o) {
-        if (o.index >= 0) add(o.v, o.index);
-    }
+    TS_METHOD void merge(const ts_arg& o) { add(o.v, o.index); }
     TS_METHOD ts_i64 result() const { return index; }
 };
 

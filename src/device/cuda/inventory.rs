@@ -147,7 +147,7 @@ mod tests {
     #[test]
     fn every_machine_has_an_inventory() {
         let inventory = inventory();
-        assert_eq!(inventory.libraries.len(), 4);
+        assert_eq!(inventory.libraries.len(), 5);
         assert!(inventory.libraries.iter().all(|library| !library.remedy.is_empty()));
         if let Ok(driver) = inventory.driver {
             assert!(!driver.gpus.is_empty());

@@ -11,6 +11,8 @@ use std::sync::Arc;
 const LOOK_BACK: usize = 16;
 /// Bound: nodes of one fused step, so that registers stay in the cache and generated kernels stay small.
 pub const MAX_FUSED: usize = 48;
+/// Bound: reductions of one fused step. Each has accumulators in registers, and compiling twenty takes seconds.
+const MAX_REDUCTIONS: usize = 4;
 
 /// Nodes that will become one step.
 pub struct Group {
@@ -18,6 +20,7 @@ pub struct Group {
     pub shape: Shape,
     /// Bit mask of reduced dims once a reduction joined.
     pub reduced: Option<u32>,
+    reductions: usize,
     pub kernel: bool,
     /// The gate of all its nodes.
     gate: Option<Arc<Gate>>,
@@ -38,6 +41,7 @@ pub fn groups(nodes: &[Node]) -> Vec<Group> {
                 group.nodes.push(at);
                 if let Work::Reduce { dims, .. } = node.work {
                     group.reduced = Some(dims);
+                    group.reductions += 1;
                 }
             }
             None => groups.push(Group {
@@ -47,6 +51,7 @@ pub fn groups(nodes: &[Node]) -> Vec<Group> {
                     Work::Reduce { dims, .. } => Some(dims),
                     _ => None,
                 },
+                reductions: matches!(node.work, Work::Reduce { .. }) as usize,
                 kernel: node.is_kernel(),
                 gate: node.gate.clone(),
             }),
@@ -73,7 +78,9 @@ fn home(nodes: &[Node], groups: &[Group], node: &Node) -> Option<usize> {
 
 fn fits(group: &Group, node: &Node) -> bool {
     let reduction = match node.work {
-        Work::Reduce { dims, .. } => group.reduced.is_none_or(|other| other == dims),
+        Work::Reduce { dims, .. } => {
+            group.reduced.is_none_or(|other| other == dims) && group.reductions < MAX_REDUCTIONS
+        }
         _ => true,
     };
     !group.kernel

@@ -45,8 +45,11 @@ pub fn page(name: &str) -> Option<Page> {
     if let Some(found) = native(name) {
         let mut page = found.page();
         // Other types may have a method of the same name.
-        let others = natives().filter(|other| other.name == name && !::std::ptr::eq(*other, found));
-        page.calls.extend(others.flat_map(|other| other.page().calls));
+        for call in natives().filter(|other| other.name == name).flat_map(|other| other.page().calls) {
+            if !page.calls.contains(&call) {
+                page.calls.push(call);
+            }
+        }
         return Some(page);
     }
     if let Some((module, function)) = name.split_once("::").filter(|_| find(name).is_none()) {
