@@ -587,7 +587,7 @@ impl Problem {
     }
 
     /// Matrices that the library's batched Jacobi method takes; left is then m by m.
-    pub fn is_small(&self) -> bool {
+    fn is_small(&self) -> bool {
         self.number == Number::C128 && (self.m.max(self.n) as i64) <= JACOBI
     }
 

@@ -3,7 +3,7 @@
 
 use super::eigh::eigenvalues;
 use super::solver::{Batch, thin};
-use super::svd::{flat, put};
+use super::svd::{batch as real_batch, flat, put};
 use crate::kernel::abi::{Call, RawView};
 use crate::kernel::cuda::dense::{copy_view, scratch};
 use crate::kernel::cuda::{DecomposeCall, Decomposition, Gpu, GpuError};
@@ -14,7 +14,7 @@ type Done = Result<(), GpuError>;
 /// The input as `[count, m, n, 2]`, and its batch; none if there are no elements.
 fn input(call: &Call<'_>, gpu: &mut dyn Gpu) -> Result<Option<(Batch, RawView)>, GpuError> {
     let a = &call.inputs[0];
-    let real = super::svd::batch(a);
+    let real = real_batch(a);
     if a.numel() == 0 {
         // Whatever the results are, the host makes them of nothing.
         return if call.outputs.iter().all(|view| view.numel() == 0) {

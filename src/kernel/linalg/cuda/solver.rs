@@ -5,7 +5,7 @@ use crate::base::dtype::DType;
 use crate::kernel::abi::RawView;
 use crate::kernel::cuda::dense::{copy_view, scratch};
 use crate::kernel::cuda::rows::{each, launch};
-use crate::kernel::cuda::{DecomposeCall, Decomposition, Gpu, GpuError, RightVectors};
+use crate::kernel::cuda::{DecomposeCall, Decomposition, Gpu, GpuError, RightVectors, Source};
 use crate::kernel::structs::structs;
 use std::ptr::null_mut;
 
@@ -110,7 +110,7 @@ impl Batch {
         if gpu.decomposes(&self.call(task))? { Ok(()) } else { Err(GpuError::Unsupported("this decomposition")) }
     }
 
-    fn source(&self) -> &'static crate::kernel::cuda::Source {
+    fn source(&self) -> &'static Source {
         text(TEXT, self.dtype)
     }
 

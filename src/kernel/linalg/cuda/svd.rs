@@ -6,7 +6,7 @@ use super::householder;
 use super::jacobi;
 use super::panels::{self, rows, sizes, transposed};
 use super::solver::{Batch, Thin, thin};
-use crate::base::dtype::DType;
+use crate::base::dtype::{DType, Scalar};
 use crate::kernel::abi::{Call, RawView};
 use crate::kernel::cuda::dense::{copy_view, fill, scratch};
 use crate::kernel::cuda::{DecomposeCall, Decomposition, Gpu, GpuError, MatmulCall};
@@ -89,7 +89,6 @@ pub fn svd(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 
 /// Vectors of matrices without elements: the identity, where there are any.
 fn full_of_nothing(outputs: [&RawView; 2], gpu: &mut dyn Gpu) -> Done {
-    use crate::base::dtype::Scalar;
     for to in outputs {
         fill(Scalar::Int(0), to, gpu)?;
         let (last, mut diagonal) = (to.shape.len() - 1, to.clone());
@@ -163,7 +162,7 @@ pub fn lstsq(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
         return Ok(());
     }
     if batch.m == 0 {
-        return fill(crate::base::dtype::Scalar::Int(0), y, gpu);
+        return fill(Scalar::Int(0), y, gpu);
     }
     check(&batch, gpu)?;
     let a = flat(a, &batch, gpu)?;
