@@ -116,7 +116,8 @@ impl Calls {
 
     /// The current native call computes gradients: work that it queues belongs to that step.
     pub fn enter_backward(&self, asked: Origin) -> u32 {
-        let chain = self.call_chains.lock().extend(self.chain(), Step::Backward(asked));
+        let around = self.chain();
+        let chain = self.call_chains.lock().extend(around, Step::Backward(asked));
         self.push(self.place(), 2 * self.level.load(Ordering::Relaxed), chain + 1)
     }
 
@@ -208,6 +209,18 @@ mod tests {
             deep = call_chains.extend(deep, Step::Call(Site(n + (9 << 16))));
         }
         assert_eq!(call_chains.steps(deep).count(), MAX_STEPS - 3);
+    }
+
+    /// A gradient may be the first thing that a function asks for, before any of its calls has a chain.
+    #[test]
+    fn a_backward_may_be_the_first_work_of_a_function() {
+        let calls = Calls::default();
+        calls.enter(Site::new(1, 1), 0);
+        calls.native(1);
+        let asked = Origin::default();
+        let before = calls.enter_backward(asked);
+        assert_eq!(shown(&calls), [Step::Backward(asked), call(1)]);
+        calls.leave(before);
     }
 
     /// `f(g(x))`, with an operation among the arguments, in `g`, and in `f` after it.
