@@ -187,6 +187,8 @@ def tscript_case(key, case, size, dtype, way, layout):
         lines.append(f"    let m = {filled(case.module[0], case, size)};")
         lines.append('    let k = 100; for w in m.parameters() { k += 1; no_grad(|| w.copy_(made.call("f", w.shape, 0, k, "f32", false) * 0.05)); }')
     text = in_tscript(filled(case.text, case, size))
+    if case.module:
+        text = text.replace("[0]", ".output")
     return TSCRIPT_CASE % dict(inputs="\n".join(lines), text=text, gradient="true" if way == "gradient" else "false",
                                leaves=", ".join(leaves), key=json.dumps(key))
 
@@ -229,7 +231,7 @@ class PyTorch:
         self.names = {"fft": torch.fft, "nn": torch.nn, "special": torch.special, "torch": torch}
         for module in (torch, functional, torch.linalg):
             self.names.update({name: getattr(module, name) for name in dir(module) if not name.startswith("_")})
-        self.names.update(cross=torch.cross)
+        self.names.update(cross=torch.cross, polar=torch.polar)
         self.dtypes = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
         torch.set_default_device(options.device)
 

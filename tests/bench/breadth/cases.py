@@ -433,7 +433,7 @@ case("rms_norm(x, [{n}], w)", x=f(*TOKENS), w=f((64,), (512,), (1024,)), n=Input
 case("group_norm(x, 8, w, c)", x=f(*IMAGES), w=f((16,), (64,), (128,)), c=f((16,), (64,), (128,)))
 case("instance_norm(x)", x=f(*IMAGES))
 case("batch_norm(x, None, None, w, c, True)", x=f(*IMAGES), w=f((16,), (64,), (128,)), c=f((16,), (64,), (128,)))
-case("batch_norm(x, r, v, w, c)", name="batch_norm, evaluation", x=f(*IMAGES), w=f((16,), (64,), (128,)), c=f((16,), (64,), (128,)),
+case("batch_norm(x, r, v, w, c)", name="batch_norm, evaluation", grad=False, x=f(*IMAGES), w=f((16,), (64,), (128,)), c=f((16,), (64,), (128,)),
      r=f((16,), (64,), (128,)), v=p((16,), (64,), (128,)))
 case("local_response_norm(x, 5)", x=f(*IMAGES))
 HEADS = [(2, 4, 32, 32), (8, 12, 256, 64), (8, 16, 1024, 64)]
