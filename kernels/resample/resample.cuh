@@ -1,108 +1,117 @@
-// Padding (reflect, replicate, circular) and interpolation over up to three dims, and their gradients. T: memory type. In
-// each dim, an output reads certain inputs; gradients gather from the outputs that read an input, so that the order of sums
-// is fixed.
+// Padding (reflect, replicate, circular) and interpolation over up to three dims, and their gradients. In each dim, an output
+// reads certain inputs; gradients gather from the outputs that read an input, so that the order of sums is fixed. T: memory
+// type; WIDE: positions may be 2^31 and more; TAPS0, TAPS1, TAPS2: inputs that an output of interpolation reads in each dim.
 #include "math/math.cuh"
 #include "common/unravel.cuh"
 
 typedef typename ts_opmath<T>::type C;
+#if WIDE
+typedef ts_i64 Int;
+#else
+typedef ts_i32 Int;
+#endif
 enum { REFLECT = 0, REPLICATE = 1, CIRCULAR = 2, NEAREST = 3, NEAREST_EXACT = 4, LINEAR = 5, CUBIC = 6 };
 
 #include "resample/args.cuh"
 
-TS_FN ts_i64 ts_modulo(ts_i64 a, ts_i64 n) {
-    const ts_i64 r = a % n;
+// a modulo n; no division for the arguments that padding by less than n has.
+TS_FN Int ts_modulo(Int a, Int n) {
+    if (a >= 0 && a < n) return a;
+    if (a < 0 && a >= -n) return a + n;
+    const Int r = a % n;
     return r < 0 ? r + n : r;
 }
 
-TS_FN ts_i64 ts_pad_source(const Args& g, int d, ts_i64 o) {
-    const ts_i64 n = g.input[d], i = o - g.pad_before[d];
+TS_FN Int ts_pad_source(const Args& g, int d, Int o) {
+    const Int n = (Int)g.input[d], i = o - (Int)g.pad_before[d];
+    if (i >= 0 && i < n) return i;
     if (g.mode == CIRCULAR) return ts_modulo(i, n);
-    if (g.mode == REPLICATE) return i < 0 ? 0 : i < n ? i : n - 1;
-    const ts_i64 period = n > 1 ? 2 * n - 2 : 1, r = ts_modulo(i, period);
+    if (g.mode == REPLICATE) return i < 0 ? 0 : n - 1;
+    const Int period = n > 1 ? 2 * n - 2 : 1, r = ts_modulo(i, period);
     return r < n ? r : period - r;
 }
 TS_KERNEL void __launch_bounds__(256) ts_pad(const __grid_constant__ Args g) {
-    const ts_i64 i = (ts_i64)blockIdx.x * 256 + threadIdx.x, outputs = ts_numel(g.output);
-    if (i >= g.planes * outputs) return;
-    ts_i64 o[3];
-    ts_unravel(i % outputs, g.output, o);
-    const ts_i64 at = (ts_pad_source(g, 0, o[0]) * g.input[1] + ts_pad_source(g, 1, o[1])) * g.input[2] + ts_pad_source(g, 2, o[2]);
-    g.y[i] = g.x[i / outputs * ts_numel(g.input) + at];
+    const ts_u64 i = (ts_u64)blockIdx.x * 256 + threadIdx.x;
+    if (i >= g.n) return;
+    Int o[3], at[3];
+    const Int plane = ts_unravel_plane((Int)i, g.output, g.divide_output, o);
+#pragma unroll
+    for (int d = 0; d < 3; d++) at[d] = ts_pad_source(g, d, o[d]);
+    g.y[i] = g.x[plane * (Int)ts_numel(g.input) + (at[0] * (Int)g.input[1] + at[1]) * (Int)g.input[2] + at[2]];
 }
 
 // The outputs of padding that read input i of a dim: first[p], first[p] + step, .. below end, for p below `count`.
 struct PadOutputs {
-    ts_i64 first[2], step, end;
+    Int first[2], step, end;
     int count;
 };
-TS_FN PadOutputs ts_pad_outputs(const Args& g, int d, ts_i64 i) {
-    const ts_i64 n = g.input[d], at = i + g.pad_before[d];
+TS_FN PadOutputs ts_pad_outputs(const Args& g, int d, Int i) {
+    const Int n = (Int)g.input[d], output = (Int)g.output[d], before = (Int)g.pad_before[d], at = i + before;
     PadOutputs m = {{at, 0}, 1, at + 1, 1};
     if (g.mode == REPLICATE) {
         if (i == 0) m.first[0] = 0;
-        if (i == n - 1) m.end = g.output[d];
+        if (i == n - 1) m.end = output;
     } else {
-        const ts_i64 period = g.mode == CIRCULAR ? n : n > 1 ? 2 * n - 2 : 1;
+        const Int period = g.mode == CIRCULAR ? n : n > 1 ? 2 * n - 2 : 1;
         m.first[0] = ts_modulo(at, period);
-        m.first[1] = ts_modulo(g.pad_before[d] - i, period);
+        m.first[1] = ts_modulo(before - i, period);
         m.count = g.mode == REFLECT && m.first[1] != m.first[0] ? 2 : 1;
         m.step = period;
-        m.end = g.output[d];
+        m.end = output;
     }
-    m.end = m.end < g.output[d] ? m.end : g.output[d];
+    m.end = m.end < output ? m.end : output;
     // Negative padding: outputs before the first do not exist. The last input is still replicated into outputs past it.
     if (m.first[0] < 0) m.first[0] = g.mode == REPLICATE && i == n - 1 ? 0 : m.end;
     return m;
 }
 // x: gradient of the outputs; y: gradient of the inputs.
 TS_KERNEL void __launch_bounds__(256) ts_pad_grad(const __grid_constant__ Args g) {
-    const ts_i64 i = (ts_i64)blockIdx.x * 256 + threadIdx.x, inputs = ts_numel(g.input);
-    if (i >= g.planes * inputs) return;
-    const T* x = g.x + i / inputs * ts_numel(g.output);
-    ts_i64 at[3];
-    ts_unravel(i % inputs, g.input, at);
+    const ts_u64 i = (ts_u64)blockIdx.x * 256 + threadIdx.x;
+    if (i >= g.n) return;
+    Int at[3];
+    const T* x = g.x + ts_unravel_plane((Int)i, g.input, g.divide_input, at) * (Int)ts_numel(g.output);
     const PadOutputs m0 = ts_pad_outputs(g, 0, at[0]), m1 = ts_pad_outputs(g, 1, at[1]), m2 = ts_pad_outputs(g, 2, at[2]);
     C sum = 0;
     for (int p = 0; p < m0.count; p++)
-        for (ts_i64 a = m0.first[p]; a < m0.end; a += m0.step)
+        for (Int a = m0.first[p]; a < m0.end; a += m0.step)
             for (int q = 0; q < m1.count; q++)
-                for (ts_i64 b = m1.first[q]; b < m1.end; b += m1.step)
+                for (Int b = m1.first[q]; b < m1.end; b += m1.step)
                     for (int r = 0; r < m2.count; r++)
-                        for (ts_i64 c = m2.first[r]; c < m2.end; c += m2.step)
-                            sum += ts_upcast(x[(a * g.output[1] + b) * g.output[2] + c]);
+                        for (Int c = m2.first[r]; c < m2.end; c += m2.step)
+                            sum += ts_upcast(x[(a * (Int)g.output[1] + b) * (Int)g.output[2] + c]);
     g.y[i] = ts_downcast<T>(sum);
 }
 
 struct Taps {
-    ts_i64 at[4];
+    Int at[4];
     C weight[4];
     int n;
 };
-template <class F> TS_FN F ts_scale(const Args& g, int d, bool align) {
-    if (align) return g.output[d] > 1 ? (F)(g.input[d] - 1) / (F)(g.output[d] - 1) : (F)0;
-    return g.scale_factor[d] > 0 ? (F)(1.0 / g.scale_factor[d]) : (F)g.input[d] / (F)g.output[d];
-}
-TS_FN C ts_source_index(const Args& g, int d, ts_i64 o) {
-    const C scale = ts_scale<C>(g, d, g.align);
+TS_FN float ts_floor_of(float x) { return floorf(x); }
+TS_FN double ts_floor_of(double x) { return floor(x); }
+TS_FN ts_i64 ts_floor_of(ts_i64 x) { return x; }
+TS_FN bool ts_floor_of(bool x) { return x; }
+TS_FN C ts_source_index(const Args& g, int d, Int o) {
+    const C scale = (C)g.scale[d];
     return g.align ? scale * (C)o : scale * ((C)o + (C)0.5) - (C)0.5;
 }
 // The first input at or below an output's source index; monotonic in the output.
-TS_FN ts_i64 ts_source_floor(const Args& g, int d, ts_i64 o) {
-    const ts_i64 last = g.input[d] - 1;
+TS_FN Int ts_source_floor(const Args& g, int d, Int o) {
+    const Int last = (Int)g.input[d] - 1;
     if (g.unchanged[d]) return 0;
-    ts_i64 index;
+    Int index;
     if (g.mode == NEAREST || g.mode == NEAREST_EXACT) {
         // PyTorch computes this in float for every dtype.
         const float shift = g.mode == NEAREST ? 0.0f : 0.5f;
-        index = (ts_i64)floorf(((float)o + shift) * ts_scale<float>(g, d, false));
+        index = (Int)floorf(((float)o + shift) * (float)g.nearest_scale[d]);
     } else {
         const C real = ts_source_index(g, d, o);
-        index = g.mode == LINEAR && real < 0 ? 0 : (ts_i64)floor((double)real);
+        index = g.mode == LINEAR && real < 0 ? 0 : (Int)ts_floor_of(real);
     }
     return index < last ? index : last;
 }
-TS_FN Taps ts_taps(const Args& g, int d, ts_i64 o) {
-    const ts_i64 last = g.input[d] - 1, base = ts_source_floor(g, d, o);
+TS_FN Taps ts_taps(const Args& g, int d, Int o) {
+    const Int last = (Int)g.input[d] - 1, base = ts_source_floor(g, d, o);
     Taps t;
     t.n = 1;
     t.at[0] = base < 0 ? 0 : base;
@@ -126,7 +135,7 @@ TS_FN Taps ts_taps(const Args& g, int d, ts_i64 o) {
     t.n = 4;
 #pragma unroll
     for (int k = 0; k < 4; k++) {
-        const ts_i64 at = base - 1 + k;
+        const Int at = base - 1 + k;
         const C x = distance[k];
         t.at[k] = at < 0 ? 0 : at < last ? at : last;
         t.weight[k] = k == 1 || k == 2 ? ((a + 2) * x - (a + 3)) * x * x + 1
@@ -136,69 +145,104 @@ TS_FN Taps ts_taps(const Args& g, int d, ts_i64 o) {
 }
 
 TS_KERNEL void __launch_bounds__(256) ts_interpolate(const __grid_constant__ Args g) {
-    const ts_i64 i = (ts_i64)blockIdx.x * 256 + threadIdx.x, outputs = ts_numel(g.output);
-    if (i >= g.planes * outputs) return;
-    const T* x = g.x + i / outputs * ts_numel(g.input);
-    ts_i64 o[3];
-    ts_unravel(i % outputs, g.output, o);
+    const ts_u64 i = (ts_u64)blockIdx.x * 256 + threadIdx.x;
+    if (i >= g.n) return;
+    Int o[3];
+    const T* x = g.x + ts_unravel_plane((Int)i, g.output, g.divide_output, o) * (Int)ts_numel(g.input);
     const Taps t0 = ts_taps(g, 0, o[0]), t1 = ts_taps(g, 1, o[1]), t2 = ts_taps(g, 2, o[2]);
     C sum = 0;
-    for (int a = 0; a < t0.n; a++)
-        for (int b = 0; b < t1.n; b++) {
-            const T* row = x + (t0.at[a] * g.input[1] + t1.at[b]) * g.input[2];
+#pragma unroll
+    for (int a = 0; a < TAPS0; a++)
+#pragma unroll
+        for (int b = 0; b < TAPS1; b++) {
+            const T* row = x + (t0.at[a] * (Int)g.input[1] + t1.at[b]) * (Int)g.input[2];
             C along = 0;
-            for (int c = 0; c < t2.n; c++) along += t2.weight[c] * ts_upcast(row[t2.at[c]]);
+#pragma unroll
+            for (int c = 0; c < TAPS2; c++) along += t2.weight[c] * ts_upcast(row[t2.at[c]]);
             sum += t0.weight[a] * t1.weight[b] * along;
         }
     g.y[i] = ts_downcast<T>(sum);
 }
 
+// For the gradient: what the outputs read. `reads`: for each output of each dim, the first input that it reads and the
+// weights of that and the next three; `readers`: for each input of each dim, the range of outputs that may read it.
+struct Reads {
+    Int first, unused;
+    C weight[4];
+};
+struct Readers {
+    Int first, end;
+};
+
 // The first output whose source floor is at least `base`.
-TS_FN ts_i64 ts_first_output(const Args& g, int d, ts_i64 base) {
-    ts_i64 low = 0, high = g.output[d];
+TS_FN Int ts_first_output(const Args& g, int d, Int base) {
+    Int low = 0, high = (Int)g.output[d];
     while (low < high) {
-        const ts_i64 middle = low + (high - low) / 2;
+        const Int middle = low + (high - low) / 2;
         if (ts_source_floor(g, d, middle) >= base) high = middle;
         else low = middle + 1;
     }
     return low;
 }
-struct Range {
-    ts_i64 first, end;
-};
-// The range of outputs that may read input i.
-TS_FN Range ts_output_range(const Args& g, int d, ts_i64 i) {
+TS_FN Readers ts_readers(const Args& g, int d, Int i) {
     const bool one = g.unchanged[d] || g.mode == NEAREST || g.mode == NEAREST_EXACT;
-    const ts_i64 reach_before = !one && g.mode == CUBIC ? 1 : 0, reach_after = one ? 0 : g.mode == CUBIC ? 2 : 1;
-    Range r;
+    const Int reach_before = !one && g.mode == CUBIC ? 1 : 0, reach_after = one ? 0 : g.mode == CUBIC ? 2 : 1;
+    Readers r;
     r.first = i == 0 ? 0 : ts_first_output(g, d, i - reach_after);
-    r.end = i == g.input[d] - 1 ? g.output[d] : ts_first_output(g, d, i + reach_before + 1);
+    r.end = i == (Int)g.input[d] - 1 ? (Int)g.output[d] : ts_first_output(g, d, i + reach_before + 1);
     return r;
 }
-TS_FN C ts_weight_of(const Args& g, int d, ts_i64 o, ts_i64 i) {
+TS_FN Reads ts_reads(const Args& g, int d, Int o) {
     const Taps t = ts_taps(g, d, o);
-    C sum = 0;
-    for (int k = 0; k < t.n; k++)
-        if (t.at[k] == i) sum += t.weight[k];
-    return sum;
+    Reads r = {t.at[0], 0, {0, 0, 0, 0}};
+    for (int k = 0; k < t.n; k++) r.weight[t.at[k] - t.at[0]] += t.weight[k];
+    return r;
+}
+// Threads: the outputs of each dim, then the inputs of each dim.
+TS_KERNEL void __launch_bounds__(256) ts_interpolate_tables(const __grid_constant__ Args g) {
+    ts_i64 i = (ts_i64)blockIdx.x * 256 + threadIdx.x;
+    Reads* reads = (Reads*)g.reads;
+    Readers* readers = (Readers*)g.readers;
+    for (int d = 0; d < 3; d++) {
+        if (i < g.output[d]) {
+            reads[i] = ts_reads(g, d, (Int)i);
+            return;
+        }
+        i -= g.output[d];
+        reads += g.output[d];
+    }
+    for (int d = 0; d < 3; d++) {
+        if (i < g.input[d]) {
+            readers[i] = ts_readers(g, d, (Int)i);
+            return;
+        }
+        i -= g.input[d];
+        readers += g.input[d];
+    }
+}
+
+TS_FN C ts_weight_of(const Reads& r, Int i) {
+    const Int k = i - r.first;
+    return k == 0 ? r.weight[0] : k == 1 ? r.weight[1] : k == 2 ? r.weight[2] : k == 3 ? r.weight[3] : (C)0;
 }
 // x: gradient of the outputs; y: gradient of the inputs.
 TS_KERNEL void __launch_bounds__(256) ts_interpolate_grad(const __grid_constant__ Args g) {
-    const ts_i64 i = (ts_i64)blockIdx.x * 256 + threadIdx.x, inputs = ts_numel(g.input);
-    if (i >= g.planes * inputs) return;
-    const T* x = g.x + i / inputs * ts_numel(g.output);
-    ts_i64 at[3];
-    ts_unravel(i % inputs, g.input, at);
-    const Range r0 = ts_output_range(g, 0, at[0]), r1 = ts_output_range(g, 1, at[1]), r2 = ts_output_range(g, 2, at[2]);
+    const ts_u64 i = (ts_u64)blockIdx.x * 256 + threadIdx.x;
+    if (i >= g.n) return;
+    Int at[3];
+    const T* x = g.x + ts_unravel_plane((Int)i, g.input, g.divide_input, at) * (Int)ts_numel(g.output);
+    const Reads *reads0 = (const Reads*)g.reads, *reads1 = reads0 + g.output[0], *reads2 = reads1 + g.output[1];
+    const Readers* readers = (const Readers*)g.readers;
+    const Readers r0 = readers[at[0]], r1 = readers[g.input[0] + at[1]], r2 = readers[g.input[0] + g.input[1] + at[2]];
     C sum = 0;
-    for (ts_i64 a = r0.first; a < r0.end; a++) {
-        const C w0 = ts_weight_of(g, 0, a, at[0]);
+    for (Int a = r0.first; a < r0.end; a++) {
+        const C w0 = ts_weight_of(reads0[a], at[0]);
         if (w0 == 0) continue;
-        for (ts_i64 b = r1.first; b < r1.end; b++) {
-            const C w1 = w0 * ts_weight_of(g, 1, b, at[1]);
+        for (Int b = r1.first; b < r1.end; b++) {
+            const C w1 = w0 * ts_weight_of(reads1[b], at[1]);
             if (w1 == 0) continue;
-            for (ts_i64 c = r2.first; c < r2.end; c++)
-                sum += ts_upcast(x[(a * g.output[1] + b) * g.output[2] + c]) * w1 * ts_weight_of(g, 2, c, at[2]);
+            const T* row = x + (a * (Int)g.output[1] + b) * (Int)g.output[2];
+            for (Int c = r2.first; c < r2.end; c++) sum += ts_upcast(row[c]) * w1 * ts_weight_of(reads2[c], at[2]);
         }
     }
     g.y[i] = ts_downcast<T>(sum);

@@ -11,7 +11,7 @@ use crate::kernel::cuda::dense::{copy_view, fill, input, scratch};
 use crate::kernel::cuda::rows::each;
 use crate::kernel::cuda::specialize::{Value, source};
 use crate::kernel::cuda::{Gpu, GpuError, Source};
-use crate::kernel::fused::cuda::space::{Order, Space};
+use crate::kernel::fused::cuda::space::{Dim, Order, Space, division};
 use crate::kernel::host::walk::{dim, flag, int, ints, scalar, shifted, word};
 use crate::kernel::structs::structs;
 
@@ -34,6 +34,8 @@ structs! {
         skipped: u64,
         factor: f64,
         size: [u64; MAX_DIMS],
+        /// What `ts_fast_div` divides by the sizes with.
+        divide: [u64; MAX_DIMS],
         /// Strides over each dim: of the dense side, of the indexed tensor, of the position that a fault reports, of the
         /// winner's cell.
         dense_stride: [i64; MAX_DIMS],
@@ -51,14 +53,29 @@ structs! {
     }
 }
 
+/// Threads of a block, and elements of a thread (`ITEMS` in the text).
+const LANES: usize = 256;
+const ITEMS: usize = 4;
+
 const INDEX: u64 = 1;
 const LABEL: u64 = 2;
 
-/// Whether adjacent elements may be copied as one wider element.
+/// What is done with elements that are adjacent on both sides and have the same index.
 #[derive(Clone, Copy, PartialEq)]
 enum Width {
     One,
-    Any,
+    /// Copied as one wider element.
+    Copied,
+    /// So many are added at once.
+    Added(usize),
+}
+
+/// A launch: its arguments, and what its text is specialized for.
+struct Prepared {
+    args: Args,
+    /// Adjacent elements that are one to the kernel.
+    width: usize,
+    is_wide: bool,
 }
 
 /// An index tensor expanded to the shape of the dense side, and the strides that its value is multiplied with.
@@ -185,8 +202,8 @@ impl AdvancedIndex {
         })
     }
 
-    /// The arguments, and the number of adjacent elements that are copied as one.
-    fn args(&self, allowed: Width, gpu: &mut dyn Gpu) -> Result<(Args, usize), GpuError> {
+    /// The arguments of a launch.
+    fn prepare(&self, allowed: Width, gpu: &mut dyn Gpu) -> Result<Prepared, GpuError> {
         let virtual_view = |strides: &Strides| RawView { strides: strides.clone(), ..self.other.clone() };
         let mut views = vec![
             self.other.clone(),
@@ -201,25 +218,7 @@ impl AdvancedIndex {
         if dims.len() > MAX_DIMS || self.indices.len() > MAX_DIMS {
             return Err(GpuError::Unsupported("indexing with this many dims"));
         }
-        // Elements that are adjacent on both sides and have the same index are copied as one.
-        let size = self.other.dtype.size_bytes();
-        let mut width = 1;
-        if let Some((last, outer)) = dims.split_last() {
-            let still = last.strides[0] == 1
-                && last.strides[1] == 1
-                && last.strides[2..4 + self.indices.len()].iter().all(|&s| s == 0);
-            let fits = |w: usize| {
-                let even = |n: i64| n.unsigned_abs().is_multiple_of(w as u64);
-                (last.size as usize).is_multiple_of(w)
-                    && outer.iter().all(|dim| even(dim.strides[0]) && even(dim.strides[1]))
-                    && self.indices.iter().all(|index| even(index.stride as i64))
-                    && [self.x.ptr, self.other.ptr].iter().all(|&p| (p as usize).is_multiple_of(w * size))
-            };
-            width = [16 / size, 8 / size, 1]
-                .into_iter()
-                .find(|&w| w > 0 && (w == 1 || allowed == Width::Any && still && fits(w)))
-                .unwrap_or(1);
-        }
+        let width = self.width(&dims, allowed);
         if let Some(last) = dims.last_mut() {
             last.size /= width as u64;
         }
@@ -243,7 +242,7 @@ impl AdvancedIndex {
         for (d, dim) in dims.iter().enumerate() {
             // Strides count wide elements.
             let side = |c: usize| if d == last { dim.strides[c] } else { dim.strides[c] / w };
-            args.size[d] = dim.size;
+            (args.size[d], args.divide[d]) = (dim.size, division(dim.size));
             (args.dense_stride[d], args.indexed_stride[d]) = (side(0), side(1));
             (args.position_stride[d], args.cell_stride[d]) = (dim.strides[2], dim.strides[3]);
             for k in 0..self.indices.len() {
@@ -254,54 +253,172 @@ impl AdvancedIndex {
             (args.index[k], args.bound[k], args.dim[k]) = (index.view.ptr, index.bound as i64, index.dim as i64);
             (args.value_stride[k], args.value_cell_stride[k]) = (index.stride as i64 / w, index.cell_stride as i64);
         }
-        Ok((args, width))
+        let is_wide = self.is_wide(n);
+        Ok(Prepared { args, width, is_wide })
+    }
+
+    /// How many adjacent elements of the innermost of `dims` can be taken as one.
+    fn width(&self, dims: &[Dim], allowed: Width) -> usize {
+        let size = self.other.dtype.size_bytes();
+        let Some((last, outer)) = dims.split_last() else { return 1 };
+        let still = last.strides[0] == 1 && last.strides[1] == 1;
+        let still = still && last.strides[2..4 + self.indices.len()].iter().all(|&s| s == 0);
+        let fits = |w: usize| {
+            let even = |n: i64| n.unsigned_abs().is_multiple_of(w as u64);
+            let aligned = |view: &RawView| (view.ptr as usize).is_multiple_of(w * view.dtype.size_bytes());
+            (last.size as usize).is_multiple_of(w)
+                && outer.iter().all(|dim| even(dim.strides[0]) && even(dim.strides[1]))
+                && self.indices.iter().all(|index| even(index.stride as i64))
+                && aligned(&self.x)
+                && aligned(&self.other)
+        };
+        let widths = match allowed {
+            Width::One => [1; 2],
+            Width::Copied => [16 / size, 8 / size],
+            Width::Added(width) => [width, 1],
+        };
+        widths.into_iter().find(|&w| w > 1 && still && fits(w)).unwrap_or(1)
+    }
+
+    /// Whether an offset, or the number of elements, may not fit into 31 bits.
+    fn is_wide(&self, n: u64) -> bool {
+        let shape = &self.other.shape;
+        let span = |strides: &[isize]| -> u64 {
+            let along = shape.iter().zip(strides).map(|(&size, &s)| size.saturating_sub(1) as u64 * s.unsigned_abs() as u64);
+            along.sum()
+        };
+        let values = |stride: fn(&Index) -> isize| -> u64 {
+            self.indices.iter().map(|index| index.bound as u64 * stride(index).unsigned_abs() as u64).sum()
+        };
+        let extents = [
+            n + (LANES * ITEMS) as u64,
+            span(&self.other.strides),
+            span(&self.x_strides) + values(|index| index.stride),
+            span(&self.positions) + 1,
+            span(&self.cells) + values(|index| index.cell_stride),
+        ];
+        let limit = i32::MAX as u64;
+        extents.into_iter().chain(self.indices.iter().map(|index| span(&index.view.strides))).any(|extent| extent > limit)
     }
 
     /// `other = x[..]`.
     fn read(&self, gpu: &mut dyn Gpu) -> Done {
-        let (args, width) = self.args(Width::Any, gpu)?;
-        let bytes = width * self.x.dtype.size_bytes();
-        each(copies(bytes), "ts_index_get", args.n as usize, args.words(), gpu)
+        let prepared = self.prepare(Width::Copied, gpu)?;
+        prepared.copy("ts_index_get", self.x.dtype.size_bytes(), gpu)
     }
 
     /// `x[..] = other`, the last of duplicates staying.
     fn write(&self, gpu: &mut dyn Gpu) -> Done {
-        let (mut args, width) = self.args(Width::Any, gpu)?;
-        let winner = gpu.scratch(self.cell_count.max(1) * 8)?;
-        gpu.fill_zero(winner, self.cell_count * 8)?;
-        args.winner = winner;
-        let source = copies(width * self.x.dtype.size_bytes());
-        each(source, "ts_elect_last", args.n as usize, args.words(), gpu)?;
-        each(source, "ts_index_put", args.n as usize, args.words(), gpu)
+        let mut prepared = self.prepare(Width::Copied, gpu)?;
+        let bytes = if prepared.is_wide { 8 } else { 4 };
+        let winner = gpu.scratch(self.cell_count.max(1) * bytes)?;
+        gpu.fill_zero(winner, self.cell_count * bytes)?;
+        prepared.args.winner = winner;
+        let size = self.x.dtype.size_bytes();
+        prepared.of_entries().copy("ts_elect_last", size, gpu)?;
+        prepared.copy("ts_index_put", size, gpu)
+    }
+
+    /// `x[..] = other`, where all elements of `other` are the same.
+    fn write_same(&self, gpu: &mut dyn Gpu) -> Done {
+        self.prepare(Width::Copied, gpu)?.copy("ts_index_put", self.x.dtype.size_bytes(), gpu)
     }
 
     /// `x[..] += factor * other`, for types of `x` that have an atomic addition.
     fn add(&self, factor: f64, gpu: &mut dyn Gpu) -> Done {
-        let (mut args, _) = self.args(Width::One, gpu)?;
-        args.factor = factor;
-        each(sums(self.x.dtype, self.other.dtype, 0), "ts_index_add", args.n as usize, args.words(), gpu)
+        let allowed = if self.x.dtype == DType::F32 { Width::Added(4) } else { Width::One };
+        let mut prepared = self.prepare(allowed, gpu)?;
+        prepared.args.factor = factor;
+        prepared.sum("ts_index_add", self.x.dtype, self.other.dtype, 0, gpu)
     }
 
     /// `x[..]` combined with `other` by the operation of this number (`FOLD` in the text).
     fn fold(&self, way: u32, gpu: &mut dyn Gpu) -> Done {
-        let (args, _) = self.args(Width::One, gpu)?;
-        each(sums(self.x.dtype, self.other.dtype, way), "ts_scatter_reduce", args.n as usize, args.words(), gpu)
+        let prepared = self.prepare(Width::One, gpu)?;
+        prepared.sum("ts_scatter_reduce", self.x.dtype, self.other.dtype, way, gpu)
     }
 }
 
-/// The text of copies of elements of this many bytes.
-fn copies(bytes: usize) -> &'static Source {
-    let float = Value::Type(DType::F32);
-    source(
-        "index/index.cuh",
-        &[("B", Value::Number(bytes as u32)), ("ADD", float), ("FROM", float), ("FOLD", Value::Number(0))],
-    )
+impl Prepared {
+    /// The same without the dims along which neither an index nor the cell changes.
+    fn of_entries(&self) -> Prepared {
+        let mut args = Args { dims: 0, n: 1, ..self.args };
+        for d in 0..self.args.dims as usize {
+            let (position, cell) = (self.args.position_stride[d], self.args.cell_stride[d]);
+            let mut strides = self.args.index_stride[..self.args.count as usize].iter().map(|strides| strides[d]);
+            if position == 0 && cell == 0 && strides.all(|stride| stride == 0) {
+                continue;
+            }
+            let to = args.dims as usize;
+            (args.size[to], args.divide[to]) = (self.args.size[d], self.args.divide[d]);
+            (args.dense_stride[to], args.indexed_stride[to]) = (self.args.dense_stride[d], self.args.indexed_stride[d]);
+            (args.position_stride[to], args.cell_stride[to]) = (position, cell);
+            for k in 0..self.args.count as usize {
+                args.index_stride[k][to] = self.args.index_stride[k][d];
+            }
+            args.n *= self.args.size[d];
+            args.dims += 1;
+        }
+        args.n = if self.args.n == 0 { 0 } else { args.n };
+        Prepared { args, width: self.width, is_wide: self.is_wide }
+    }
+
+    /// Launches a kernel that copies elements of this many bytes.
+    fn copy(&self, entry: &str, bytes: usize, gpu: &mut dyn Gpu) -> Done {
+        self.launch(copies(self.width * bytes, self.form()), entry, gpu)
+    }
+
+    /// Launches a kernel that combines elements of the type `from` into those of `to`.
+    fn sum(&self, entry: &str, to: DType, from: DType, fold: u32, gpu: &mut dyn Gpu) -> Done {
+        self.launch(sums(to, from, fold, self.width, self.form()), entry, gpu)
+    }
+
+    fn form(&self) -> Form {
+        Form { dims: self.args.dims as u32, count: self.args.count as u32, is_wide: self.is_wide }
+    }
+
+    fn launch(&self, source: &Source, entry: &str, gpu: &mut dyn Gpu) -> Done {
+        each(source, entry, (self.args.n as usize).div_ceil(LANES * ITEMS) * LANES, self.args.words(), gpu)
+    }
 }
 
-/// The text that combines `from` into `to`: a sum, or the operation `fold`.
-fn sums(to: DType, from: DType, fold: u32) -> &'static Source {
-    let (four, fold) = (Value::Number(4), Value::Number(fold));
-    source("index/index.cuh", &[("B", four), ("ADD", Value::Type(to)), ("FROM", Value::Type(from)), ("FOLD", fold)])
+/// What every text is specialized for.
+#[derive(Clone, Copy)]
+struct Form {
+    dims: u32,
+    count: u32,
+    is_wide: bool,
+}
+
+impl Form {
+    const ONE: Form = Form { dims: 1, count: 1, is_wide: false };
+}
+
+/// The text of copies of elements of this many bytes.
+fn copies(bytes: usize, form: Form) -> &'static Source {
+    text([Value::Number(bytes as u32), Value::Number(1)], [DType::F32; 2], 0, form)
+}
+
+/// The text that combines `width` elements of the type `from` into `to`: a sum, or the operation `fold`.
+fn sums(to: DType, from: DType, fold: u32, width: usize, form: Form) -> &'static Source {
+    text([Value::Number(4), Value::Number(width as u32)], [to, from], fold, form)
+}
+
+fn text([bytes, width]: [Value; 2], [to, from]: [DType; 2], fold: u32, form: Form) -> &'static Source {
+    let number = Value::Number;
+    source(
+        "index/index.cuh",
+        &[
+            ("B", bytes),
+            ("V", width),
+            ("ADD", Value::Type(to)),
+            ("FROM", Value::Type(from)),
+            ("FOLD", number(fold)),
+            ("DIMS", number(form.dims)),
+            ("COUNT", number(form.count)),
+            ("WIDE", number(form.is_wide as u32)),
+        ],
+    )
 }
 
 /// The type in which many threads add to an element atomically.
@@ -414,7 +531,7 @@ pub fn index_fill(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let mut shape = y.shape.clone();
     shape[d] = index[0].numel();
     let src = RawView { strides: shape.iter().map(|_| 0).collect(), shape, ..value };
-    AdvancedIndex::of(&y, &src, &index, &[d as i64], d, false, gpu)?.write(gpu)
+    AdvancedIndex::of(&y, &src, &index, &[d as i64], d, false, gpu)?.write_same(gpu)
 }
 
 pub fn embedding(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
@@ -488,7 +605,7 @@ pub fn scatter_reduce(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     };
     if !include_self {
         let value = broadcast(neutral, wide, index, gpu)?;
-        AdvancedIndex::along(&target, &value, index, d, gpu)?.write(gpu)?;
+        AdvancedIndex::along(&target, &value, index, d, gpu)?.write_same(gpu)?;
     }
     let indexed = AdvancedIndex::along(&target, src, index, d, gpu)?;
     if way == 0 {
@@ -517,7 +634,7 @@ fn divide_by_counts(sums_of: &RawView, counts: &RawView, gpu: &mut dyn Gpu) -> D
     let (n, wide) = (sums_of.numel(), sums_of.dtype);
     let count = (n / counts.numel().max(1)) as u64;
     let args = Args { indexed: sums_of.ptr, winner: counts.ptr, n: n as u64, count, ..Args::NONE };
-    each(sums(wide, wide, 0), "ts_scatter_mean", n, args.words(), gpu)
+    each(sums(wide, wide, 0, 1, Form::ONE), "ts_scatter_mean", n, args.words(), gpu)
 }
 
 /// A number expanded to the shape of `like`.
@@ -537,7 +654,7 @@ pub fn one_hot(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     index.strides.push(0);
     let one = broadcast(Scalar::Int(1), y.dtype, &index, gpu)?;
     let indexed = AdvancedIndex::along(y, &one, &index, last, gpu)?;
-    AdvancedIndex { kind: LABEL, ..indexed }.write(gpu)
+    AdvancedIndex { kind: LABEL, ..indexed }.write_same(gpu)
 }
 
 /// `y[start..] += g` with a strided layout that may overlap itself.
@@ -562,6 +679,10 @@ pub fn add_strided(g: &RawView, y: &RawView, start: isize, strides: &Strides, gp
 
 /// Texts for the compile test.
 pub fn texts() -> Vec<&'static Source> {
-    let sums_of = DType::REAL.into_iter().zip(0..).map(|(dtype, way)| sums(addable(dtype), dtype, way % 4));
-    [1, 2, 4, 8, 16].into_iter().map(copies).chain(sums_of).collect()
+    let forms = [Form::ONE, Form { dims: 3, count: 2, is_wide: true }, Form { dims: 2, count: 0, is_wide: false }];
+    let sums_of = DType::REAL.into_iter().zip(0..).zip(forms.into_iter().cycle());
+    let sums_of = sums_of.map(|((dtype, way), form)| sums(addable(dtype), dtype, way % 4, 1, form));
+    let four = sums(DType::F32, DType::F32, 0, 4, Form::ONE);
+    let copied = [1, 2, 4, 8, 16].into_iter().zip(forms.into_iter().cycle()).map(|(bytes, form)| copies(bytes, form));
+    copied.chain(sums_of).chain([four]).collect()
 }

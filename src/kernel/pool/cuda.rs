@@ -7,6 +7,7 @@ use crate::kernel::cuda::dense::{Output, copy_view, input, scratch};
 use crate::kernel::cuda::rows::each;
 use crate::kernel::cuda::specialize::{Value, source};
 use crate::kernel::cuda::{Gpu, GpuError, Source};
+use crate::kernel::fused::cuda::space::division;
 use crate::kernel::host::attributes;
 use crate::kernel::structs::structs;
 
@@ -29,6 +30,12 @@ structs! {
         stride: [i64; 3],
         padding: [i64; 3],
         dilation: [i64; 3],
+        /// Elements, one for a thread or a warp.
+        n: u64,
+        /// What `ts_fast_div` divides by the sizes and strides with.
+        divide_input: [u64; 3],
+        divide_output: [u64; 3],
+        divide_stride: [u64; 3],
     }
 }
 
@@ -69,13 +76,58 @@ impl Args {
             stride,
             padding,
             dilation,
+            divide_input: input.map(|size| division(size as u64)),
+            divide_output: output.map(|size| division(size as u64)),
+            divide_stride: stride.map(|step| division(step as u64)),
             ..Args::NONE
         }
     }
+
+    fn form(&self, dtype: DType) -> Form {
+        let elements = |size: &[usize; 3]| self.planes as u64 * size.iter().product::<usize>() as u64;
+        // Adaptive windows multiply positions of one side with the size of the other.
+        let crossed = (0..3).map(|d| (self.input[d] as u64 + 1) * (self.output[d] as u64 + 1));
+        let reach = (0..3).map(|d| (self.output[d] as i64 * self.stride[d] + self.kernel[d] * self.dilation[d]) as u64);
+        let largest = crossed.chain(reach).chain([elements(&self.input), elements(&self.output)]).max();
+        let is_wide = largest > Some(i32::MAX as u64 - WARP as u64 * 256);
+        let is_small = self.adaptive == 0 && self.kernel.iter().all(|&size| (1..=8).contains(&size));
+        Form { dtype, is_wide, kernel: if is_small { self.kernel.map(|size| size as u32) } else { [0; 3] } }
+    }
+
+    /// Whether windows are so large that a warp takes each. (Windows with holes are not.)
+    fn by_warps(&self) -> bool {
+        let size = |d: usize| if self.adaptive == 0 { self.kernel[d] as usize } else { self.input[d] / self.output[d].max(1) };
+        (0..3).map(size).product::<usize>() >= 2 * WARP && self.dilation == [1; 3]
+    }
+
+    /// Launches a kernel that makes each element of `to` from a window.
+    fn over_windows(mut self, [one, warp]: [&str; 2], dtype: DType, to: &RawView, gpu: &mut dyn Gpu) -> Done {
+        self.n = to.numel() as u64;
+        let (entry, threads) = if self.by_warps() { (warp, to.numel() * WARP) } else { (one, to.numel()) };
+        each(text(self.form(dtype)), entry, threads, self.words(), gpu)
+    }
+
+    /// Launches a kernel with a thread for each of `n` elements.
+    fn over_elements(mut self, entry: &str, dtype: DType, n: usize, gpu: &mut dyn Gpu) -> Done {
+        self.n = n as u64;
+        each(text(self.form(dtype)), entry, n, self.words(), gpu)
+    }
 }
 
-fn text(dtype: DType) -> &'static Source {
-    source("pool/pool.cuh", &[("T", Value::Type(dtype))])
+const WARP: usize = 32;
+
+/// What the text is specialized for.
+struct Form {
+    dtype: DType,
+    is_wide: bool,
+    /// Sizes of windows; 0 where the arguments have them.
+    kernel: [u32; 3],
+}
+
+fn text(form: Form) -> &'static Source {
+    let [k0, k1, k2] = form.kernel.map(Value::Number);
+    let wide = Value::Number(form.is_wide as u32);
+    source("pool/pool.cuh", &[("T", Value::Type(form.dtype)), ("WIDE", wide), ("K0", k0), ("K1", k1), ("K2", k2)])
 }
 
 fn largest(call: &Call<'_>, windows: Windows, gpu: &mut dyn Gpu) -> Done {
@@ -85,7 +137,7 @@ fn largest(call: &Call<'_>, windows: Windows, gpu: &mut dyn Gpu) -> Done {
     let at = Output::new(&call.outputs[1], DType::I64, gpu)?;
     let mut args = Args::of(call, &x, &y.dense, windows);
     (args.x, args.y, args.indices) = (x.ptr, y.dense.ptr, at.dense.ptr);
-    each(text(dtype), "ts_max_pool", y.dense.numel(), args.words(), gpu)?;
+    args.over_windows(["ts_max_pool", "ts_max_pool_warp"], dtype, &y.dense, gpu)?;
     y.finish(gpu)?;
     at.finish(gpu)
 }
@@ -108,7 +160,7 @@ pub fn max_pool_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     gpu.fill_zero(sums.ptr, sums.numel() * sums.dtype.size_bytes())?;
     let mut args = Args::of(call, dx, &g, Windows::Adaptive);
     (args.x, args.indices, args.grad_in) = (g.ptr, at.ptr, sums.ptr);
-    each(text(dtype), "ts_max_pool_grad", g.numel(), args.words(), gpu)?;
+    args.over_elements("ts_max_pool_grad", dtype, g.numel(), gpu)?;
     if direct { Ok(()) } else { copy_view(&sums, dx, gpu) }
 }
 
@@ -118,7 +170,7 @@ fn mean(call: &Call<'_>, windows: Windows, gpu: &mut dyn Gpu) -> Done {
     let y = Output::new(&call.outputs[0], dtype, gpu)?;
     let mut args = Args::of(call, &x, &y.dense, windows);
     (args.x, args.y) = (x.ptr, y.dense.ptr);
-    each(text(dtype), "ts_avg_pool", y.dense.numel(), args.words(), gpu)?;
+    args.over_windows(["ts_avg_pool", "ts_avg_pool_warp"], dtype, &y.dense, gpu)?;
     y.finish(gpu)
 }
 
@@ -136,7 +188,7 @@ fn mean_grad(call: &Call<'_>, windows: Windows, gpu: &mut dyn Gpu) -> Done {
     let dx = Output::new(&call.outputs[0], dtype, gpu)?;
     let mut args = Args::of(call, &dx.dense, &g, windows);
     (args.x, args.y) = (g.ptr, dx.dense.ptr);
-    each(text(dtype), "ts_avg_pool_grad", dx.dense.numel(), args.words(), gpu)?;
+    args.over_elements("ts_avg_pool_grad", dtype, dx.dense.numel(), gpu)?;
     dx.finish(gpu)
 }
 
@@ -150,5 +202,7 @@ pub fn adaptive_avg_pool_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 
 /// Texts for the compile test.
 pub fn texts() -> Vec<&'static Source> {
-    DType::REAL.into_iter().filter(|dtype| dtype.is_float()).map(text).collect()
+    let kernels = [[0; 3], [1, 2, 3]].into_iter().cycle().zip([false, true, true, false].into_iter().cycle());
+    let floats = DType::REAL.into_iter().filter(|dtype| dtype.is_float());
+    floats.zip(kernels).map(|(dtype, (kernel, is_wide))| text(Form { dtype, is_wide, kernel })).collect()
 }

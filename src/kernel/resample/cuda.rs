@@ -7,6 +7,7 @@ use crate::kernel::cuda::dense::{Output, copy_view, fill, input};
 use crate::kernel::cuda::rows::each;
 use crate::kernel::cuda::specialize::{Value, source};
 use crate::kernel::cuda::{Gpu, GpuError, Source};
+use crate::kernel::fused::cuda::space::division;
 use crate::kernel::host::attributes;
 use crate::kernel::host::walk::{ints, scalar, word};
 use crate::kernel::pool::cuda::planes;
@@ -28,8 +29,16 @@ structs! {
         output: [usize; 3],
         pad_before: [i64; 3],
         unchanged: [u64; 3],
-        /// Scale factors of the caller; 0 if there is none.
-        scale_factor: [f64; 3],
+        /// Inputs for each output, in the precision that is computed in, and as a float for the modes that take one input.
+        scale: [f64; 3],
+        nearest_scale: [f64; 3],
+        /// Elements, one for a thread.
+        n: u64,
+        /// What `ts_fast_div` divides by the sizes with.
+        divide_input: [u64; 3],
+        divide_output: [u64; 3],
+        reads: mut void,
+        readers: mut void,
     }
 }
 
@@ -41,10 +50,13 @@ fn mode(name: &str) -> u64 {
         "circular" => 2,
         "nearest" => 3,
         "nearest-exact" => 4,
-        "bicubic" | "cubic" => 6,
-        _ => 5,
+        "bicubic" | "cubic" => CUBIC,
+        _ => LINEAR,
     }
 }
+
+const LINEAR: u64 = 5;
+const CUBIC: u64 = 6;
 
 impl Args {
     /// The last dims, up to three, which are padded.
@@ -59,7 +71,7 @@ impl Args {
         }
         let spatial = from.shape.len().min(3);
         let ((count, input), (_, output)) = (planes(from, spatial), planes(to, spatial));
-        Ok(Args { planes: count, mode: mode(word(call, 1)), input, output, pad_before, ..Args::NONE })
+        Ok(Args { planes: count, mode: mode(word(call, 1)), pad_before, ..Args::between(input, output) })
     }
 
     fn resampling(call: &Call<'_>, from: &RawView, to: &RawView) -> Args {
@@ -67,30 +79,75 @@ impl Args {
         let ((count, input), (_, output)) = (planes(from, dims), planes(to, dims));
         let given: &[f64] = if let Some(Attr::Floats(factors)) = call.attrs.get(3) { factors } else { &[] };
         let is_unchanged = |d: usize| d + dims < 3;
-        let scale_factor =
-            std::array::from_fn(
-                |d| if is_unchanged(d) { 0.0 } else { given.get(d + dims - 3).copied().unwrap_or(0.0) },
-            );
+        let align = attributes::flag(call, 2);
+        let factor = |d: usize| given.get((d + dims).wrapping_sub(3)).copied().filter(|&factor| factor > 0.0);
+        let scale = |d: usize, align: bool, wide: bool| {
+            let (from, to) = (input[d] as f64, output[d] as f64);
+            let ratio = |a: f64, b: f64| if wide { a / b } else { (a as f32 / b as f32) as f64 };
+            match factor(d) {
+                _ if align => if to > 1.0 { ratio(from - 1.0, to - 1.0) } else { 0.0 },
+                Some(factor) if wide => 1.0 / factor,
+                Some(factor) => (1.0 / factor) as f32 as f64,
+                None => ratio(from, to),
+            }
+        };
         Args {
             planes: count,
             mode: mode(attributes::text(call, 1)),
-            align: attributes::flag(call, 2) as u64,
+            align: align as u64,
+            unchanged: std::array::from_fn(|d| is_unchanged(d) as u64),
+            scale: std::array::from_fn(|d| scale(d, align, from.dtype == DType::F64)),
+            nearest_scale: std::array::from_fn(|d| scale(d, false, false)),
+            ..Args::between(input, output)
+        }
+    }
+
+    fn between(input: [usize; 3], output: [usize; 3]) -> Args {
+        Args {
             input,
             output,
-            unchanged: std::array::from_fn(|d| is_unchanged(d) as u64),
-            scale_factor,
+            divide_input: input.map(|size| division(size as u64)),
+            divide_output: output.map(|size| division(size as u64)),
             ..Args::NONE
         }
     }
 
+    fn is_wide(&self) -> bool {
+        let elements = |size: &[usize; 3]| self.planes * size.iter().product::<usize>();
+        elements(&self.input).max(elements(&self.output)) > i32::MAX as usize - 256
+    }
+
+    /// How many inputs an output reads in each dim.
+    fn taps(&self) -> [u32; 3] {
+        let taps = match self.mode {
+            LINEAR => 2,
+            CUBIC => 4,
+            _ => 1,
+        };
+        self.unchanged.map(|unchanged| if unchanged == 1 { 1 } else { taps })
+    }
+
+    /// Makes the tables of the gradient: what the outputs read, and who reads the inputs.
+    fn with_tables(mut self, dtype: DType, gpu: &mut dyn Gpu) -> Result<Args, GpuError> {
+        let (inputs, outputs) = (self.input.iter().sum::<usize>(), self.output.iter().sum::<usize>());
+        let bytes = if self.is_wide() || dtype.compute() != DType::F32 { [48, 16] } else { [24, 8] };
+        self.reads = gpu.scratch(outputs * bytes[0])?;
+        self.readers = gpu.scratch(inputs * bytes[1])?;
+        each(text(dtype, self.is_wide(), self.taps()), "ts_interpolate_tables", inputs + outputs, self.words(), gpu)?;
+        Ok(self)
+    }
+
     fn launch(&self, entry: &str, x: &RawView, y: &RawView, gpu: &mut dyn Gpu) -> Done {
-        let args = Args { x: x.ptr, y: y.ptr, ..*self };
-        each(text(x.dtype), entry, y.numel(), args.words(), gpu)
+        let args = Args { x: x.ptr, y: y.ptr, n: y.numel() as u64, ..*self };
+        each(text(x.dtype, self.is_wide(), self.taps()), entry, y.numel(), args.words(), gpu)
     }
 }
 
-fn text(dtype: DType) -> &'static Source {
-    source("resample/resample.cuh", &[("T", Value::Type(dtype))])
+fn text(dtype: DType, is_wide: bool, taps: [u32; 3]) -> &'static Source {
+    let [t0, t1, t2] = taps.map(Value::Number);
+    let names =
+        [("T", Value::Type(dtype)), ("WIDE", Value::Number(is_wide as u32)), ("TAPS0", t0), ("TAPS1", t1), ("TAPS2", t2)];
+    source("resample/resample.cuh", &names)
 }
 
 /// Launches with contiguous operands. `args` is called with the view of the input's side first, also for gradients,
@@ -99,11 +156,11 @@ fn run(
     call: &Call<'_>,
     entry: &str,
     is_gradient: bool,
-    args: impl FnOnce(&RawView, &RawView) -> Result<Args, GpuError>,
+    args: impl FnOnce(&RawView, &RawView, &mut dyn Gpu) -> Result<Args, GpuError>,
     gpu: &mut dyn Gpu,
 ) -> Done {
     let (x, y) = (&call.inputs[0], &call.outputs[0]);
-    let args = if is_gradient { args(y, x)? } else { args(x, y)? };
+    let args = if is_gradient { args(y, x, gpu)? } else { args(x, y, gpu)? };
     if y.numel() == 0 || (!is_gradient && x.numel() == 0) {
         return Ok(());
     }
@@ -124,22 +181,26 @@ pub fn pad_constant(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 }
 
 pub fn pad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
-    run(call, "ts_pad", false, |from, to| Args::padding(call, from, to), gpu)
+    run(call, "ts_pad", false, |from, to, _| Args::padding(call, from, to), gpu)
 }
 
 pub fn pad_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
-    run(call, "ts_pad_grad", true, |from, to| Args::padding(call, from, to), gpu)
+    run(call, "ts_pad_grad", true, |from, to, _| Args::padding(call, from, to), gpu)
 }
 
 pub fn interpolate(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
-    run(call, "ts_interpolate", false, |from, to| Ok(Args::resampling(call, from, to)), gpu)
+    run(call, "ts_interpolate", false, |from, to, _| Ok(Args::resampling(call, from, to)), gpu)
 }
 
 pub fn interpolate_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
-    run(call, "ts_interpolate_grad", true, |from, to| Ok(Args::resampling(call, from, to)), gpu)
+    let args = |from: &RawView, to: &RawView, gpu: &mut dyn Gpu| {
+        Args::resampling(call, from, to).with_tables(call.inputs[0].dtype, gpu)
+    };
+    run(call, "ts_interpolate_grad", true, args, gpu)
 }
 
 /// Texts for the compile test.
 pub fn texts() -> Vec<&'static Source> {
-    DType::REAL.into_iter().map(text).collect()
+    let forms = [(false, [1, 2, 2]), (true, [1, 1, 1]), (false, [4, 4, 4])].into_iter().cycle();
+    DType::REAL.into_iter().zip(forms).map(|(dtype, (wide, taps))| text(dtype, wide, taps)).collect()
 }

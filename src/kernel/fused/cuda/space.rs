@@ -129,7 +129,7 @@ pub(super) fn vector(dims: &[Dim], others: &[Dim], columns: &[usize], limit: u64
 }
 
 /// Multiplier and shift for `ts_fast_div`.
-pub(super) fn division(d: u64) -> u64 {
+pub fn division(d: u64) -> u64 {
     let d = d.max(1);
     let shift = 64 - (d - 1).leading_zeros() as u64;
     let multiplier = (((1u128 << 32) * ((1u128 << shift) - d as u128)) / d as u128 + 1) as u64;
