@@ -1,8 +1,10 @@
-//! CUDA launches of attention for what `cuda_mma` does not support: f32, f64, other head dims.
+//! CUDA launches of attention for what `cuda_mma` does not support: f32, f64, other head dims. Longer sequences of f32 and
+//! f64 go to `cuda_scores`.
 
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView};
 use crate::kernel::attention::cuda_mma as attention_mma;
+use crate::kernel::attention::cuda_scores::{self, Scores};
 use crate::kernel::cuda::dense::{Output, copy_view, input, scratch};
 use crate::kernel::cuda::rows::address;
 use crate::kernel::cuda::specialize::{Value, source};
@@ -10,7 +12,7 @@ use crate::kernel::cuda::{Gpu, GpuError, Launch, Param, Source};
 use crate::kernel::host::attributes;
 use crate::kernel::structs::structs;
 
-type Done = Result<(), GpuError>;
+pub type Done = Result<(), GpuError>;
 
 /// Bound: shared memory that a block may have on every compute capability from 8.0 on.
 const SHARED: usize = 99 << 10;
@@ -27,7 +29,7 @@ fn text(dtype: DType, mask: DType, columns: usize) -> &'static Source {
 
 structs! {
     pub static ARGS = "attention/args.cuh";
-    struct Args {
+    pub struct Args {
         q: const T,
         k: const T,
         v: const T,
@@ -52,18 +54,27 @@ structs! {
         mask_stride: [isize; 4],
         mask_row_stride: isize,
         mask_column_stride: isize,
+        /// A part of the matrix of scores (`attention/scores.cuh`), and the gradients of its probabilities.
+        scores: mut C,
+        score_grads: mut C,
+        first_head: usize,
+        first_query: usize,
+        block_heads: usize,
+        block_queries: usize,
+        block_keys: usize,
     }
 }
 
 /// A call: sizes, the mask, and the text for its types.
-struct Problem {
+pub struct Problem {
     source: &'static Source,
-    heads: usize,
-    queries: usize,
-    keys: usize,
+    pub heads: usize,
+    pub queries: usize,
+    pub keys: usize,
     head_dim: usize,
     value_dim: usize,
     class_bytes: usize,
+    mask_type: DType,
     /// The mask, the sizes and all later fields.
     args: Args,
 }
@@ -77,9 +88,6 @@ impl Problem {
     ) -> Result<Problem, GpuError> {
         let lead = q.shape.len() - 2;
         let (head_dim, value_dim) = (q.shape[lead + 1], v.shape[lead + 1]);
-        if head_dim.max(value_dim) > MAX_HEAD_DIM {
-            return Err(GpuError::Unsupported("attention with heads this wide"));
-        }
         let class = q.dtype.compute();
         let mut mask = mask.map(|mask| as_mask(mask, class, gpu)).transpose()?;
         let mut dims = leading(&q.shape[..lead], mask.as_ref());
@@ -120,6 +128,7 @@ impl Problem {
             head_dim,
             value_dim,
             class_bytes: class.size_bytes(),
+            mask_type,
             args,
         })
     }
@@ -128,7 +137,11 @@ impl Problem {
     fn shared(&self, tiles: &[usize], squares: usize) -> Result<u32, GpuError> {
         let elements: usize = tiles.iter().map(|head_dim| 32 * (head_dim + 1)).sum::<usize>() + squares * 32 * 33;
         let bytes = elements * self.class_bytes;
-        if bytes > SHARED { Err(GpuError::Unsupported("attention with heads this wide")) } else { Ok(bytes as u32) }
+        if bytes > SHARED || self.head_dim.max(self.value_dim) > MAX_HEAD_DIM {
+            Err(GpuError::Unsupported("attention with heads this wide"))
+        } else {
+            Ok(bytes as u32)
+        }
     }
 
     fn launch(&self, entry: &str, blocks: usize, shared: u32, args: &Args, gpu: &mut dyn Gpu) -> Done {
@@ -194,12 +207,17 @@ pub fn attention(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     }
     let dtype = views[0].dtype;
     let p = Problem::of(call, views, call.inputs.get(3), gpu)?;
-    let shared = p.shared(&[p.head_dim, p.head_dim, p.value_dim], 1)?;
     let [q, k, v] = [input(views[0], dtype, gpu)?, input(views[1], dtype, gpu)?, input(views[2], dtype, gpu)?];
     let out = Output::new(&call.outputs[0], dtype, gpu)?;
     let lse = Output::new(&call.outputs[1], dtype.compute(), gpu)?;
     let args = Args { q: q.ptr, k: k.ptr, v: v.ptr, dv: out.dense.ptr, lse: lse.dense.ptr, ..p.args };
-    p.launch("ts_attention_forward", p.heads * p.queries.div_ceil(32), shared, &args, gpu)?;
+    if cuda_scores::serves(&p, dtype) {
+        let scores = Scores { problem: &p, dtype, mask: p.mask_type, args };
+        scores.forward([&q, &k, &v, &out.dense], gpu)?;
+    } else {
+        let shared = p.shared(&[p.head_dim, p.head_dim, p.value_dim], 1)?;
+        p.launch("ts_attention_forward", p.heads * p.queries.div_ceil(32), shared, &args, gpu)?;
+    }
     out.finish(gpu)?;
     lse.finish(gpu)
 }
@@ -211,7 +229,6 @@ pub fn attention_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     }
     let dtype = views[0].dtype;
     let p = Problem::of(call, views, call.inputs.get(6), gpu)?;
-    let shared = p.shared(&[p.head_dim, p.head_dim, p.value_dim, p.value_dim], 2)?;
     let [q, k, v] = [input(views[0], dtype, gpu)?, input(views[1], dtype, gpu)?, input(views[2], dtype, gpu)?];
     let (g, out) = (input(&call.inputs[0], dtype, gpu)?, input(&call.inputs[4], dtype, gpu)?);
     let lse = input(&call.inputs[5], dtype.compute(), gpu)?;
@@ -235,6 +252,12 @@ pub fn attention_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
         ..p.args
     };
     p.launch("ts_attention_dot_do_o", (p.heads * p.queries).div_ceil(8), 0, &args, gpu)?;
+    if cuda_scores::serves(&p, dtype) {
+        let scores = Scores { problem: &p, dtype, mask: p.mask_type, args };
+        scores.gradient([&g, &q, &k, &v], [&dq.dense, &dk.dense, &dv.dense], gpu)?;
+        return [dq, dk, dv].into_iter().try_for_each(|grad| grad.finish(gpu));
+    }
+    let shared = p.shared(&[p.head_dim, p.head_dim, p.value_dim, p.value_dim], 2)?;
     p.launch("ts_attention_dq", p.heads * p.queries.div_ceil(32), shared, &args, gpu)?;
     p.launch("ts_attention_dk_dv", p.heads * p.keys.div_ceil(32), shared, &args, gpu)?;
     [dq, dk, dv].into_iter().try_for_each(|grad| grad.finish(gpu))
@@ -244,5 +267,5 @@ pub fn attention_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 pub fn texts() -> Vec<&'static Source> {
     let dtypes = DType::REAL.into_iter().filter(|dtype| dtype.is_float());
     let all = dtypes.flat_map(|dtype| [(DType::Bool, 64), (dtype.compute(), 128)].map(|(m, n)| text(dtype, m, n)));
-    all.chain(attention_mma::texts()).collect()
+    all.chain(cuda_scores::texts()).chain(attention_mma::texts()).collect()
 }

@@ -42,7 +42,7 @@ functions! {
 
     ERF "erf" "ts_erf(a)" { float(a) = Math::erf::<S>(a); }
     ERFC "erfc" "ts_erfc(a)" { float(a) = Math::erfc::<S>(a); }
-    ERFINV "erfinv" "ts_erfinv(a)" { float(a) = Math::erfinv(a); }
+    ERFINV "erfinv" "ts_erfinv(a)" { float(a) = Math::erfinv::<S>(a); }
     LGAMMA "lgamma" "ts_lgamma(a)" { float(a) = Math::lgamma(a); }
     DIGAMMA "digamma" "ts_digamma(a)" { float(a) = Math::digamma(a); }
     /// The trigamma function.

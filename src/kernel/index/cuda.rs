@@ -284,7 +284,8 @@ impl AdvancedIndex {
     fn is_wide(&self, n: u64) -> bool {
         let shape = &self.other.shape;
         let span = |strides: &[isize]| -> u64 {
-            let along = shape.iter().zip(strides).map(|(&size, &s)| size.saturating_sub(1) as u64 * s.unsigned_abs() as u64);
+            let along =
+                shape.iter().zip(strides).map(|(&size, &s)| size.saturating_sub(1) as u64 * s.unsigned_abs() as u64);
             along.sum()
         };
         let values = |stride: fn(&Index) -> isize| -> u64 {
@@ -298,7 +299,10 @@ impl AdvancedIndex {
             span(&self.cells) + values(|index| index.cell_stride),
         ];
         let limit = i32::MAX as u64;
-        extents.into_iter().chain(self.indices.iter().map(|index| span(&index.view.strides))).any(|extent| extent > limit)
+        extents
+            .into_iter()
+            .chain(self.indices.iter().map(|index| span(&index.view.strides)))
+            .any(|extent| extent > limit)
     }
 
     /// `other = x[..]`.

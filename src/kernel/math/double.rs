@@ -103,7 +103,7 @@ impl Math for f64 {
     fn hypot<S: Simd>(self, y: f64) -> f64 {
         f64::hypot(self, y)
     }
-    fn erfinv(self) -> f64 {
+    fn erfinv<S: Simd>(self) -> f64 {
         special::erfinv(self)
     }
     fn lgamma(self) -> f64 {

@@ -57,7 +57,7 @@ pub trait Math: Copy {
     fn erfc<S: Simd>(self) -> Self;
     /// 1 / (1 + e^-x).
     fn sigmoid<S: Simd>(self) -> Self;
-    fn erfinv(self) -> Self;
+    fn erfinv<S: Simd>(self) -> Self;
     fn lgamma(self) -> Self;
     fn digamma(self) -> Self;
     fn trigamma(self) -> Self;

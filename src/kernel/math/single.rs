@@ -1,9 +1,10 @@
 //! `f32` functions. Those that take much of a network's time compute in f32; the others compute in f64.
 //!
-//! Coefficients of exp and of tanh near 0 are those of Cephes (Moshier), of log those of fdlibm's `logf`; the
+//! Coefficients of exp, of asin and of tanh near 0 are those of Cephes (Moshier), of log those of fdlibm's `logf`; the
 //! two pieces of erf are Chebyshev fits of our own, of the form that N. Juffa found.
 
 use super::{Math, Simd, special, wide};
+use std::f32::consts::{FRAC_PI_2, PI};
 
 /// 1.5 · 2^23: adding it rounds an f32 of magnitude below 2^22 to an integer, half to even, which is then in the low
 /// bits.
@@ -15,6 +16,44 @@ fn scale(y: f32, k: i32) -> f32 {
     let half = k >> 1;
     let power = |k: i32| f32::from_bits((k.wrapping_add(127) << 23) as u32);
     y * power(half) * power(k.wrapping_sub(half))
+}
+
+/// Coefficients of the highest power first.
+#[inline(always)]
+fn polynomial<S: Simd, const N: usize>(x: f32, coefficients: [f32; N]) -> f32 {
+    coefficients.into_iter().reduce(|sum, c| S::fma32(sum, x, c)).unwrap_or(0.0)
+}
+
+/// `erfinv(x) / x` in `w - 2.5` and, from w = 5, in `sqrt(w) - 3`, where `w = -ln(1 - x^2)`.
+const ERFINV_MIDDLE: [f32; 9] = [
+    2.810_226_4e-8,
+    3.432_739_4e-7,
+    -3.523_387_7e-6,
+    -4.391_506_5e-6,
+    2.185_808_7e-4,
+    -1.253_725e-3,
+    -4.177_681_6e-3,
+    2.466_407_3e-1,
+    1.501_409_4,
+];
+const ERFINV_TAIL: [f32; 9] = [
+    -2.002_142_6e-4,
+    1.009_505_6e-4,
+    1.349_343_2e-3,
+    -3.673_428_4e-3,
+    5.739_507_7e-3,
+    -7.622_461e-3,
+    9.438_87e-3,
+    1.001_674_1,
+    2.832_976_8,
+];
+
+/// asin for |x| <= 0.5.
+#[inline(always)]
+fn asin_half<S: Simd>(x: f32) -> f32 {
+    let z = x * x;
+    let series = [4.216_32e-2, 2.418_131_1e-2, 4.547_002_6e-2, 7.495_300_3e-2, 1.666_675_2e-1];
+    S::fma32(polynomial::<S, 5>(z, series) * z, x, x)
 }
 
 /// `e^r - 1` for |r| <= 0.36.
@@ -123,7 +162,7 @@ impl Math for f32 {
         if self.abs() > 0.927_734_4 { big.copysign(self) } else { small }
     }
 
-    through_f64! { expm1 log2 log10 log1p sin cos tan asin acos atan sinh cosh asinh acosh atanh erfc }
+    through_f64! { expm1 log2 log10 log1p sin cos tan atan sinh cosh asinh acosh atanh erfc }
 
     fn sin_any(self) -> f32 {
         (self as f64).sin() as f32
@@ -148,8 +187,29 @@ impl Math for f32 {
         let h = (a * a + b * b).sqrt() as f32;
         if self.is_infinite() || y.is_infinite() { f32::INFINITY } else { h }
     }
-    fn erfinv(self) -> f32 {
-        special::erfinv(self as f64) as f32
+    #[inline(always)]
+    fn asin<S: Simd>(self) -> f32 {
+        let t = self.abs();
+        let folded = asin_half::<S>(if t > 0.5 { (0.5 * (1.0 - t)).sqrt() } else { t });
+        let result = if t > 0.5 { S::fma32(-2.0, folded, FRAC_PI_2) } else { folded };
+        result.copysign(self)
+    }
+    #[inline(always)]
+    fn acos<S: Simd>(self) -> f32 {
+        let t = self.abs();
+        let folded = asin_half::<S>(if t > 0.5 { (0.5 * (1.0 - t)).sqrt() } else { self });
+        let outer = 2.0 * folded;
+        if t > 0.5 { if self < 0.0 { PI - outer } else { outer } } else { FRAC_PI_2 - folded }
+    }
+
+    /// M. Giles, "Approximating the erfinv function", GPU Computing Gems 2 (2012).
+    #[inline(always)]
+    fn erfinv<S: Simd>(self) -> f32 {
+        let w = -Math::log::<S>((1.0 - self) * (1.0 + self));
+        let middle = polynomial::<S, 9>(w - 2.5, ERFINV_MIDDLE);
+        let tail = polynomial::<S, 9>(w.sqrt() - 3.0, ERFINV_TAIL);
+        let x = self * if w < 5.0 { middle } else { tail };
+        if self.abs() == 1.0 { self * f32::INFINITY } else { x }
     }
     fn lgamma(self) -> f32 {
         libm::lgamma(self as f64) as f32

@@ -246,16 +246,6 @@ pub fn atan2<S: Simd>(y: f64, x: f64) -> f64 {
 }
 
 #[inline(always)]
-pub fn asin<S: Simd>(x: f64) -> f64 {
-    atan::<S>(x / ((1.0 - x) * (1.0 + x)).sqrt())
-}
-
-#[inline(always)]
-pub fn acos<S: Simd>(x: f64) -> f64 {
-    2.0 * atan::<S>(((1.0 - x) / (1.0 + x)).sqrt())
-}
-
-#[inline(always)]
 pub fn sinh<S: Simd>(x: f64) -> f64 {
     let t = expm1::<S>(x.abs());
     let y = 0.5 * (t + t / (t + 1.0));

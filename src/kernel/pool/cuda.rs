@@ -96,7 +96,8 @@ impl Args {
 
     /// Whether windows are so large that a warp takes each. (Windows with holes are not.)
     fn by_warps(&self) -> bool {
-        let size = |d: usize| if self.adaptive == 0 { self.kernel[d] as usize } else { self.input[d] / self.output[d].max(1) };
+        let size =
+            |d: usize| if self.adaptive == 0 { self.kernel[d] as usize } else { self.input[d] / self.output[d].max(1) };
         (0..3).map(size).product::<usize>() >= 2 * WARP && self.dilation == [1; 3]
     }
 

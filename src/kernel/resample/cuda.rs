@@ -85,7 +85,13 @@ impl Args {
             let (from, to) = (input[d] as f64, output[d] as f64);
             let ratio = |a: f64, b: f64| if wide { a / b } else { (a as f32 / b as f32) as f64 };
             match factor(d) {
-                _ if align => if to > 1.0 { ratio(from - 1.0, to - 1.0) } else { 0.0 },
+                _ if align => {
+                    if to > 1.0 {
+                        ratio(from - 1.0, to - 1.0)
+                    } else {
+                        0.0
+                    }
+                }
                 Some(factor) if wide => 1.0 / factor,
                 Some(factor) => (1.0 / factor) as f32 as f64,
                 None => ratio(from, to),
@@ -145,8 +151,13 @@ impl Args {
 
 fn text(dtype: DType, is_wide: bool, taps: [u32; 3]) -> &'static Source {
     let [t0, t1, t2] = taps.map(Value::Number);
-    let names =
-        [("T", Value::Type(dtype)), ("WIDE", Value::Number(is_wide as u32)), ("TAPS0", t0), ("TAPS1", t1), ("TAPS2", t2)];
+    let names = [
+        ("T", Value::Type(dtype)),
+        ("WIDE", Value::Number(is_wide as u32)),
+        ("TAPS0", t0),
+        ("TAPS1", t1),
+        ("TAPS2", t2),
+    ];
     source("resample/resample.cuh", &names)
 }
 

@@ -472,34 +472,47 @@ fn pools() {
 #[test]
 fn attention_and_its_gradient() {
     for (dtype, close) in FLOATS {
-        let stat = dtype.compute();
-        let (l, s, e, v) = (37, 45, 20, 33);
-        let shapes: [&[usize]; 3] = [&[2, 3, 37, 20], &[2, 3, 45, 20], &[2, 3, 45, 33]];
-        assert_eq!((shapes[0][2], shapes[1][2], shapes[0][3], shapes[2][3]), (l, s, e, v));
-        let given = || [0, 1, 2].map(|i| input((dtype, shapes[i], None), i + 1));
-        let out: &[usize] = &[2, 3, 37, 33];
-        let lse: &[usize] = &[2, 3, 37];
-        for (causal, mask) in [(false, 0), (true, 0), (false, 1), (true, 2)] {
-            let mask = |list: &mut Vec<Memory>| match mask {
-                // Expanded over heads, and a query that sees nothing.
-                1 => list.push(Memory::new(DType::Bool, &[2, 3, 37, 45], &[45, 0, 90, 1], |i| {
-                    if i / 90 == 3 { 0.0 } else { wave(i) + 2.0 }
-                })),
-                2 => list.push(Memory::new(DType::F32, &[2, 3, 37, 45], &[0, 0, 45, 1], wave)),
-                _ => {}
-            };
-            let attrs = [Attr::Bool(causal), Attr::None];
-            let mut list: Vec<Memory> = given().into_iter().collect();
-            mask(&mut list);
-            let outputs = [(dtype, out, None), (stat, lse, None)];
-            check(&attention::ATTENTION, &list, &outputs, &attrs, close * 4.0);
-            let found = on_host(&attention::ATTENTION, &list, &outputs, &attrs);
-            let mut list = vec![input((dtype, out, None), 7)];
-            list.extend(given());
-            list.extend(found);
-            mask(&mut list);
-            check(&attention::ATTENTION_GRAD, &list, &shapes.map(|shape| (dtype, shape, None)), &attrs, close * 40.0);
-        }
+        attended(dtype, close, [2, 3, 37, 45]);
+    }
+}
+
+/// Long enough for products of the library (`attention/scores.cuh`), in several parts when it is causal.
+#[test]
+fn attention_by_parts_of_the_scores() {
+    for (dtype, close) in [(DType::F32, 1e-5), (DType::F64, 1e-12)] {
+        attended(dtype, close, [1, 2, 300, 280]);
+        attended(dtype, close, [2, 1, 64, 1100]);
+    }
+}
+
+/// Attention of two leading dims, queries and keys, and its gradient, with and without masks.
+fn attended(dtype: DType, close: f64, [a, b, l, s]: [usize; 4]) {
+    let stat = dtype.compute();
+    let (e, v) = (20, 33);
+    let (q, k, value): (&[usize], &[usize], &[usize]) = (&[a, b, l, e], &[a, b, s, e], &[a, b, s, v]);
+    let shapes = [q, k, value];
+    let given = || [0, 1, 2].map(|i| input((dtype, shapes[i], None), i + 1));
+    let (out, lse): (&[usize], &[usize]) = (&[a, b, l, v], &[a, b, l]);
+    for (causal, mask) in [(false, 0), (true, 0), (false, 1), (true, 2)] {
+        let mask = |list: &mut Vec<Memory>| match mask {
+            // Expanded over heads, and a query that sees nothing.
+            1 => list.push(Memory::new(DType::Bool, &[a, b, l, s], &[s as isize, 0, 2 * s as isize, 1], |i| {
+                if i / (2 * s) == 3 { 0.0 } else { wave(i) + 2.0 }
+            })),
+            2 => list.push(Memory::new(DType::F32, &[a, b, l, s], &[0, 0, s as isize, 1], wave)),
+            _ => {}
+        };
+        let attrs = [Attr::Bool(causal), Attr::None];
+        let mut list: Vec<Memory> = given().into_iter().collect();
+        mask(&mut list);
+        let outputs = [(dtype, out, None), (stat, lse, None)];
+        check(&attention::ATTENTION, &list, &outputs, &attrs, close * 4.0);
+        let found = on_host(&attention::ATTENTION, &list, &outputs, &attrs);
+        let mut list = vec![input((dtype, out, None), 7)];
+        list.extend(given());
+        list.extend(found);
+        mask(&mut list);
+        check(&attention::ATTENTION_GRAD, &list, &shapes.map(|shape| (dtype, shape, None)), &attrs, close * 40.0);
     }
 }
 

@@ -14,6 +14,7 @@ use crate::op::args::Args;
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::infer;
 use crate::op::row::{CallForm, Grad, Lower, Op, Save, ex};
+use crate::op::rows::reduction::reduce::SUM;
 use crate::op::rows::shape::rearrange::{SQUEEZE, TRANSPOSE, transposed};
 use crate::op::rows::shape::view::{CONTIGUOUS, EXPAND, RESHAPE, UNSQUEEZE};
 use crate::op::rows::signatures::two_tensors;
@@ -97,12 +98,36 @@ fn matmul(e: &mut dyn Emit, args: &Args) -> Result<Vec<Tensor>> {
     };
     let left = operand(e, a, &view_a.layout, product.a);
     let right = operand(e, b, &view_b.layout, product.b);
-    let call = KernelCall::new("matmul", &matmul::MATMUL).input(&left).input(&right).output(&product.dense, dtype);
-    let out = e.kernel(call)?.swap_remove(0);
+    let out = match by_elements(e, &left, &right, &product.dense)? {
+        Some(out) => out,
+        None => {
+            let call = KernelCall::new("matmul", &matmul::MATMUL).input(&left).input(&right);
+            e.kernel(call.output(&product.dense, dtype))?.swap_remove(0)
+        }
+    };
     if product.seen == product.dense {
         return Ok(vec![out]);
     }
     Ok(vec![e.alias(&out, Layout::contiguous(&product.seen))])
+}
+
+/// Length from which a product of two vectors is a fused reduction.
+const LONG: usize = 4096;
+
+/// Products that the fused kernels compute as fast as memory allows: of a column and a row, and of two long vectors.
+fn by_elements(e: &mut dyn Emit, a: &Tensor, b: &Tensor, dense: &Shape) -> Result<Option<Tensor>> {
+    let k = a.shape()[a.ndim() - 1];
+    if k == 1 {
+        return e.mul(a, b).map(Some);
+    }
+    // A narrow type would round each of the products; integers sum to i64.
+    let is_exact = matches!(a.dtype(), DType::F32 | DType::F64);
+    if dense.as_slice() != [1, 1] || k < LONG || !is_exact {
+        return Ok(None);
+    }
+    let row = e.call(&RESHAPE, args![b, &[1, k][..]])?;
+    let products = e.mul(a, &row)?;
+    e.call(&SUM, args![&products, -1, true]).map(Some)
 }
 
 /// `g @ b^T` and `a^T @ g`; the engine sums over broadcast batches. A right operand that is one matrix gets its

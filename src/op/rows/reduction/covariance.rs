@@ -8,9 +8,9 @@ use crate::op::args::Args;
 use crate::op::emit::Emit;
 use crate::op::expr::{Expr, compute};
 use crate::op::row::{Grad, Lower, Op, ex};
+use crate::op::rows::linalg::matmul::MATMUL;
 use crate::op::rows::pointwise::blend::{CLAMP, CLAMP_MIN};
 use crate::op::rows::pointwise::complex::{COMPLEX, IMAG, REAL};
-use crate::op::rows::pointwise::complex_parts::CONJ;
 use crate::op::rows::reduction::reduce::SUM;
 use crate::op::rows::shape::rearrange::DIAGONAL;
 use crate::op::rows::shape::view::RESHAPE;
@@ -78,9 +78,9 @@ fn covariance(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
     })
 }
 
-/// `a bᵀ` of rows, as a sum that fuses with what made the rows.
+/// `a bᴴ` of rows.
 fn products<'c>(a: Expr<'c>, b: Expr<'c>) -> Expr<'c> {
-    (a.unsqueeze(1) * b.unsqueeze(0).of(&CONJ)).sum(2)
+    a.with(&MATMUL, b.mh())
 }
 
 /// One variable gives a tensor of no dimensions.
