@@ -151,7 +151,7 @@ if true {
             for leaf in leaves { leaf.requires_grad_(true); }
             let outs = tensors.call(f.call());
             let y = outs[if outs.len() > 1 && !outs[0].is_floating_point() { 1 } else { 0 }];
-            let g = ones_like(y.detach());
+            let g = made.call("p", y.shape, 0, 99, "f32", false).to(y.dtype);
             let which = if outs.len() > 1 && !outs[0].is_floating_point() { 1 } else { 0 };
             let whole = || {
                 for leaf in leaves { leaf.grad = (); }
@@ -234,6 +234,8 @@ class PyTorch:
         self.names.update(cross=torch.cross, polar=torch.polar)
         self.dtypes = {"f32": torch.float32, "bf16": torch.bfloat16, "f16": torch.float16}
         torch.set_default_device(options.device)
+        # Whole f32 on both sides.
+        torch.backends.cudnn.allow_tf32 = False
 
     def made(self, kind, shape, bound, seed, dtype, transposed):
         torch = self.torch
@@ -294,7 +296,7 @@ class PyTorch:
             leaf.requires_grad_(True)
         outs = self.tensors(f())
         which = 1 if len(outs) > 1 and not outs[0].is_floating_point() else 0
-        g = torch.ones_like(outs[which].detach())
+        g = self.made("p", outs[which].shape, 0, 99, outs[which].dtype, False)
 
         def whole():
             for leaf in leaves:

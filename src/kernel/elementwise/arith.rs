@@ -62,27 +62,28 @@ fn lcm(a: i64, b: i64, bits: u32) -> i64 {
     if bits == 64 { multiple.wrapping_abs() } else { (multiple as i32).wrapping_abs() as i64 }
 }
 
-/// Floor division and remainder of floats as Python and PyTorch define them.
+/// `a % b` of floats whose quotient is below 2^24: in f64 its whole part, the product and the difference are exact.
+#[inline(always)]
+fn exact_rest(a: f32, b: f32) -> f32 {
+    let (x, y) = (a as f64, b as f64);
+    ((x - (x / y).trunc() * y) as f32).copysign(a)
+}
+
+/// Floor division and remainder of floats as Python and PyTorch define them; `r` is `a % b`.
 macro_rules! float_division {
     ($floor_div:ident, $remainder:ident, $T:ty) => {
         #[inline(always)]
-        fn $floor_div(a: $T, b: $T) -> $T {
-            if b == 0.0 {
-                return a / b;
-            }
-            let r = a % b;
-            let mut q = (a - r) / b;
-            if r != 0.0 && (b < 0.0) != (r < 0.0) {
-                q -= 1.0;
-            }
+        fn $floor_div(a: $T, b: $T, r: $T) -> $T {
+            let q = (a - r) / b;
+            let q = if r != 0.0 && (b < 0.0) != (r < 0.0) { q - 1.0 } else { q };
             let whole = q.floor();
             let whole = if q - whole > 0.5 { whole + 1.0 } else { whole };
-            if q == 0.0 { (0.0 as $T).copysign(a / b) } else { whole }
+            let whole = if q == 0.0 { (0.0 as $T).copysign(a / b) } else { whole };
+            if b == 0.0 { a / b } else { whole }
         }
 
         #[inline(always)]
-        fn $remainder(a: $T, b: $T) -> $T {
-            let r = a % b;
+        fn $remainder(b: $T, r: $T) -> $T {
             if r != 0.0 && (b < 0.0) != (r < 0.0) { r + b } else { r }
         }
     };
@@ -124,8 +125,8 @@ functions! {
     DIV "div" "a / b" { float(a, b) = a / b; }
     /// Rounds towards minus infinity.
     FLOOR_DIV "floor_div" "ts_floor_div(a, b)" where 1 is NonZero {
-        (a: F32, b: F32) -> F32 = floor_div_f32(a, b);
-        (a: F64, b: F64) -> F64 = floor_div_f64(a, b);
+        quotient(a, b) = floor_div_f32(a, b, exact_rest(a, b)), floor_div_f32(a, b, a % b);
+        (a: F64, b: F64) -> F64 = floor_div_f64(a, b, a % b);
         int(a, b) = floor_div(a, b);
     }
     /// Rounds towards zero.
@@ -135,13 +136,14 @@ functions! {
     }
     /// With the divisor's sign.
     REMAINDER "remainder" "ts_remainder(a, b)" where 1 is NonZero {
-        (a: F32, b: F32) -> F32 = remainder_f32(a, b);
-        (a: F64, b: F64) -> F64 = remainder_f64(a, b);
+        quotient(a, b) = remainder_f32(b, exact_rest(a, b)), remainder_f32(b, a % b);
+        (a: F64, b: F64) -> F64 = remainder_f64(b, a % b);
         int(a, b) = remainder(a, b);
     }
     /// With the dividend's sign.
     FMOD "fmod" "ts_fmod(a, b)" where 1 is NonZero {
-        float(a, b) = a % b;
+        quotient(a, b) = exact_rest(a, b), a % b;
+        (a: F64, b: F64) -> F64 = a % b;
         int(a, b) = if b == 0 { 0 } else { a.wrapping_rem(b) };
     }
     POW "pow" "ts_pow(a, b)" {

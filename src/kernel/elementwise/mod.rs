@@ -21,7 +21,7 @@ pub use numbers::of_numbers;
 pub use special::*;
 pub use unary::*;
 
-use super::math::{Math, TRIG_LIMIT, vector};
+use super::math::{Math, QUOTIENT_LIMIT, TRIG_LIMIT, vector};
 use crate::kernel::host::simd;
 use crate::kernel::program::{Class, Function, TileFn, Variant};
 
@@ -48,7 +48,8 @@ macro_rules! class_of {
 
 /// Variants from clauses: `float(a, b) = body` is F32 and F64 (with `, f32: path`, a function over
 /// vectors is F32's), `int` is I64, `bool` is Bool; `floattest` gives
-/// Bool from floats, `never` false from integers and `bool`, `test` from any class; `trig(a) = fast, slow` has a slow form for huge arguments; or one
+/// Bool from floats, `never` false from integers and `bool`, `test` from any class; `trig(a) = fast, slow` has a slow form for huge arguments,
+/// `quotient(a, b) = fast, slow`, of f32 only, one for huge quotients; or one
 /// combination is written out.
 macro_rules! variants {
     (@ [$($done:tt)*]) => { &[$($done)*] };
@@ -75,6 +76,14 @@ macro_rules! variants {
             } },
             Variant { args: &[Class::F64], out: Class::F64, tiles: {
                 const TILES: [TileFn; 3] = simd::tile_below!(<S> (TRIG_LIMIT) ($a: F64) -> F64 = $body, $slow);
+                TILES
+            } },
+        ] $($rest)*)
+    };
+    (@ [$($done:tt)*] quotient($a:ident, $b:ident) = $body:expr, $slow:expr; $($rest:tt)*) => {
+        variants!(@ [$($done)*
+            Variant { args: &[Class::F32, Class::F32], out: Class::F32, tiles: {
+                const TILES: [TileFn; 3] = simd::tile_quotients!(<S> (QUOTIENT_LIMIT) ($a, $b) = $body, $slow);
                 TILES
             } },
         ] $($rest)*)

@@ -269,6 +269,34 @@ macro_rules! tile_below {
     };
 }
 
+/// Three `TileFn`s of two f32 arguments, with another body for tiles in which a quotient reaches the limit (or is NaN). The
+/// arguments may lie in `out`.
+macro_rules! tile_quotients {
+    (<$S:ident> ($limit:expr) ($a:ident, $b:ident) = $body:expr, $slow:expr) => {
+        $crate::kernel::host::simd::levels!(<$S> fn(args: &[*const u8; 4], out: *mut u8, n: usize) {
+            let (left, right) = (args[0].cast::<f32>(), args[1].cast::<f32>());
+            let mut stage = std::mem::MaybeUninit::<[f32; $crate::kernel::program::TILE]>::uninit();
+            let target = stage.as_mut_ptr().cast::<f32>();
+            let mut below = true;
+            for i in 0..n {
+                below &= (*left.add(i)).abs() < $limit * (*right.add(i)).abs();
+            }
+            if below {
+                for i in 0..n {
+                    let ($a, $b) = (*left.add(i), *right.add(i));
+                    *target.add(i) = $body;
+                }
+            } else {
+                for i in 0..n {
+                    let ($a, $b) = (*left.add(i), *right.add(i));
+                    *target.add(i) = $slow;
+                }
+            }
+            std::ptr::copy_nonoverlapping(target, out.cast::<f32>(), n);
+        })
+    };
+}
+
 /// Three `TileFn`s from one expression over vectors of `f32`: `tile_f32!(<V> (a, b) = vector::f(a, b))`. The last
 /// elements of a tile, fewer than a vector, are copied through the stack. `out` may be an argument.
 macro_rules! tile_f32 {
@@ -299,7 +327,7 @@ macro_rules! tile_f32 {
     };
 }
 
-pub(crate) use {levels, nth, rep, tile, tile_below, tile_f32};
+pub(crate) use {levels, nth, rep, tile, tile_below, tile_f32, tile_quotients};
 
 #[cfg(test)]
 mod tests {

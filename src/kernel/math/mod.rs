@@ -70,6 +70,8 @@ pub trait Math: Copy {
 
 /// Bound: magnitude up to which the three-part reduction modulo pi/2 is exact.
 pub const TRIG_LIMIT: f64 = 100_000.0;
+/// Quotients of two f32 below this are truncated exactly in f64.
+pub const QUOTIENT_LIMIT: f32 = 16_777_216.0;
 
 #[cfg(test)]
 mod tests {
@@ -167,6 +169,7 @@ mod tests {
 
     #[test]
     fn errors_and_roots() {
+        check(&f::ERFINV, special::erfinv, 5.0);
         check(&f::ERF, libm::erf, 2.0);
         check(&f::ERFC, libm::erfc, 2.0);
         check(&f::RSQRT, |x| 1.0 / x.sqrt(), 2.0);

@@ -1,10 +1,10 @@
 //! `f32` functions. Those that take much of a network's time compute in f32; the others compute in f64.
 //!
-//! Coefficients of exp, of asin and of tanh near 0 are those of Cephes (Moshier), of log those of fdlibm's `logf`; the
+//! Coefficients of exp and of tanh near 0 are those of Cephes (Moshier), of log those of fdlibm's `logf`; the
 //! two pieces of erf are Chebyshev fits of our own, of the form that N. Juffa found.
 
 use super::{Math, Simd, special, wide};
-use std::f32::consts::{FRAC_PI_2, PI};
+use std::f32::consts::{FRAC_PI_2, LN_2, LOG2_E, LOG10_E, PI};
 
 /// 1.5 · 2^23: adding it rounds an f32 of magnitude below 2^22 to an integer, half to even, which is then in the low
 /// bits.
@@ -48,12 +48,26 @@ const ERFINV_TAIL: [f32; 9] = [
     2.832_976_8,
 ];
 
-/// asin for |x| <= 0.5.
+/// `(atan(x) / x - 1) / x^2` in x^2, for |x| <= 1: a fit of our own, by Chebyshev nodes.
+const ATAN: [f32; 9] = [
+    -1.751_677_8e-3,
+    1.072_627_5e-2,
+    -3.082_600_2e-2,
+    5.760_393e-2,
+    -8.382_812e-2,
+    1.094_516_1e-1,
+    -1.426_291_8e-1,
+    1.999_842_8e-1,
+    -3.333_329_6e-1,
+];
+
+/// asin for |x| <= 0.625, by a fit of our own of `(asin(x) / x - 1) / x^2` in x^2.
 #[inline(always)]
-fn asin_half<S: Simd>(x: f32) -> f32 {
+fn asin_near<S: Simd>(x: f32) -> f32 {
     let z = x * x;
-    let series = [4.216_32e-2, 2.418_131_1e-2, 4.547_002_6e-2, 7.495_300_3e-2, 1.666_675_2e-1];
-    S::fma32(polynomial::<S, 5>(z, series) * z, x, x)
+    let fit =
+        [6.349_409_3e-2, -2.292_886_2e-2, 3.726_557_2e-2, 2.750_696_4e-2, 4.493_180_3e-2, 7.498_647e-2, 1.666_668_8e-1];
+    S::fma32(polynomial::<S, 7>(z, fit) * z, x, x)
 }
 
 /// `e^r - 1` for |r| <= 0.36.
@@ -66,6 +80,46 @@ fn expm1_small<S: Simd>(r: f32) -> f32 {
     p = S::fma32(p, r, 1.666_666_5e-1);
     p = S::fma32(p, r, 0.5);
     S::fma32(p * r, r, r)
+}
+
+/// A number as `2^n m` with m between the roots of 1/2 and 2, and what fdlibm's `logf` makes of `f = m - 1`: the logarithm
+/// of m is `f - (half - rest)`.
+struct Logarithm {
+    n: f32,
+    f: f32,
+    half: f32,
+    rest: f32,
+}
+
+impl Logarithm {
+    #[inline(always)]
+    fn of(x: f32) -> Logarithm {
+        let tiny = x < f32::MIN_POSITIVE;
+        let scaled = if tiny { x * 33_554_432.0 } else { x };
+        let bits = scaled.to_bits().wrapping_add(0x3f80_0000 - 0x3f35_04f3);
+        let n = ((bits >> 23) as i32).wrapping_sub(0x7f) as f32;
+        let n = if tiny { n - 25.0 } else { n };
+        let f = f32::from_bits((bits & 0x007f_ffff).wrapping_add(0x3f35_04f3)) - 1.0;
+        let s = f / (2.0 + f);
+        let z = s * s;
+        let w = z * z;
+        let r = z * (0.666_666_6 + w * 0.284_987_87) + w * (0.400_009_72 + w * 0.242_790_79);
+        let half = 0.5 * f * f;
+        Logarithm { n, f, half, rest: s * (half + r) }
+    }
+
+    #[inline(always)]
+    fn of_mantissa(&self) -> f32 {
+        self.f - (self.half - self.rest)
+    }
+}
+
+/// The logarithm `y` of x, or what it is of zero, negative numbers, infinity and NaN.
+#[inline(always)]
+fn logarithm_of(x: f32, y: f32) -> f32 {
+    let y = if x == 0.0 { f32::NEG_INFINITY } else { y };
+    let y = if x < 0.0 { f32::NAN } else { y };
+    if x < f32::INFINITY { y } else { x }
 }
 
 /// Methods computed in f64.
@@ -83,7 +137,7 @@ impl Math for f32 {
     fn exp<S: Simd>(self) -> f32 {
         let x = if self > 130.0 { 130.0 } else { self };
         let x = if x < -130.0 { -130.0 } else { x };
-        let t = S::fma32(x, std::f32::consts::LOG2_E, MAGIC);
+        let t = S::fma32(x, LOG2_E, MAGIC);
         let n = t - MAGIC;
         let k = (t.to_bits() as i32).wrapping_sub(MAGIC.to_bits() as i32);
         // Cody and Waite's range reduction: -ln 2 in two parts, the first with so few bits that its product with n is
@@ -94,27 +148,47 @@ impl Math for f32 {
 
     #[inline(always)]
     fn exp2<S: Simd>(self) -> f32 {
-        wide::exp2::<S>(self as f64) as f32
+        let x = if self > 150.0 { 150.0 } else { self };
+        let x = if x < -160.0 { -160.0 } else { x };
+        let t = x + MAGIC;
+        let k = (t.to_bits() as i32).wrapping_sub(MAGIC.to_bits() as i32);
+        scale(1.0 + expm1_small::<S>((x - (t - MAGIC)) * LN_2), k)
     }
 
     #[inline(always)]
     fn log<S: Simd>(self) -> f32 {
-        let x = self;
-        let tiny = x < f32::MIN_POSITIVE;
-        let scaled = if tiny { x * 33_554_432.0 } else { x };
-        let bits = scaled.to_bits().wrapping_add(0x3f80_0000 - 0x3f35_04f3);
-        let n = ((bits >> 23) as i32).wrapping_sub(0x7f) as f32;
-        let n = if tiny { n - 25.0 } else { n };
-        let f = f32::from_bits((bits & 0x007f_ffff).wrapping_add(0x3f35_04f3)) - 1.0;
-        let s = f / (2.0 + f);
-        let z = s * s;
-        let w = z * z;
-        let r = z * (0.666_666_6 + w * 0.284_987_87) + w * (0.400_009_72 + w * 0.242_790_79);
-        let half = 0.5 * f * f;
-        let y = n * 0.693_138_1 - ((half - (s * (half + r) + n * 9.058_001e-6)) - f);
-        let y = if x == 0.0 { f32::NEG_INFINITY } else { y };
-        let y = if x < 0.0 { f32::NAN } else { y };
-        if x < f32::INFINITY { y } else { x }
+        let Logarithm { n, f, half, rest } = Logarithm::of(self);
+        logarithm_of(self, n * 0.693_138_1 - ((half - (rest + n * 9.058_001e-6)) - f))
+    }
+    #[inline(always)]
+    fn log2<S: Simd>(self) -> f32 {
+        let log = Logarithm::of(self);
+        logarithm_of(self, S::fma32(log.of_mantissa(), LOG2_E, log.n))
+    }
+    #[inline(always)]
+    fn log10<S: Simd>(self) -> f32 {
+        let log = Logarithm::of(self);
+        // log10 of 2 in two parts, the first with so few bits that its product with n is exact.
+        let low = S::fma32(log.of_mantissa(), LOG10_E, log.n * 7.903_415e-7);
+        logarithm_of(self, log.n * 0.301_029_2 + low)
+    }
+    #[inline(always)]
+    fn log1p<S: Simd>(self) -> f32 {
+        let u = 1.0 + self;
+        // What rounding took from u.
+        let lost = (self - (u - 1.0)) / u;
+        let lost = if u > 0.0 && u < f32::INFINITY { lost } else { 0.0 };
+        let y = Math::log::<S>(u) + lost;
+        if u == 1.0 { self } else { y }
+    }
+
+    #[inline(always)]
+    fn atan<S: Simd>(self) -> f32 {
+        let a = self.abs();
+        let t = if a > 1.0 { 1.0 / a } else { a };
+        let z = t * t;
+        let near = S::fma32(polynomial::<S, 9>(z, ATAN) * z, t, t);
+        (if a > 1.0 { FRAC_PI_2 - near } else { near }).copysign(self)
     }
 
     #[inline(always)]
@@ -162,7 +236,7 @@ impl Math for f32 {
         if self.abs() > 0.927_734_4 { big.copysign(self) } else { small }
     }
 
-    through_f64! { expm1 log2 log10 log1p sin cos tan atan sinh cosh asinh acosh atanh erfc }
+    through_f64! { expm1 sin cos tan sinh cosh asinh acosh atanh erfc }
 
     fn sin_any(self) -> f32 {
         (self as f64).sin() as f32
@@ -190,16 +264,16 @@ impl Math for f32 {
     #[inline(always)]
     fn asin<S: Simd>(self) -> f32 {
         let t = self.abs();
-        let folded = asin_half::<S>(if t > 0.5 { (0.5 * (1.0 - t)).sqrt() } else { t });
-        let result = if t > 0.5 { S::fma32(-2.0, folded, FRAC_PI_2) } else { folded };
+        let folded = asin_near::<S>(if t > 0.625 { (0.5 * (1.0 - t)).sqrt() } else { t });
+        let result = if t > 0.625 { S::fma32(-2.0, folded, FRAC_PI_2) } else { folded };
         result.copysign(self)
     }
     #[inline(always)]
     fn acos<S: Simd>(self) -> f32 {
         let t = self.abs();
-        let folded = asin_half::<S>(if t > 0.5 { (0.5 * (1.0 - t)).sqrt() } else { self });
+        let folded = asin_near::<S>(if t > 0.625 { (0.5 * (1.0 - t)).sqrt() } else { self });
         let outer = 2.0 * folded;
-        if t > 0.5 { if self < 0.0 { PI - outer } else { outer } } else { FRAC_PI_2 - folded }
+        if t > 0.625 { if self < 0.0 { PI - outer } else { outer } } else { FRAC_PI_2 - folded }
     }
 
     /// M. Giles, "Approximating the erfinv function", GPU Computing Gems 2 (2012).

@@ -126,13 +126,6 @@ pub fn log2<S: Simd>(x: f64) -> f64 {
     log_edges(x, n + (f - rest) * LOG2_E)
 }
 
-/// Absolute error of a few 1e-16 (powers of ten need not be exact): for rounding to f32.
-#[inline(always)]
-pub fn log10<S: Simd>(x: f64) -> f64 {
-    let (n, f, rest) = log_parts(x);
-    log_edges(x, n * std::f64::consts::LOG10_2 + (f - rest) * LOG10_E)
-}
-
 #[inline(always)]
 pub fn log1p<S: Simd>(x: f64) -> f64 {
     let u = 1.0 + x;
