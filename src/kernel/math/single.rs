@@ -308,7 +308,13 @@ impl Math for f32 {
     fn zeta(self, q: f32) -> f32 {
         special::zeta(self as f64, q as f64) as f32
     }
+    #[inline(always)]
     fn next_after(self, y: f32) -> f32 {
-        libm::nextafterf(self, y)
+        // The bits of a float increase with its magnitude.
+        let away = (self < y) == (self > 0.0);
+        let next = f32::from_bits(self.to_bits().wrapping_add(if away { 1 } else { u32::MAX }));
+        let next = if self == 0.0 { f32::from_bits(1).copysign(y) } else { next };
+        let next = if self == y { y } else { next };
+        if self.is_nan() || y.is_nan() { f32::NAN } else { next }
     }
 }

@@ -4,7 +4,7 @@
 //! of atan those of Cephes (Moshier); exp is its Taylor series; erfcx is a Chebyshev fit of our own.
 
 use super::Simd;
-use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, LOG2_E, LOG10_E};
+use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, LOG2_E};
 
 /// 1.5 · 2^52: adding it rounds a value below 2^51 to an integer, which is then in the low bits.
 const MAGIC: f64 = 6_755_399_441_055_744.0;

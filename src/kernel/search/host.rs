@@ -52,10 +52,48 @@ pub unsafe fn bincount(call: &Call<'_>) {
             scatter_to(call, y, x, weights, 0, adding(y.dtype));
             return;
         }
+        if count(call, x, std::slice::from_raw_parts_mut(y.ptr.cast(), y.numel())) {
+            return;
+        }
+        // Finds the value that has no bin, and reports it.
         let mut one = 1i64;
         let one = RawView::contiguous((&raw mut one).cast(), DType::I64, &[]);
         scatter_to(call, y, x, &expanded(&one, &x.shape), 0, adding(DType::I64));
     }
+}
+
+/// Adds to the bins of the values of `x`, each part of `x` in bins of its own; false, and nothing added, if a value has no bin.
+///
+/// # Safety
+/// `x` is valid.
+unsafe fn count(call: &Call<'_>, x: &RawView, bins: &mut [i64]) -> bool {
+    let walk = StridedIter::new(&x.shape, [&x.strides]);
+    let parts = Mutex::new((true, Vec::new()));
+    call.threads.split(walk.numel, (64 * 1024).max(4 * bins.len()), |range| {
+        let [stride] = walk.inner();
+        let (mut buffer, mut own, mut inside) = ([0i64; 512], vec![0i64; bins.len()], true);
+        walk.pieces(range, |_, [offset], n| {
+            for start in (0..n).step_by(512) {
+                let values = &mut buffer[..512.min(n - start)];
+                // SAFETY: the walk stays inside the input.
+                unsafe { read_ints(x, offset + start as isize * stride, stride, values) };
+                for &value in values.iter() {
+                    match own.get_mut(value as usize) {
+                        Some(bin) => *bin += 1,
+                        None => inside = false,
+                    }
+                }
+            }
+        });
+        let mut parts = parts.lock();
+        parts.0 &= inside;
+        parts.1.push(own);
+    });
+    let (inside, parts) = parts.into_inner();
+    for own in parts.iter().filter(|_| inside) {
+        bins.iter_mut().zip(own).for_each(|(bin, own)| *bin += own);
+    }
+    inside
 }
 
 /// Histogram of `bins` equal parts of `[min, max]`; values outside and NaN are not counted; if both limits are 0 (or

@@ -86,6 +86,11 @@ pub fn max_pool_plane<T: Real>(from: Planes, windows: &Windows, even: &Even, x: 
     }
 }
 
+/// Whether an element is larger than `max`, or NaN.
+fn beats<T: Real>(row: &[T], max: T) -> bool {
+    row.chunks(64).any(|part| part.iter().fold(false, |beats, &x| beats | (x > max) | x.is_nan()))
+}
+
 fn largest_of<T: Real>(x: &[T], size: [usize; 3], [d, h, w]: [&Window; 3]) -> (T, usize) {
     let at = |d: usize, h: usize, w: usize| (d * size[1] + h) * size[2] + w;
     let (mut max, mut position) = (T::NEG_INF, at(d.start, h.start, w.start));
@@ -93,6 +98,10 @@ fn largest_of<T: Real>(x: &[T], size: [usize; 3], [d, h, w]: [&Window; 3]) -> (T
         for j in h.positions() {
             if w.span() > LONG {
                 guard::check();
+            }
+            let first = at(i, j, w.start);
+            if w.step == 1 && w.span() > 0 && !beats(&x[first..first + w.span()], max) {
+                continue;
             }
             for k in w.positions() {
                 let p = at(i, j, k);

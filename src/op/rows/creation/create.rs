@@ -9,7 +9,7 @@ use crate::op::emit::Emit;
 use crate::op::infer;
 use crate::op::row::{CallForm, Grad, Lower, Op, Returns, Source, ex};
 use crate::op::rows::pointwise::arith::{ADD, MUL, POW, SUB, element_of, filling};
-use crate::op::rows::pointwise::compare::{LT, WHERE};
+use crate::op::rows::pointwise::compare::{EQ, LT, WHERE};
 use crate::op::rows::shape::view::{EXPAND, RESHAPE};
 use crate::op::tensor::{Tensor, Tracked};
 use crate::signature;
@@ -355,12 +355,9 @@ pub static EYE: Op = Op {
         let (n, m) = (a.int(eye::n), a.opt_int(eye::m).unwrap_or(a.int(eye::n)));
         let shape = infer::shape(&[n, m])?;
         let (dtype, device) = place(e, a, 2, e.default_float());
-        // Row-major positions of the diagonal are the multiples of m + 1 in the first square.
-        let position = e.source(Source::Position, &shape, DType::I64, device)?;
-        let rest = e.call(&crate::op::rows::pointwise::arith::REMAINDER, args![&position, m.saturating_add(1)])?;
-        let on = e.call(&crate::op::rows::pointwise::compare::EQ, args![&rest, Scalar::Int(0)])?;
-        let square = e.call(&LT, args![&position, Scalar::Int(m.saturating_mul(m))])?;
-        let on = e.call(&crate::op::rows::pointwise::compare::LOGICAL_AND, args![&on, &square])?;
+        let rows = e.source(Source::Position, &[shape[0], 1], DType::I64, device)?;
+        let columns = e.source(Source::Position, &[1, shape[1]], DType::I64, device)?;
+        let on = e.call(&EQ, args![&rows, &columns])?;
         let tensor = e.cast(&on, dtype)?;
         leaf(a, 4, tensor)
     }),

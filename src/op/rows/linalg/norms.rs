@@ -15,6 +15,7 @@ use crate::op::row::{CallForm, Grad, Lower, Op, ReduceType, Save, ex};
 use crate::op::rows::linalg::matmul::check_dtypes;
 use crate::op::rows::linalg::solve::INV;
 use crate::op::rows::linalg::svd::SVDVALS;
+use crate::op::rows::pointwise::blend::CLAMP_MIN;
 use crate::op::rows::pointwise::compare::NE;
 use crate::op::rows::pointwise::complex_parts::CONJ;
 use crate::op::rows::reduction::reduce::{SUM, spread};
@@ -318,7 +319,7 @@ pub static DIST: Op = Op {
 signature!(euclid(x1: Tensor, x2: Tensor));
 
 /// Internal: Euclidean distances of all pairs. The differences are never stored, neither way.
-static EUCLID: Op = Op {
+pub static EUCLID: Op = Op {
     name: "cdist",
     params: euclid::PARAMS,
     summary: "Distances of all pairs of rows.",
@@ -337,6 +338,37 @@ static EUCLID: Op = Op {
     call: CallForm::Internal,
     ..Op::BASE
 };
+
+/// Internal: the same by a product, `sqrt(|x|^2 + |y|^2 - 2 x y')`, which loses digits where rows are close to each other.
+static EUCLID_BY_PRODUCT: Op = Op {
+    name: "cdist",
+    params: euclid::PARAMS,
+    summary: "Distances of all pairs of rows.",
+    lower: Lower::Steps(|e, a| {
+        let (x, y) = (a.tensor(euclid::x1), a.tensor(euclid::x2));
+        let squares = compute(e, |c| {
+            let (x, y) = (c.of(x), c.of(y));
+            let (of_x, of_y) = ((x * x).sum_keepdim(-1), (y * y).sum_keepdim(-1));
+            (of_x + of_y.mt() - x.matmul(y.mt()) * 2.0).with(&CLAMP_MIN, 0.0).sqrt()
+        })?;
+        Ok(vec![squares])
+    }),
+    saves: &[Save::In(euclid::x1), Save::In(euclid::x2), Save::RESULT],
+    grad: Grad::Rule(|e, v| {
+        derive(e, v, |t| {
+            let ratio = (t.g / t.result).zero_where(t.result.equals(0));
+            [
+                t.if_needed(euclid::x1, || t.input * ratio.sum_keepdim(-1) - ratio.matmul(t.other)),
+                t.if_needed(euclid::x2, || t.other * ratio.mt().sum_keepdim(-1) - ratio.mt().matmul(t.input)),
+            ]
+        })
+    }),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+/// More rows than this on a side are compared by a product unless the caller says otherwise, as in PyTorch.
+const MANY_ROWS: usize = 25;
 
 signature!(chebyshev(difference: Tensor));
 
@@ -379,7 +411,9 @@ pub static CDIST: Op = Op {
     name: "cdist",
     params: cdist::PARAMS,
     summary: "The p-norm distances of all pairs of rows of two tensors.",
-    details: "Shapes [.., p, m] and [.., r, m] give [.., p, r]. Differences are summed exactly in every mode.",
+    details: "Shapes [.., p, m] and [.., r, m] give [.., p, r]. With more than 25 rows on a side Euclidean distances are computed \
+by a matrix product, which loses digits where two rows are close to each other; `compute_mode` \
+\"donot_use_mm_for_euclid_dist\" sums the differences themselves.",
     examples: &[
         ex("cdist(tensor([[0.0, 0.0]]), tensor([[3.0, 4.0], [0.0, 1.0]]))", "tensor([[5., 1.]])"),
         ex("cdist(ones([2, 3]), ones([2, 2]))", "E0201"),
@@ -397,7 +431,14 @@ pub static CDIST: Op = Op {
             fail!(VALUE, "the order must not be negative, is {p}");
         }
         if p == 2.0 {
-            return e.apply(&EUCLID, args![x, y]);
+            let many = s[s.len() - 2].max(t[t.len() - 2]) > MANY_ROWS;
+            let by_product = match a.text(cdist::compute_mode) {
+                "use_mm_for_euclid_dist" => true,
+                "donot_use_mm_for_euclid_dist" => false,
+                _ => many,
+            };
+            let is_wide = matches!(x.dtype(), DType::F32 | DType::F64);
+            return e.apply(if by_product && is_wide { &EUCLID_BY_PRODUCT } else { &EUCLID }, args![x, y]);
         }
         let difference = pairs(e, x, y)?;
         if p == f64::INFINITY && s[s.len() - 1] > 0 {

@@ -12,7 +12,7 @@ use crate::op::row::{CallForm, Grad, Lower, Op, ex};
 use crate::op::rows::creation::create::TRIU_INDICES;
 use crate::op::rows::indexing::index_select::INDEX_SELECT;
 use crate::op::rows::linalg::matmul::LINEAR;
-use crate::op::rows::linalg::norms::chebyshev;
+use crate::op::rows::linalg::norms::{EUCLID, chebyshev};
 use crate::op::rows::nn::distance::{PAIRWISE_DISTANCE, length};
 use crate::op::rows::nn::loss::{CROSS_ENTROPY, reduced};
 use crate::op::rows::pointwise::blend::CLAMP_MIN;
@@ -47,6 +47,13 @@ pub static PDIST: Op = Op {
         }
         let pairs = e.call(&TRIU_INDICES, args![n, n, 1, DType::I64, x.device()])?;
         let (first, second) = (e.call(&SELECT, args![&pairs, 0, 0])?, e.call(&SELECT, args![&pairs, 0, 1])?);
+        if p == 2.0 && x.shape()[1] > 0 {
+            let all = e.call(&EUCLID, args![x, x])?;
+            let all = e.call(&RESHAPE, args![&all, &[-1i64][..]])?;
+            let rows = e.mul(&first, Scalar::Int(n as i64))?;
+            let upper = e.add(&rows, &second)?;
+            return e.apply(&INDEX_SELECT, args![&all, 0, &upper]);
+        }
         let (first, second) =
             (e.call(&INDEX_SELECT, args![x, 0, &first])?, e.call(&INDEX_SELECT, args![x, 0, &second])?);
         let apart = e.sub(&first, &second)?;

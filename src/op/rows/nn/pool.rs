@@ -13,6 +13,7 @@ use crate::op::emit::{Emit, KernelCall};
 use crate::op::row::{CallForm, Example, Grad, Lower, Op, Param, Save, ex};
 use crate::op::rows::nn::windows::{as_float, sizes_or_own, spatial, tuple, tuple_or, window_count};
 use crate::op::rows::pointwise::arith::CAST;
+use crate::op::rows::reduction::moments::MEAN;
 use crate::op::rows::shape::view::RESHAPE;
 use crate::op::tensor::Tensor;
 use crate::signature;
@@ -361,6 +362,11 @@ fn adaptive(e: &mut dyn Emit, a: &Args, n: usize, op: &'static Op) -> Result<Vec
     let x = as_float(e, a.input())?;
     let shape = x.shape();
     let size = sizes_or_own(a, adaptive::output_size, &shape[shape.len() - n..], "output_size")?;
+    if std::ptr::eq(op, &ADAPTIVE_AVG) && size.iter().all(|&size| size == 1) {
+        let dims: Vec<i64> = (-(n as i64)..0).collect();
+        let mean = e.call(&MEAN, args![&x, dims.as_slice(), true])?;
+        return results(e, vec![mean], a.input().dtype(), false);
+    }
     let made = e.apply(op, args![&x, size.as_slice()])?;
     results(e, made, a.input().dtype(), a.flag(adaptive::return_indices))
 }

@@ -13,6 +13,9 @@ use crate::op::args::{Arg, Args};
 use crate::op::emit::{Emit, KernelCall};
 use crate::op::infer;
 use crate::op::row::{Grad, Lower, Op, ex};
+use crate::op::rows::indexing::index::TAKE;
+use crate::op::rows::ordering::sort::SORT;
+use crate::op::rows::pointwise::blend::CLAMP_MAX;
 use crate::op::rows::pointwise::compare::{EQ, LOGICAL_NOT};
 use crate::op::rows::pointwise::value_checks::FINITE;
 use crate::op::rows::reduction::reduce::ANY;
@@ -330,6 +333,19 @@ pub static BUCKETIZE: Op = Op {
     ..Op::BASE
 };
 
+/// Up to so many values are compared with each element.
+const FEW: usize = 16;
+
+/// Whether each element is one of `tests`, by looking for its place among them in order.
+fn found_sorted(e: &mut dyn Emit, elements: &Tensor, tests: &Tensor) -> Result<Tensor> {
+    let sorted = e.apply(&SORT, args![tests])?.swap_remove(0);
+    let place = e.call(&SEARCHSORTED, args![&sorted, elements])?;
+    // Past the last there is nothing; the last itself is smaller then.
+    let place = e.call(&CLAMP_MAX, args![&place, tests.numel() - 1])?;
+    let there = e.call(&TAKE, args![&sorted, &place])?;
+    e.call(&EQ, args![elements, &there])
+}
+
 signature!(isin(elements: Operand, test_elements: Operand, assume_unique: Bool = false, invert: Bool = false));
 
 pub static ISIN: Op = Op {
@@ -347,6 +363,10 @@ pub static ISIN: Op = Op {
         let (elements, tests) =
             (values(e, a.get(isin::elements), a, 0, like)?, values(e, a.get(isin::test_elements), a, 1, like)?);
         let tests = e.call(&RESHAPE, args![&tests, &[-1i64][..]])?;
+        if tests.numel() > FEW && tests.dtype() == elements.dtype() && elements.dtype() != DType::Bool {
+            let found = found_sorted(e, &elements, &tests)?;
+            return Ok(vec![if a.flag(isin::invert) { e.call(&LOGICAL_NOT, args![&found])? } else { found }]);
+        }
         let column = e.call(&UNSQUEEZE, args![&elements, -1])?;
         let equal = e.call(&EQ, args![&column, &tests])?;
         let found = e.call(&ANY, args![&equal, -1])?;
