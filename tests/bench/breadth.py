@@ -355,7 +355,7 @@ class PyTorch:
 
 # ---------------------------------------------------------------------------------------------------------- the report
 
-RANDOM = re.compile(r"rand|bernoulli|poisson|dropout|multinomial|uniform_|exponential_|cauchy_|normal_|geometric_|empty")
+RANDOM = re.compile(r"rand|binomial|bernoulli|poisson|dropout|multinomial|uniform_|exponential_|cauchy_|normal_|geometric_|empty")
 
 
 def same(case_name, dtype, ours, theirs):

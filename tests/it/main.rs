@@ -4,6 +4,7 @@ mod admission;
 mod architecture;
 mod arguments;
 mod autocast;
+mod breadth;
 mod check;
 mod codes;
 mod command_line;

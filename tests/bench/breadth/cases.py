@@ -462,3 +462,81 @@ case("fft.fft2(complex(x, x))", grad=False, x=f((4, 64, 64), (16, 256, 256), (64
 case("fft.rfft2(x)", grad=False, x=f((4, 64, 64), (16, 256, 256), (64, 512, 512)))
 case("fft.rfft(x)", name="rfft of 1000", grad=False, x=f((8, 1000), (64, 1000), (4096, 1000)))
 case("fft.fftshift(x)", grad=False, x=f(*SQUARES))
+case("fft.ifft(complex(x, x))", grad=False, x=f(*SIGNALS))
+case("fft.hfft(complex(x, x))", grad=False, x=f(*SIGNALS))
+case("fft.ihfft(x)", grad=False, x=f(*SIGNALS))
+PLANES = [(4, 64, 64), (16, 256, 256), (64, 512, 512)]
+for function in "ifft2 irfft2 fftn ifftn irfftn".split():
+    case(f"fft.{function}(complex(x, x))", grad=False, x=f(*PLANES))
+case("fft.rfftn(x)", grad=False, x=f(*PLANES))
+case("fft.ifftshift(x)", grad=False, x=f(*SQUARES))
+
+# ------------------------------------------------------------------------------------------- the rest of the op table
+chapter("rest")
+for text in """empty_like(x) x.new_zeros([1000]) x.new_ones([1000]) x.new_empty([1000]) full_like(x,0.5)""".split():
+    case(text.replace(",", ", "), grad=False, x=f(*SQUARES))
+for dtype in "short char byte bool".split():
+    case(f"x.{dtype}()", grad=False, name=f"f32 to {dtype}", x=p(*SQUARES))
+case("x.cfloat()", grad=False, name="f32 to c64", x=f(*SQUARES))
+case("x.type_as(y)", grad=False, x=f(*SQUARES), y=f((1,)))
+case("x.index_copy(0, k, y)", grad=False, x=f(*TABLE), k=Input("u1", [(300,), (10000,), (60000,)]),
+     y=f((300, 64), (10000, 128), (60000, 256)))
+case("x.index_put([k, j], y)", grad=False, x=f(*SQUARES), k=Input("u", [(128,), (1024,), (4096,)]),
+     j=Input("u", [(128,), (1024,), (4096,)]), y=f((128,), (1024,), (4096,)))
+case("conv_transpose3d(x, w)", grad=False, x=f((1, 4, 8, 8, 8), (2, 16, 16, 16, 16), (4, 32, 32, 32, 32)),
+     w=f((4, 4, 2, 2, 2), (16, 16, 2, 2, 2), (32, 32, 2, 2, 2)))
+VOLUMES = [(2, 4, 8, 16, 16), (4, 16, 16, 32, 32), (8, 32, 32, 64, 64)]
+case("adaptive_max_pool1d(x, 8)", grad=False, x=f((4, 16, 256), (32, 64, 4096), (64, 256, 8192)))
+case("adaptive_max_pool3d(x, 4)", grad=False, x=f(*VOLUMES))
+case("adaptive_avg_pool3d(x, 4)", grad=False, x=f(*VOLUMES))
+case("lp_pool1d(x, 2.0, 2)", grad=False, x=f((4, 16, 256), (32, 64, 4096), (64, 256, 8192)))
+case("x.mm(y)", grad=False, x=f(*MATRICES), y=f(*MATRICES))
+case("x.mv(v)", grad=False, x=f(*SQUARES), v=f((128,), (1024,), (4096,)))
+case("inner(x, y)", grad=False, x=f(*MATRICES), y=f(*MATRICES))
+case("tensordot(x, y, 1)", grad=False, x=f(*MATRICES), y=f(*MATRICES))
+case("multi_dot([x, y, x])", grad=False, x=f(*MATRICES), y=f(*MATRICES))
+for function in "svd eigh cholesky_inverse cholesky_ex inv_ex lu_factor_ex matrix_rank geqrf".split():
+    case(f"{function}(a)", grad=False, a=s((64, 16, 16), (16, 64, 64), (512, 512)))
+case("lstsq(a, y)", grad=False, a=s((64, 16, 16), (16, 64, 64), (512, 512)), y=f((64, 16, 4), (16, 64, 4), (512, 16)))
+case("vander(x)", grad=False, x=p((32,), (128,), (512,)))
+case("multilabel_margin_loss(x, k)", grad=False, x=f((64, 10), (512, 100), (2048, 200)), k=i([10, 100, 200], (64, 10), (512, 100), (2048, 200)))
+case("linear_cross_entropy(x, w, k)", grad=False, x=f((64, 32), (1024, 256), (4096, 512)), w=f((10, 32), (1000, 256), (32000, 512)),
+     k=i([10, 1000, 32000], (64,), (1024,), (4096,)))
+case("frexp(x)", grad=False, x=f(*SQUARES))
+case("unravel_index(k, [100, 100])", grad=False, k=i(10000, *LINES))
+case("randint_like(x, 100)", grad=False, x=f(*SQUARES))
+case("x.clone().normal_()", grad=False, x=f(*SQUARES))
+case("x.clone().random_()", grad=False, x=f(*SQUARES))
+case("binomial((x * 10.0).floor(), y)", grad=False, x=p(*SQUARES), y=p(*SQUARES))
+case("x.sum_to_size([1, 1])", grad=False, x=f(*SQUARES))
+case("x.slice_scatter(y, 0, 0, 64)", grad=False, x=f(*SQUARES), y=f((64, 128), (64, 1024), (64, 4096)))
+case("x.select_scatter(v, 0, 3)", grad=False, x=f(*SQUARES), v=f((128,), (1024,), (4096,)))
+case("x.diagonal_scatter(v)", grad=False, x=f(*SQUARES), v=f((128,), (1024,), (4096,)))
+for text in "permute_copy(x,[1,0]) expand_copy(r,[64,1024]) narrow_copy(x,0,0,64) transpose_copy(x,0,1) unfold_copy(x,1,16,8)".split():
+    case(text.replace(",", ", "), grad=False, x=f(*SQUARES), r=f((1, 1024)))
+case("diagflat(r)", grad=False, r=f((128,), (1024,), (4096,)))
+case("rrelu(x)", grad=False, name="rrelu in evaluation", x=f(*SQUARES))
+
+# Names of the op table that are in no case, and why.
+NOT_TIMED = {
+    "moves no data: a view": """select unsqueeze reshape view expand as_strided swapaxes swapdims adjoint movedim squeeze flatten ravel
+        unflatten narrow diagonal expand_as view_as reshape_as broadcast_to broadcast_tensors atleast_1d atleast_2d atleast_3d
+        squeeze_ unsqueeze_ swapaxes_ swapdims_ as_strided_ split split_with_sizes chunk tensor_split hsplit vsplit dsplit unbind
+        real imag view_as_real conj resolve_conj resolve_neg unsafe_chunk unsafe_split unsafe_split_with_sizes""",
+    "looks at a tensor's description only": "is_signed is_same_size is_nonzero type",
+    "writes nothing": "empty new_empty",
+    "another name, or another number of dimensions, of a case": """concatenate constant_pad_nd chain_matmul pinverse vdot grid_sampler
+        grid_sampler_2d grid_sampler_3d upsample_nearest upsample_bilinear native_layer_norm native_group_norm native_batch_norm
+        lp_pool3d as_strided_scatter as_strided_copy diagonal_copy select_copy squeeze_copy t_copy unsqueeze_copy view_copy split_copy
+        split_with_sizes_copy unbind_copy alias_copy index_put_ new_full cdouble triu_indices matmul fft::hfft2 fft::ihfft2 fft::hfftn
+        fft::ihfftn solve_ex lu_solve triangular_solve""",
+    "draws other numbers than PyTorch does, at the cost of a case": """dropout1d dropout2d dropout3d feature_dropout alpha_dropout
+        feature_alpha_dropout gumbel_softmax normal random fractional_max_pool2d fractional_max_pool3d""",
+    "one number, or so few that only the call costs": """scalar_tensor fft::fftfreq fft::rfftfreq hamming_window blackman_window
+        bartlett_window kaiser_window signal::windows::bartlett signal::windows::blackman signal::windows::cosine
+        signal::windows::exponential signal::windows::gaussian signal::windows::general_cosine signal::windows::general_hamming
+        signal::windows::hamming signal::windows::hann signal::windows::kaiser signal::windows::nuttall""",
+    "its result or its arguments differ in form from PyTorch's": """eig eigvals nonzero_static max_unpool1d max_unpool2d max_unpool3d
+        multi_head_attention_forward einsum addbmm lu_unpack tensorinv tensorsolve householder_product ormqr matrix_sqrth cond ctc_loss
+        triplet_margin_with_distance_loss histogram histogramdd block_diag stft istft""",
+}
