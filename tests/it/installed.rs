@@ -202,3 +202,47 @@ fn the_manual_page_is_whole() {
     }
     none(problems);
 }
+
+/// Paths that a source builds into the program, as literals.
+fn built_in(text: &str) -> impl Iterator<Item = &str> {
+    let after = |word: &'static str| text.split(word).skip(1).filter_map(|rest| rest.split('"').next());
+    after("include_str!(\"").chain(after("include_bytes!(\""))
+}
+
+/// The package holds what the sources include; `.ci/package/crate` builds it.
+#[test]
+fn the_package_holds_what_the_sources_include() {
+    let root = crate::scripts::root();
+    let manifest = std::fs::read_to_string(root.join("Cargo.toml")).expect("the manifest");
+    let (_, list) = manifest.split_once("\ninclude = [").expect("a list");
+    let packed: Vec<&str> = list.split(']').next().unwrap_or_default().split('"').skip(1).step_by(2).collect();
+    let packed: Vec<&str> = packed.into_iter().map(|entry| entry.trim_start_matches('/')).collect();
+    let holds = |path: &Path| packed.iter().any(|entry| path.starts_with(entry.trim_end_matches('*')));
+    let mut problems = Vec::new();
+    let mut folders = vec![root.join("src"), root.join("tests/embed")];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap_or_default();
+            for file in built_in(&text) {
+                let file = path.parent().expect("a folder").join(file).canonicalize();
+                let inside =
+                    file.as_ref().ok().and_then(|file| file.strip_prefix(root.canonicalize().ok()?).ok().map(holds));
+                if inside != Some(true) {
+                    problems.push(format!("{} includes {file:?}, which is not in the package", path.display()));
+                }
+            }
+        }
+    }
+    for entry in &packed {
+        let path = root.join(entry.trim_end_matches('*'));
+        if !entry.ends_with('*') && !path.exists() {
+            problems.push(format!("the package holds `{entry}`, which is not there"));
+        }
+    }
+    none(problems);
+}
