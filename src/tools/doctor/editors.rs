@@ -63,7 +63,11 @@ fn finding(editor: &Editor, search: &[PathBuf], read: impl Fn(&str) -> Option<St
         return Some(Finding::good(editor.name, "with settings for tscript").at(Some(program)));
     }
     let bare = Finding::new(editor.name, State::Missing, "without settings for tscript").at(Some(program));
-    Some(bare.costs("no colors and no diagnostics there").advice("the guide's page on editors has the lines; for Neovim, Helix and VS Code `tscript new` writes them"))
+    Some(
+        bare.costs("no colors and no diagnostics there").advice(
+            "the guide's page on editors has the lines; for Neovim, Helix and VS Code `tscript new` writes them",
+        ),
+    )
 }
 
 fn resolved(place: &str, read: &impl Fn(&str) -> Option<String>) -> Option<PathBuf> {

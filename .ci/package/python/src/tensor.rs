@@ -49,7 +49,9 @@ impl Tensor {
         copy: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
         if stream.is_some() || dl_device.is_some_and(|device| device != (1, 0)) {
-            return Err(PyBufferError::new_err("only memory of the host passes by DLPack: move the tensor with `.cpu()`"));
+            return Err(PyBufferError::new_err(
+                "only memory of the host passes by DLPack: move the tensor with `.cpu()`",
+            ));
         }
         let share = || match copy {
             Some(true) => {

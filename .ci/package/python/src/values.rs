@@ -47,7 +47,8 @@ fn nested(object: &Bound<'_, PyAny>, depth: usize) -> PyResult<Value> {
         return Ok(Value::Array(object.try_iter()?.map(|item| nested(&item?, depth + 1)).collect::<PyResult<_>>()?));
     }
     if let Ok(map) = object.cast::<PyDict>() {
-        let entry = |(name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| Ok((name.extract()?, nested(&value, depth + 1)?));
+        let entry =
+            |(name, value): (Bound<'_, PyAny>, Bound<'_, PyAny>)| Ok((name.extract()?, nested(&value, depth + 1)?));
         return Ok(Value::Map(map.iter().map(entry).collect::<PyResult<BTreeMap<String, Value>>>()?));
     }
     if object.hasattr("__dlpack__")? && object.hasattr("__dlpack_device__")? {

@@ -52,7 +52,9 @@ impl Worker {
         work: impl FnOnce(&mut Session) -> Result<T, tscript::Error> + Send + 'static,
     ) -> PyResult<T> {
         if std::thread::current().id() == self.thread {
-            return Err(PyRuntimeError::new_err("the session is running: it cannot be used from what its script calls"));
+            return Err(PyRuntimeError::new_err(
+                "the session is running: it cannot be used from what its script calls",
+            ));
         }
         let (tell, told) = mpsc::channel();
         let job = move |session: &mut Session| {
