@@ -16,8 +16,43 @@ fn main() -> Result<(), Error> {
         println!("cargo::rerun-if-changed={folder}");
         pack(&root.join(folder), &out.join(folder))?;
     }
+    println!("cargo::rustc-env=TSCRIPT_BUILD_TARGET={}", env::var("TARGET").unwrap_or_default());
+    if env::var("PROFILE").is_ok_and(|profile| profile == "release") {
+        println!("cargo::rustc-env=TSCRIPT_BUILD_COMMIT={}", commit(&root).unwrap_or_default());
+    }
     link(&out);
     Ok(())
+}
+
+/// The commit of the sources, with its date where that is known: what `TSCRIPT_COMMIT` says, what the packed crate holds, or
+/// what git says. Not in builds for development, which each commit would make anew.
+fn commit(root: &Path) -> Option<String> {
+    println!("cargo::rerun-if-env-changed=TSCRIPT_COMMIT");
+    if let Some(given) = env::var("TSCRIPT_COMMIT").ok().filter(|given| !given.is_empty()) {
+        return Some(given);
+    }
+    if let Ok(packed) = fs::read_to_string(root.join(".cargo_vcs_info.json")) {
+        let (_, hash) = packed.split_once("\"sha1\": \"")?;
+        return hash.get(..12).map(String::from);
+    }
+    let git = |words: &[&str]| {
+        let output = Command::new("git").arg("-C").arg(root).args(words).output().ok()?;
+        let text = String::from_utf8(output.stdout).ok()?;
+        output.status.success().then(|| text.trim().to_string()).filter(|text| !text.is_empty())
+    };
+    // A folder inside another repository is not of its commits.
+    let top = git(&["rev-parse", "--show-toplevel"])?;
+    if fs::canonicalize(top).ok()? != fs::canonicalize(root).ok()? {
+        return None;
+    }
+    let branch = git(&["symbolic-ref", "--quiet", "HEAD"]);
+    for name in ["HEAD", "packed-refs"].into_iter().chain(branch.as_deref()) {
+        let path = root.join(git(&["rev-parse", "--git-path", name])?);
+        if path.exists() {
+            println!("cargo::rerun-if-changed={}", path.display());
+        }
+    }
+    git(&["log", "-1", "--abbrev=12", "--format=%h %cs"])
 }
 
 /// The program lies at a fixed address: 57,000 pointers in its tables need no change at each start. What ships has equal

@@ -165,7 +165,7 @@ pub mod script {
 #[cfg(feature = "cli")]
 pub mod tools {
     pub mod command {
-        pub use crate::tools::command::{COMMANDS, Command, Settings, parse};
+        pub use crate::tools::command::{Command, Settings, commands, parse};
     }
     pub mod profile {
         pub use crate::tools::profile::{chrome_trace, table};

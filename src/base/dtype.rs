@@ -9,6 +9,22 @@ use crate::base::float_text::float_text;
 use std::fmt;
 
 /// Element type of a tensor.
+///
+/// ```
+/// use tscript::DType;
+///
+/// let dtype = DType::parse("torch.float16").unwrap();
+/// assert_eq!((dtype, dtype.name(), dtype.size_bytes()), (DType::F16, "f16", 2));
+/// assert_eq!((dtype.compute(), dtype.largest()), (DType::F32, 65504.0));
+/// assert!(dtype.is_float() && dtype.is_inexact() && dtype.is_differentiable() && dtype.is_signed());
+/// assert!(DType::U8.is_int() && DType::Bool.is_integral() && DType::C64.is_complex());
+/// assert_eq!((DType::U8.int_range(), DType::U8.wrap(257)), (Some((0, 255)), 1));
+/// assert_eq!((DType::C64.real_part(), DType::F64.to_complex()), (DType::F32, DType::C128));
+/// // Promotion is PyTorch's.
+/// assert_eq!(DType::U8.promote(DType::I8), DType::I16);
+/// assert!(DType::I64.can_cast(DType::F16) && !DType::F16.can_cast(DType::I64));
+/// assert_eq!(DType::I8.category(), DType::I64.category());
+/// ```
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub enum DType {

@@ -81,7 +81,12 @@ struct Versioned {
 /// // ... and what it takes out of one.
 /// // SAFETY: the pointer is of a DLManagedTensor that nobody else takes.
 /// let back = unsafe { Dlpack::from_raw(raw) }.map_err(|why| eprintln!("{why}")).unwrap();
-/// assert_eq!(Tensor::from_dlpack(back)?.to_vec::<f32>()?, [1.0, 2.0, 3.0]);
+/// let back = Tensor::from_dlpack(back)?;
+/// assert_eq!(back.to_vec::<f32>()?, [1.0, 2.0, 3.0]);
+/// // The same for one named "dltensor_versioned", which DLPack 1.0 brought.
+/// let raw = back.to_dlpack()?.into_raw_versioned();
+/// // SAFETY: the pointer is of a DLManagedTensorVersioned that nobody else takes.
+/// drop(unsafe { Dlpack::from_raw_versioned(raw) });
 /// # Ok::<(), tscript::Error>(())
 /// ```
 #[derive(Debug)]

@@ -118,7 +118,13 @@ mod system {
         usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
     }
 
-    fn limit(which: libc::__rlimit_resource_t) -> Option<usize> {
+    /// The type of a limit's number, which C libraries do not agree on.
+    #[cfg(target_env = "gnu")]
+    type Resource = libc::__rlimit_resource_t;
+    #[cfg(not(target_env = "gnu"))]
+    type Resource = libc::c_int;
+
+    fn limit(which: Resource) -> Option<usize> {
         let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         // SAFETY: the system fills in a structure of ours.
         let known = unsafe { libc::getrlimit(which, &mut limit) } == 0;

@@ -1,6 +1,7 @@
 //! Parses the command line to a value. Reads words only: no file, no environment.
 
 use super::check;
+use super::usage::{self, Usage, completions::Shell, table};
 use crate::base::device_id::DeviceSpec;
 use crate::base::limits::MAX_SIMULATED_GPUS;
 use crate::base::suggest::nearest;
@@ -43,11 +44,27 @@ pub enum Command {
     Devices {
         settings: Settings,
     },
+    /// A folder with a first script and its test.
+    New {
+        folder: PathBuf,
+    },
+    /// What the program finds of what it could use.
+    Doctor {
+        json: bool,
+    },
+    Completions {
+        shell: Shell,
+    },
+    /// The manual page.
+    Man,
     /// The language server.
     Lsp,
     /// Of one command, or of the program.
     Help(Option<&'static str>),
-    Version,
+    /// On one line, or with what the program is made of.
+    Version {
+        long: bool,
+    },
 }
 
 /// Flags of the commands that run scripts.
@@ -81,22 +98,18 @@ impl UsageError {
     }
 }
 
-pub const COMMANDS: &[&str] = &["run", "check", "test", "explain", "devices", "lsp", "help"];
-/// Topics of `tscript help` besides the commands.
-pub const TOPICS: &[&str] = &["environment"];
-const FLAGS: &[&str] = &[
-    "device",
-    "seed",
-    "blocking",
-    "check",
-    "races",
-    "profile",
-    "simulate-gpus",
-    "simulate-memory",
-    "simulate-seed",
-    "simulate-fault",
-    "help",
-];
+/// Names of the commands.
+pub fn commands() -> impl Iterator<Item = &'static str> {
+    table::COMMANDS.iter().map(|usage| usage.name)
+}
+
+const RUN: &Usage = usage::named("run");
+const CHECK: &Usage = usage::named("check");
+
+/// Whether a command has a flag of this name, written with its dashes.
+fn has(usage: &Usage, flag: &str) -> bool {
+    usage.flag_names().any(|known| flag.strip_prefix("--") == Some(known))
+}
 
 /// Parses the words after the program's name.
 pub fn parse(mut words: Vec<OsString>) -> Result<Command, UsageError> {
@@ -115,16 +128,18 @@ pub fn parse(mut words: Vec<OsString>) -> Result<Command, UsageError> {
         None if script_words.is_none() => return Ok(Command::Repl { settings: Settings::default() }),
         None => return Err(UsageError::new("a script is missing", "`tscript run FILE -- ...` gives it arguments")),
         Some(Arg::Long("help") | Arg::Short('h')) => return Ok(Command::Help(None)),
-        Some(Arg::Long("version") | Arg::Short('V')) => return Ok(Command::Version),
+        Some(Arg::Long("version")) => return Ok(Command::Version { long: true }),
+        Some(Arg::Short('V')) => return Ok(Command::Version { long: false }),
         Some(Arg::Value(word)) => word.to_string_lossy().into_owned(),
         Some(other) => {
             let first = owned(other);
             return repl(&mut parser, first);
         }
     };
-    let Some(name) = COMMANDS.iter().copied().find(|known| *known == name) else {
+    let Some(usage) = usage::of(&name) else {
         return Err(unknown_command(&name));
     };
+    let name = usage.name;
     if script_words.is_some() && name != "run" {
         return Err(UsageError::new(
             format!("`tscript {name}` takes nothing after `--`"),
@@ -135,31 +150,18 @@ pub fn parse(mut words: Vec<OsString>) -> Result<Command, UsageError> {
         "run" => run(&mut parser, script_words.unwrap_or_default()),
         "check" => check(&mut parser),
         "test" => test(&mut parser),
-        "devices" => devices(&mut parser),
-        "lsp" => lsp(&mut parser),
-        "help" => {
-            let (topics, help) = plain(&mut parser)?;
-            if let Some(extra) = topics.get(1) {
-                let message = format!("`{}` is one argument too many", extra.to_string_lossy());
-                return Err(UsageError::new(message, "for example `tscript help run`"));
-            }
-            let topic = topics.first().map(|topic| topic.to_string_lossy().into_owned());
-            match topic {
-                Some(topic) if !help => match COMMANDS.iter().chain(TOPICS).copied().find(|known| *known == topic) {
-                    Some(known) => Ok(Command::Help(Some(known))),
-                    None => Err(unknown_command(&topic)),
-                },
-                _ => Ok(Command::Help(None)),
-            }
-        }
+        "devices" => devices(&mut parser, usage),
+        "doctor" => doctor(&mut parser, usage),
+        "lsp" => Ok(if only_flags(&mut parser, usage, |_, _| Ok(()))? { help_of(usage) } else { Command::Lsp }),
         _ => {
             let (values, help) = plain(&mut parser)?;
-            if help {
-                return Ok(Command::Help(Some(name)));
-            }
-            simple(name, values)
+            if help { Ok(help_of(usage)) } else { simple(usage, values) }
         }
     }
+}
+
+fn help_of(usage: &Usage) -> Command {
+    Command::Help(Some(usage.name).filter(|name| *name != "help"))
 }
 
 /// `tscript FILE ..` and `tscript -e CODE ..`, with our flags before them: what follows belongs to the script, as
@@ -182,9 +184,11 @@ fn without_command(words: &[OsString]) -> Result<Option<Command>, UsageError> {
                 let words = rest(&mut parser);
                 return Ok(Some(Command::Code { text, words, settings }));
             }
-            Arg::Long(name) if FLAGS.contains(&name) && name != "help" => {
+            Arg::Long(name)
+                if name != "help" && table::REPL.flag_names().chain(["profile"]).any(|known| known == name) =>
+            {
                 let name = format!("--{name}");
-                flag(&mut parser, &mut settings, &name)?;
+                flag(&mut parser, &mut settings, &name, RUN)?;
             }
             _ => return Ok(None),
         }
@@ -194,7 +198,7 @@ fn without_command(words: &[OsString]) -> Result<Option<Command>, UsageError> {
 /// Whether a word is the path of a script, and not a command.
 fn is_file(word: &std::ffi::OsStr) -> bool {
     let word = word.to_string_lossy();
-    !COMMANDS.contains(&&*word) && (word.ends_with(".rhai") || word.contains('/'))
+    usage::of(&word).is_none() && (word.ends_with(".rhai") || word.contains('/'))
 }
 
 /// The rest of the command line, for the script; a `--` at its beginning is dropped.
@@ -208,56 +212,90 @@ fn plain_words(words: impl Iterator<Item = OsString>) -> Vec<String> {
     words.map(|word| word.to_string_lossy().into_owned()).collect()
 }
 
-fn simple(name: &str, values: Vec<OsString>) -> Result<Command, UsageError> {
-    let too_many = |most: usize| match values.get(most) {
-        Some(extra) => Err(UsageError::new(
-            format!("`{}` is one argument too many", extra.to_string_lossy()),
-            format!("`tscript help {name}` shows what it takes"),
-        )),
-        None => Ok(()),
+/// Commands that take no flag.
+fn simple(usage: &Usage, values: Vec<OsString>) -> Result<Command, UsageError> {
+    let most = usize::from(usage.operand.is_some());
+    if let Some(extra) = values.get(most) {
+        return Err(too_many(&extra.to_string_lossy(), usage));
+    }
+    let value = values.into_iter().next();
+    let word = value.as_ref().map(|word| word.to_string_lossy().into_owned());
+    match usage.name {
+        "explain" => Ok(Command::Explain { code: word }),
+        "help" => topic(word),
+        "man" => Ok(Command::Man),
+        "completions" => completions(word),
+        "new" => match value {
+            Some(folder) => Ok(Command::New { folder: folder.into() }),
+            None => {
+                Err(UsageError::new("`tscript new` expects the name of a folder", "for example `tscript new digits`"))
+            }
+        },
+        name => Err(unknown_command(name)),
+    }
+}
+
+fn topic(word: Option<String>) -> Result<Command, UsageError> {
+    let Some(word) = word else { return Ok(Command::Help(None)) };
+    match commands().chain(table::TOPICS.iter().copied()).find(|known| *known == word) {
+        Some(known) => Ok(Command::Help(Some(known))),
+        None => Err(unknown_command(&word)),
+    }
+}
+
+fn completions(word: Option<String>) -> Result<Command, UsageError> {
+    let example = "for example `tscript completions bash`";
+    let Some(word) = word else {
+        return Err(UsageError::new("`tscript completions` expects the name of a shell", example));
     };
-    match name {
-        "explain" => {
-            too_many(1)?;
-            Ok(Command::Explain { code: values.first().map(|code| code.to_string_lossy().into_owned()) })
+    match Shell::of(&word) {
+        Some(shell) => Ok(Command::Completions { shell }),
+        None => {
+            let message = format!("`tscript completions` knows `bash`, `zsh` and `fish`, not `{word}`");
+            Err(UsageError::new(message, example))
         }
-        _ => Err(unknown_command(name)),
     }
 }
 
 /// Devices of the machine, and simulated GPUs.
-fn devices(parser: &mut Parser) -> Result<Command, UsageError> {
+fn devices(parser: &mut Parser, usage: &'static Usage) -> Result<Command, UsageError> {
     let mut settings = Settings::default();
-    while let Some(arg) = parser.next().map_err(unreadable)? {
-        match owned(arg).as_str() {
-            "--help" | "-h" => return Ok(Command::Help(Some("devices"))),
-            name @ ("--simulate-gpus" | "--simulate-memory") => flag(parser, &mut settings, name)?,
-            name if name.starts_with('-') => {
-                return Err(unknown(name, &["simulate-gpus", "simulate-memory", "help"]));
-            }
-            extra => {
-                let message = format!("`{extra}` is one argument too many");
-                return Err(UsageError::new(message, "`tscript help devices` shows what it takes"));
-            }
-        }
-    }
-    Ok(Command::Devices { settings })
+    let help = only_flags(parser, usage, |parser, name| flag(parser, &mut settings, name, usage))?;
+    Ok(if help { help_of(usage) } else { Command::Devices { settings } })
 }
 
-/// The language server. Editors say by `--stdio` which way they speak, and it knows no other.
-fn lsp(parser: &mut Parser) -> Result<Command, UsageError> {
+fn doctor(parser: &mut Parser, usage: &Usage) -> Result<Command, UsageError> {
+    let mut json = false;
+    let help = only_flags(parser, usage, |_, name| {
+        json |= name == "--json";
+        Ok(())
+    })?;
+    Ok(if help { help_of(usage) } else { Command::Doctor { json } })
+}
+
+/// The words of a command that takes flags and nothing else; whether `--help` was among them.
+fn only_flags(
+    parser: &mut Parser,
+    usage: &Usage,
+    mut take: impl FnMut(&mut Parser, &str) -> Result<(), UsageError>,
+) -> Result<bool, UsageError> {
     while let Some(arg) = parser.next().map_err(unreadable)? {
         match owned(arg).as_str() {
-            "--help" | "-h" => return Ok(Command::Help(Some("lsp"))),
-            "--stdio" => {}
-            name if name.starts_with('-') => return Err(unknown(name, &["stdio", "help"])),
-            extra => {
-                let message = format!("`{extra}` is one argument too many");
-                return Err(UsageError::new(message, "`tscript help lsp` shows what it takes"));
-            }
+            "--help" | "-h" => return Ok(true),
+            name if has(usage, name) => take(parser, name)?,
+            name if name.starts_with('-') => return Err(unknown(name, usage.flag_names())),
+            extra => return Err(too_many(extra, usage)),
         }
     }
-    Ok(Command::Lsp)
+    Ok(false)
+}
+
+fn too_many(word: &str, usage: &Usage) -> UsageError {
+    let help = match usage.name {
+        "help" => "for example `tscript help run`".to_string(),
+        name => format!("`tscript help {name}` shows what it takes"),
+    };
+    UsageError::new(format!("`{word}` is one argument too many"), help)
 }
 
 /// Values, and whether `--help` was among the words.
@@ -268,7 +306,7 @@ fn plain(parser: &mut Parser) -> Result<(Vec<OsString>, bool), UsageError> {
         match arg {
             Arg::Value(value) => values.push(value),
             Arg::Long("help") | Arg::Short('h') => help = true,
-            other => return Err(unknown_flag(&other, &["help"])),
+            other => return Err(unknown(&owned(other), ["help"].into_iter())),
         }
     }
     Ok((values, help))
@@ -279,7 +317,7 @@ fn repl(parser: &mut Parser, first: String) -> Result<Command, UsageError> {
     let mut settings = Settings::default();
     let mut name = first;
     loop {
-        flag(parser, &mut settings, &name)?;
+        flag(parser, &mut settings, &name, RUN)?;
         name = match parser.next().map_err(unreadable)? {
             None if settings.profile => return Err(only_run_profiles()),
             None => return Ok(Command::Repl { settings }),
@@ -308,17 +346,15 @@ fn run(parser: &mut Parser, words: Vec<String>) -> Result<Command, UsageError> {
             Arg::Long("help") | Arg::Short('h') => return Ok(Command::Help(Some("run"))),
             other => {
                 let name = owned(other);
-                let is_ours = FLAGS.iter().any(|known| name.strip_prefix("--") == Some(known));
+                let is_ours = has(RUN, &name);
                 match &file {
-                    Some(file)
-                        if !is_ours && nearest(name.trim_start_matches('-'), FLAGS.iter().copied()).is_none() =>
-                    {
+                    Some(file) if !is_ours && nearest(name.trim_start_matches('-'), RUN.flag_names()).is_none() => {
                         let after = rest(parser).join(" ");
                         let call = format!("tscript run {} -- {name} {after}", file.display());
                         let help = format!("what the script takes stands after `--`: `{}`", call.trim_end());
                         return Err(UsageError::new(format!("`{name}` is no flag of `tscript run`"), help));
                     }
-                    _ => flag(parser, &mut settings, &name)?,
+                    _ => flag(parser, &mut settings, &name, RUN)?,
                 }
             }
         }
@@ -339,7 +375,7 @@ fn check(parser: &mut Parser) -> Result<Command, UsageError> {
                 "--help" | "-h" => return Ok(Command::Help(Some("check"))),
                 "--deny-warnings" => options.deny_warnings = true,
                 "--message-format" => options.format = message_format(parser)?,
-                name => return Err(unknown(name, &["message-format", "deny-warnings", "help"])),
+                name => return Err(unknown(name, CHECK.flag_names())),
             },
         }
     }
@@ -371,7 +407,7 @@ fn test(parser: &mut Parser) -> Result<Command, UsageError> {
             Arg::Long("help") | Arg::Short('h') => return Ok(Command::Help(Some("test"))),
             other => {
                 let name = owned(other);
-                flag(parser, &mut settings, &name)?;
+                flag(parser, &mut settings, &name, RUN)?;
             }
         }
     }
@@ -381,7 +417,7 @@ fn test(parser: &mut Parser) -> Result<Command, UsageError> {
     Ok(Command::Test { folder: folder.unwrap_or_else(|| PathBuf::from(".")), settings })
 }
 
-fn flag(parser: &mut Parser, settings: &mut Settings, name: &str) -> Result<(), UsageError> {
+fn flag(parser: &mut Parser, settings: &mut Settings, name: &str, usage: &Usage) -> Result<(), UsageError> {
     match name {
         "--device" => settings.device = Some(device(parser)?),
         "--seed" => {
@@ -418,7 +454,7 @@ fn flag(parser: &mut Parser, settings: &mut Settings, name: &str) -> Result<(), 
             let fault = fault.map_err(|text| UsageError::new(text, "`tscript help run` shows what can go wrong"))?;
             settings.simulate_faults.push(fault);
         }
-        _ => return Err(unknown(name, FLAGS)),
+        _ => return Err(unknown(name, usage.flag_names())),
     }
     Ok(())
 }
@@ -488,24 +524,18 @@ fn owned(arg: Arg<'_>) -> String {
     }
 }
 
-fn unknown_flag(arg: &Arg<'_>, known: &[&str]) -> UsageError {
-    unknown(&owned(arg.clone()), known)
-}
-
-fn unknown(flag: &str, known: &[&str]) -> UsageError {
-    let help = match nearest(flag.trim_start_matches('-'), known.iter().copied()) {
+fn unknown(flag: &str, known: impl Iterator<Item = &'static str> + Clone) -> UsageError {
+    let help = match nearest(flag.trim_start_matches('-'), known.clone()) {
         Some(found) => format!("did you mean `--{found}`?"),
-        None => {
-            format!("the flags are: {}", known.iter().map(|name| format!("--{name}")).collect::<Vec<_>>().join(" "))
-        }
+        None => format!("the flags are: {}", known.map(|name| format!("--{name}")).collect::<Vec<_>>().join(" ")),
     };
     UsageError::new(format!("unknown flag `{flag}`"), help)
 }
 
 fn unknown_command(word: &str) -> UsageError {
-    let help = match nearest(word, COMMANDS.iter().copied()) {
+    let help = match nearest(word, commands()) {
         Some(found) => format!("did you mean `tscript {found}`?"),
-        None => format!("the commands are: {}", COMMANDS.join(" ")),
+        None => format!("the commands are: {}", commands().collect::<Vec<_>>().join(" ")),
     };
     UsageError::new(format!("unknown command `{word}`"), help)
 }
@@ -571,6 +601,13 @@ mod tests {
             "explain E0101 E0102",
             "help run check",
             "devices --seed 1",
+            "new",
+            "new a b",
+            "completions",
+            "completions tcsh",
+            "man x",
+            "doctor x",
+            "doctor --jsn",
         ] {
             read(line).expect_err(line);
         }
@@ -618,6 +655,33 @@ mod tests {
             ..Settings::default()
         };
         assert_eq!(read("--device cpu --seed 3 --blocking --races warn"), Ok(Command::Repl { settings }));
+    }
+
+    /// What help, completions and the manual page list is what the parser takes, with a value where they show one.
+    #[test]
+    fn the_parser_takes_every_flag_of_the_table() {
+        for usage in table::COMMANDS {
+            for flag in usage.all_flags() {
+                let value = flag.value.as_ref().filter(|value| !value.optional).map(|value| match value.word {
+                    usage::Word::OneOf(words) => words[0],
+                    _ => {
+                        if flag.name == "simulate-fault" {
+                            "alloc:3@cuda:1"
+                        } else {
+                            "16"
+                        }
+                    }
+                });
+                let operand = if usage.operand.is_some() { "x.rhai" } else { "" };
+                let given = format!("--{} {}", flag.name, value.unwrap_or_default());
+                let line = format!("{} {operand} {given}", usage.name);
+                assert!(read(&line).is_ok_and(|command| !matches!(command, Command::Help(_))), "{line}");
+                if value.is_some() {
+                    read(&format!("{} {operand} --{}", usage.name, flag.name)).expect_err(&line);
+                }
+            }
+            assert_eq!(read(&format!("{} --help", usage.name)), Ok(help_of(usage)));
+        }
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 use super::command::Settings;
 use super::run::{simulated_gpus, visible};
-use crate::script::inspect::machine::SIMULATED_BYTES;
 #[cfg(feature = "cuda")]
 use crate::script::inspect::machine::{Driver, Facts, Found, Inventory, Missing, inventory};
+use crate::script::inspect::machine::{SIMULATED_BYTES, vector_level};
 use std::fmt::Write;
 #[cfg(feature = "cuda")]
 use std::path::PathBuf;
@@ -50,7 +50,7 @@ fn cuda(inventory: &Inventory, text: &mut String) {
     let _ = writeln!(text, "cuda");
     driver(&inventory.driver, text);
     for library in &inventory.libraries {
-        let Found { name, purpose, found, remedy } = library;
+        let Found { name, purpose, found, remedy, .. } = library;
         let _ = match found {
             Some((version, path)) => writeln!(text, "  {name:<8} {version}, {purpose}{}", file(path)),
             None => writeln!(text, "  {name:<8} not found, for {purpose}: {remedy}"),
@@ -87,32 +87,27 @@ fn file(path: &Option<PathBuf>) -> String {
     path.as_ref().map_or_else(String::new, |path| format!(" ({})", path.display()))
 }
 
-/// The widest vector instructions that kernels are compiled for and this machine has.
-fn vectors() -> &'static str {
-    #[cfg(target_arch = "x86_64")]
-    {
-        if std::arch::is_x86_feature_detected!("avx512f") && std::arch::is_x86_feature_detected!("avx512bw") {
-            return "AVX-512";
-        }
-        if std::arch::is_x86_feature_detected!("avx2") && std::arch::is_x86_feature_detected!("fma") {
-            return "AVX2 with FMA";
-        }
+/// The vector instructions that kernels use here.
+pub fn vectors() -> &'static str {
+    match vector_level() {
+        "avx512" => "AVX-512",
+        "avx2" => "AVX2 with FMA",
+        _ => "the target's baseline",
     }
-    "the target's baseline"
 }
 
 /// The value of the first line `name : value` of a file of the system.
-fn field(path: &str, name: &str) -> Option<String> {
+pub fn field(path: &str, name: &str) -> Option<String> {
     let text = std::fs::read_to_string(path).ok()?;
     let line = text.lines().find(|line| line.starts_with(name))?;
     Some(line.split_once(':')?.1.trim().to_string())
 }
 
-fn kibibytes(name: &str) -> Option<u64> {
+pub fn kibibytes(name: &str) -> Option<u64> {
     field("/proc/meminfo", name)?.split_whitespace().next()?.parse().ok()
 }
 
-fn gibibytes(kibibytes: u64) -> String {
+pub fn gibibytes(kibibytes: u64) -> String {
     format!("{:.1} GiB", kibibytes as f64 / (1 << 20) as f64)
 }
 
@@ -148,7 +143,14 @@ mod tests {
             path: Some("/usr/lib/libcuda.so.1".into()),
             gpus: vec![gpu],
         };
-        let library = |name, found| Found { name, purpose: "kernels", found, remedy: "install it" };
+        let library = |name, found| Found {
+            name,
+            purpose: "kernels",
+            found,
+            without: "slow",
+            needed: false,
+            remedy: "install it",
+        };
         let libraries = vec![library("NVRTC", Some(("13.0".to_string(), None))), library("NCCL", None)];
         let mut text = String::new();
         cuda(&Inventory { driver: Ok(driver), libraries }, &mut text);

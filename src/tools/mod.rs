@@ -3,15 +3,18 @@
 mod check;
 pub mod command;
 mod devices;
+mod doctor;
 mod explain;
-mod help;
 mod lsp;
+mod new;
 pub mod profile;
 pub mod render;
 mod repl;
 pub mod run;
 mod terminal;
 mod test;
+pub mod usage;
+mod version;
 
 use command::{Command, UsageError};
 use std::io::Write;
@@ -72,13 +75,23 @@ fn dispatch(words: Vec<std::ffi::OsString>) -> u8 {
             say(&devices::report(&settings));
             0
         }),
-        Ok(Command::Lsp) => lsp::serve(),
-        Ok(Command::Help(command)) => {
-            say(help::text(command));
+        Ok(Command::New { folder }) => new::new(&folder),
+        Ok(Command::Doctor { json }) => doctor::doctor(json),
+        Ok(Command::Completions { shell }) => {
+            say(&usage::completions::text(shell));
             0
         }
-        Ok(Command::Version) => {
-            say(concat!("tscript ", env!("CARGO_PKG_VERSION")));
+        Ok(Command::Man) => {
+            say(&usage::man::text());
+            0
+        }
+        Ok(Command::Lsp) => lsp::serve(),
+        Ok(Command::Help(command)) => {
+            say(&usage::help::text(command));
+            0
+        }
+        Ok(Command::Version { long }) => {
+            say(&if long { version::long() } else { format!("tscript {}", version::short()) });
             0
         }
         Err(usage) => wrong(usage),

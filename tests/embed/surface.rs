@@ -5,8 +5,14 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// Files with types of the same names that are not exported.
-const OTHERS: [&str; 4] =
-    ["script/machine/value.rs", "script/manual/std.rs", "script/values/types.rs", "script/manual/mod.rs"];
+const OTHERS: [&str; 6] = [
+    "script/check/value.rs",
+    "script/machine/unit.rs",
+    "script/machine/value.rs",
+    "script/manual/std.rs",
+    "script/values/types.rs",
+    "script/manual/mod.rs",
+];
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).expect("a folder") {
@@ -129,6 +135,57 @@ fn the_public_surface_is_what_it_was() {
     let missing: Vec<&str> = expected.lines().filter(|line| !found.lines().any(|other| other == *line)).collect();
     let added: Vec<&str> = found.lines().filter(|line| !expected.lines().any(|other| other == *line)).collect();
     assert!(missing.is_empty() && added.is_empty(), "gone: {missing:#?}\nadded: {added:#?}");
+}
+
+/// The code of examples: fenced blocks of a page, or of the comments of a source.
+fn examples(text: &str, is_source: bool) -> String {
+    let mut code = String::new();
+    let mut inside = false;
+    for line in text.lines().map(str::trim) {
+        let line = match is_source {
+            true => line.strip_prefix("///").or(line.strip_prefix("//!")),
+            false => Some(line),
+        };
+        let Some(line) = line else { continue };
+        if line.trim().starts_with("```") {
+            inside = !inside;
+        } else if inside {
+            code.push_str(line);
+            code.push('\n');
+        }
+    }
+    code
+}
+
+/// Whether a function of this name is called: its name, perhaps types, a parenthesis.
+fn calls(code: &str, name: &str) -> bool {
+    code.match_indices(name).any(|(at, _)| {
+        let whole = !code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_');
+        let rest = &code[at + name.len()..];
+        whole && (rest.starts_with('(') || rest.starts_with("::<"))
+    })
+}
+
+/// Examples are run as tests, those of comments and those of the guide.
+#[test]
+fn every_public_function_is_in_an_example() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = Vec::new();
+    sources(&root.join("src"), &mut files);
+    let pages = ["README.md", "docs/guide/embedding.md", "docs/guide/sandboxing.md", "docs/guide/recipes.md"];
+    files.extend(pages.map(|page| root.join(page)));
+    let of = |path: &PathBuf| {
+        let is_source = path.extension().is_some_and(|extension| extension == "rs");
+        examples(&std::fs::read_to_string(path).expect("a text"), is_source)
+    };
+    let code: String = files.iter().map(of).collect();
+    let list = std::fs::read_to_string(root.join("tests/embed/surface.txt")).expect("the list");
+    let functions = list.lines().filter(|line| line.contains(": pub ")).filter_map(|line| {
+        let (_, rest) = line.split_once(" fn ")?;
+        rest.split(['(', '<']).next()
+    });
+    let missing: Vec<&str> = functions.filter(|name| !calls(&code, name)).collect();
+    assert!(missing.is_empty(), "no example calls {missing:?}");
 }
 
 #[test]

@@ -34,6 +34,7 @@ mod func_table;
 mod golden;
 mod habits;
 mod held_steps;
+mod installed;
 mod language;
 mod late;
 mod limits;

@@ -29,6 +29,10 @@ pub struct Found {
     pub purpose: &'static str,
     /// Version and file, if it is there.
     pub found: Option<(String, Option<PathBuf>)>,
+    /// What happens without it.
+    pub without: &'static str,
+    /// Whether GPUs are of no use without it.
+    pub needed: bool,
     /// How to get it.
     pub remedy: &'static str,
 }
@@ -47,30 +51,40 @@ pub fn inventory() -> Inventory {
             name: "NVRTC",
             purpose: "compiling kernels",
             found: nvrtc::version().ok().map(|(major, minor)| (format!("{major}.{minor}"), path(Library::Nvrtc))),
+            without: "GPUs cannot be used: there are no kernels",
+            needed: true,
             remedy: nvrtc::REMEDY,
         },
         Found {
             name: "cuBLASLt",
             purpose: "matrix products",
             found: packed(Library::BlasLt, c"cublasLtGetVersion"),
+            without: "slower kernels of our own multiply matrices",
+            needed: false,
             remedy: blas::REMEDY,
         },
         Found {
             name: "cuDNN",
             purpose: "convolutions",
             found: packed(Library::Dnn, c"cudnnGetVersion"),
+            without: "slower kernels of our own compute convolutions",
+            needed: false,
             remedy: dnn::REMEDY,
         },
         Found {
             name: "cuSOLVER",
             purpose: "decompositions of matrices",
             found: solver_version(),
+            without: "the host decomposes large matrices",
+            needed: false,
             remedy: solver::REMEDY,
         },
         Found {
             name: "NCCL",
             purpose: "several GPUs together",
             found: nccl(),
+            without: "nothing yet: tensors are copied between GPUs without it",
+            needed: false,
             remedy: "pip install nvidia-nccl-cu13, or NVIDIA's packages for your system",
         },
     ];

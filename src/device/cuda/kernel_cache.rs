@@ -21,6 +21,13 @@ const ABANDONED: std::time::Duration = std::time::Duration::from_secs(600);
 /// Bound: about ten thousand kernels of 10 to 30 KB, far more than a user's programs use.
 const FOLDER_BYTES_MAX: u64 = 256 << 20;
 
+/// The user's folder: `$XDG_CACHE_HOME/tscript/kernels`, or `~/.cache/tscript/kernels`; none if neither variable is set.
+pub fn folder() -> Option<PathBuf> {
+    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let base = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
+    base.map(|base| base.join("tscript").join("kernels"))
+}
+
 /// A folder of compiled kernels.
 pub struct Cubins {
     folder: Option<PathBuf>,
@@ -28,11 +35,9 @@ pub struct Cubins {
 }
 
 impl Cubins {
-    /// `$XDG_CACHE_HOME/tscript/kernels`, or `~/.cache/tscript/kernels`; no cache if neither variable is set.
+    /// In the user's folder, if there is one.
     pub fn of_user() -> Cubins {
-        let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-        let base = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
-        Cubins { folder: base.map(|base| base.join("tscript").join("kernels")), pruned: AtomicBool::new(false) }
+        Cubins { folder: folder(), pruned: AtomicBool::new(false) }
     }
 
     pub fn at(folder: impl Into<PathBuf>) -> Cubins {

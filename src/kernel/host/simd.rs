@@ -124,6 +124,16 @@ fn choose(word: &str, highest: usize) -> Result<usize, String> {
     }
 }
 
+/// Names of the levels that the machine has, the highest first.
+pub fn names_here() -> &'static [&'static str] {
+    &NAMES[highest_level()..]
+}
+
+/// The name of the level that kernels run at.
+pub fn name() -> &'static str {
+    NAMES[level()]
+}
+
 /// The highest level of the machine.
 #[cfg(target_arch = "x86_64")]
 fn highest_level() -> usize {

@@ -130,6 +130,15 @@ impl Tensor {
     ///
     /// # Errors
     /// E0201 if the number of bytes does not fit shape and dtype.
+    ///
+    /// ```
+    /// use tscript::{DType, Tensor};
+    ///
+    /// let x = Tensor::from_bytes(DType::I16, &[2], vec![1, 0, 255, 255])?;
+    /// assert_eq!(x.to_vec::<i16>()?, [1, -1]);
+    /// assert_eq!(x.to_bytes()?, [1, 0, 255, 255]);
+    /// # Ok::<(), tscript::Error>(())
+    /// ```
     pub fn from_bytes(dtype: DType, shape: &[usize], bytes: Vec<u8>) -> std::result::Result<Tensor, Error> {
         let expected = infer::size_bytes(shape, dtype).map_err(failed)?;
         if expected != bytes.len() {

@@ -12,6 +12,14 @@ impl Tensor {
     ///
     /// # Errors
     /// E0210 for a layout that tensors do not support.
+    ///
+    /// ```
+    /// use tscript::Tensor;
+    ///
+    /// let x = Tensor::from_ndarray(ndarray::array![[1.0f32, 2.0], [3.0, 4.0]])?;
+    /// assert_eq!(x.to_ndarray::<f32>()?[[1, 0]], 3.0);
+    /// # Ok::<(), tscript::Error>(())
+    /// ```
     pub fn from_ndarray<T: Element, D: Dimension>(array: Array<T, D>) -> Result<Tensor, Error> {
         let shape = array.shape().to_vec();
         let strides = array.strides().to_vec();

@@ -56,6 +56,17 @@ pub enum Value {
 }
 
 /// A value of a script without a Rust equivalent: it can be kept and passed back.
+///
+/// ```
+/// use tscript::{Session, Value};
+///
+/// let mut session = Session::builder().build()?;
+/// let Value::Other(double) = session.eval("|x| 2 * x")? else { panic!("a function") };
+/// assert_eq!(double.type_name(), "Fn");
+/// session.set("double", Value::Other(double))?;
+/// assert_eq!(session.eval::<i64>("double.call(4)")?, 8);
+/// # Ok::<(), tscript::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct Opaque(Dynamic);
 

@@ -39,6 +39,7 @@ use std::sync::Arc;
 ///     .object::<Account>(|account| {
 ///         account
 ///             .getter("cents", |account: &mut Account| account.cents)
+///             .setter("limit", |account: &mut Account, cents: i64| account.cents = account.cents.min(cents))
 ///             .method("pay", |account: &mut Account, cents: i64| {
 ///                 if cents > account.cents {
 ///                     return Err("there is not enough money in the account");

@@ -51,6 +51,47 @@ type Warn = Arc<dyn Fn(&Error) + Send + Sync>;
 /// assert_eq!(text, "HELLO YOU");
 /// # Ok::<(), tscript::Error>(())
 /// ```
+///
+/// Simulated GPUs, what scripts see of the machine, and how they run:
+///
+/// ```
+/// use tscript::{Races, Session};
+///
+/// let session = Session::builder()
+///     .simulate_gpus(2)
+///     .simulate_memory(1 << 30)
+///     .simulate_seed(1)
+///     .races(Races::Error)
+///     .blocking(false)
+///     .check(true)
+///     .cuda_graphs(false)
+///     .all_files()
+///     .module_root(std::env::temp_dir())
+///     .arguments(["--lr", "0.1"])
+///     .show_progress(false)
+///     .build()?;
+/// # drop(session);
+/// # Ok::<(), tscript::Error>(())
+/// ```
+///
+/// Limits, each of which [`untrusted`](Builder::untrusted) sets to what suits scripts of unknown people:
+///
+/// ```
+/// use tscript::Session;
+///
+/// let mut session = Session::builder()
+///     .operation_limit(1_000_000)
+///     .array_limit(10_000)
+///     .map_limit(1_000)
+///     .string_limit(1 << 20)
+///     .module_limit(8)
+///     .call_depth_limit(100)
+///     .device_memory_limit(64 << 20)
+///     .stack_bytes(8 << 20)
+///     .build()?;
+/// assert_eq!(session.run_str("endless", "loop { }").unwrap_err().code(), "E0801");
+/// # Ok::<(), tscript::Error>(())
+/// ```
 pub struct Builder {
     options: Options,
     roots: Vec<PathBuf>,

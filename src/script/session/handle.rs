@@ -151,6 +151,18 @@ impl Session {
     ///
     /// # Errors
     /// E0601 for a file that cannot be read, and what the script raises.
+    ///
+    /// ```
+    /// use tscript::Session;
+    ///
+    /// let path = std::env::temp_dir().join(format!("tscript-example-{}.rhai", std::process::id()));
+    /// std::fs::write(&path, "let x = 1 + 1;").expect("a file");
+    /// let mut session = Session::builder().build()?;
+    /// session.run_file(&path)?;
+    /// assert_eq!(session.get::<i64>("x")?, 2);
+    /// # std::fs::remove_file(&path).expect("a file");
+    /// # Ok::<(), tscript::Error>(())
+    /// ```
     pub fn run_file(&mut self, path: impl AsRef<Path>) -> Result<(), Error> {
         let path = path.as_ref();
         let text = self.read_source(path)?;
@@ -276,6 +288,15 @@ impl Session {
     }
 
     /// Waits for all queued work, and for what is being saved; raises the earliest fault that was not reported yet.
+    ///
+    /// ```
+    /// use tscript::Session;
+    ///
+    /// let mut session = Session::builder().build()?;
+    /// let late = session.run_str("late", "let x = arange(3)[tensor([7])];").and_then(|()| session.synchronize());
+    /// assert_eq!(late.unwrap_err().code(), "E0401");
+    /// # Ok::<(), tscript::Error>(())
+    /// ```
     pub fn synchronize(&self) -> Result<(), Error> {
         self.host.rt.synchronize().and_then(|()| self.host.writer.finish()).map_err(|diag| self.error(diag))
     }

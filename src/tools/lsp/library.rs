@@ -51,13 +51,17 @@ fn written(library: &Library, path: &str) -> Option<PathBuf> {
 
 /// `$XDG_CACHE_HOME/tscript/std/0.1.0-1234abcd`: other versions of the program have other texts.
 fn folder(text: &str) -> Option<PathBuf> {
-    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let base = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
-    let base = base.unwrap_or_else(std::env::temp_dir);
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
     let version = format!("{}-{:016x}", env!("CARGO_PKG_VERSION"), hasher.finish());
-    Some(base.join("tscript").join("std").join(version))
+    Some(all_versions().join(version))
+}
+
+/// `$XDG_CACHE_HOME/tscript/std`, of all versions.
+pub fn all_versions() -> PathBuf {
+    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    let base = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
+    base.unwrap_or_else(std::env::temp_dir).join("tscript").join("std")
 }
 
 /// Whether a path is one of the library's files.

@@ -29,4 +29,5 @@ mod symbols;
 mod view;
 mod workspace;
 
+pub use library::all_versions as library_folder;
 pub use server::serve;

@@ -5,16 +5,20 @@ use std::path::PathBuf;
 /// Bound: entries kept.
 pub const ENTRIES: usize = 10_000;
 
-/// The file; its folder is created if needed: `TSCRIPT_HISTORY` if it is set (empty for none), else `tscript/history`
-/// in the user's data folder.
+/// The file, with its folder, which is created if needed.
 pub fn path() -> Option<PathBuf> {
-    let file = match std::env::var_os("TSCRIPT_HISTORY") {
-        Some(given) if given.is_empty() => return None,
-        Some(given) => PathBuf::from(given),
-        None => data_folder()?.join("tscript").join("history"),
-    };
+    let file = file()?;
     std::fs::create_dir_all(file.parent()?).ok()?;
     Some(file)
+}
+
+/// Where the file is: `TSCRIPT_HISTORY` if it is set (empty for none), else `tscript/history` in the user's data folder.
+pub fn file() -> Option<PathBuf> {
+    match std::env::var_os("TSCRIPT_HISTORY") {
+        Some(given) if given.is_empty() => None,
+        Some(given) => Some(PathBuf::from(given)),
+        None => Some(data_folder()?.join("tscript").join("history")),
+    }
 }
 
 fn data_folder() -> Option<PathBuf> {

@@ -19,6 +19,7 @@ use crate::script::draw::terminal::Terminal;
 use crate::script::error::Error;
 use crate::script::session::handle::Session;
 use habits::Habit;
+pub use history::file as history_file;
 use interrupts::Interrupts;
 use std::cell::RefCell;
 use std::io::IsTerminal;

@@ -224,7 +224,7 @@ fn written(words: &[&str], input: &str) -> String {
 
 fn command_line() -> Sheet {
     let mut text = format!("```text\n{}\n```\n\n", written(&["help"], "").trim());
-    for command in tscript::internals::tools::command::COMMANDS.iter().filter(|command| **command != "help") {
+    for command in tscript::internals::tools::command::commands().filter(|command| *command != "help") {
         let _ = write!(text, "## `tscript {command}`\n\n```text\n{}\n```\n\n", written(&["help", command], "").trim());
     }
     let variables = written(&["help", "environment"], "");
