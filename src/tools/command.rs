@@ -1,6 +1,6 @@
 //! Parses the command line to a value. Reads words only: no file, no environment.
 
-use super::check;
+use super::{check, fmt};
 use crate::base::device_id::DeviceSpec;
 use crate::base::limits::MAX_SIMULATED_GPUS;
 use crate::base::suggest::nearest;
@@ -32,6 +32,7 @@ pub enum Command {
         file: PathBuf,
     },
     Check(check::Options),
+    Fmt(fmt::Options),
     Test {
         folder: PathBuf,
         settings: Settings,
@@ -81,7 +82,7 @@ impl UsageError {
     }
 }
 
-pub const COMMANDS: &[&str] = &["run", "check", "test", "explain", "devices", "lsp", "help"];
+pub const COMMANDS: &[&str] = &["run", "check", "fmt", "test", "explain", "devices", "lsp", "help"];
 /// Topics of `tscript help` besides the commands.
 pub const TOPICS: &[&str] = &["environment"];
 const FLAGS: &[&str] = &[
@@ -134,6 +135,7 @@ pub fn parse(mut words: Vec<OsString>) -> Result<Command, UsageError> {
     match name {
         "run" => run(&mut parser, script_words.unwrap_or_default()),
         "check" => check(&mut parser),
+        "fmt" => formatting(&mut parser),
         "test" => test(&mut parser),
         "devices" => devices(&mut parser),
         "lsp" => lsp(&mut parser),
@@ -344,6 +346,38 @@ fn check(parser: &mut Parser) -> Result<Command, UsageError> {
         }
     }
     if options.files.is_empty() { Err(no_file("check")) } else { Ok(Command::Check(options)) }
+}
+
+fn formatting(parser: &mut Parser) -> Result<Command, UsageError> {
+    let mut options = fmt::Options::default();
+    let mut modes = Vec::new();
+    while let Some(arg) = parser.next().map_err(unreadable)? {
+        match arg {
+            Arg::Value(value) => options.files.push(value.into()),
+            other => match owned(other).as_str() {
+                "--help" | "-h" => return Ok(Command::Help(Some("fmt"))),
+                "--check" => modes.push(fmt::Mode::Check),
+                "--diff" => modes.push(fmt::Mode::Diff),
+                "--width" => options.width = width(parser)?,
+                name => return Err(unknown(name, &["check", "diff", "width", "help"])),
+            },
+        }
+    }
+    options.mode = match modes[..] {
+        [] => fmt::Mode::Write,
+        [mode] => mode,
+        _ => return Err(UsageError::new("`--check` and `--diff` exclude each other", "both leave the files alone")),
+    };
+    if options.files.is_empty() { Err(no_file("fmt")) } else { Ok(Command::Fmt(options)) }
+}
+
+/// Characters of a line.
+fn width(parser: &mut Parser) -> Result<usize, UsageError> {
+    let example = "for example `--width 80`";
+    match number(parser, "--width", example)? {
+        0 => Err(UsageError::new("`--width` expects an integer of at least 1, not `0`", example)),
+        width => Ok(usize::try_from(width).unwrap_or(usize::MAX)),
+    }
 }
 
 fn message_format(parser: &mut Parser) -> Result<check::Format, UsageError> {
@@ -571,6 +605,10 @@ mod tests {
             "explain E0101 E0102",
             "help run check",
             "devices --seed 1",
+            "fmt",
+            "fmt x.rhai --check --diff",
+            "fmt x.rhai --width 0",
+            "fmt x.rhai --indent 2",
         ] {
             read(line).expect_err(line);
         }
@@ -624,6 +662,15 @@ mod tests {
     fn devices_may_be_simulated() {
         let settings = Settings { simulate_gpus: Some(2), simulate_memory: Some(1 << 30), ..Settings::default() };
         assert_eq!(read("devices --simulate-gpus 2 --simulate-memory 1GiB"), Ok(Command::Devices { settings }));
+    }
+
+    #[test]
+    fn scripts_are_formatted() {
+        let expected =
+            |mode, width| Ok(Command::Fmt(fmt::Options { files: vec!["m.rhai".into(), "-".into()], mode, width }));
+        assert_eq!(read("fmt m.rhai -"), expected(fmt::Mode::Write, 100));
+        assert_eq!(read("fmt --check m.rhai - --width 80"), expected(fmt::Mode::Check, 80));
+        assert_eq!(read("fmt m.rhai - --diff"), expected(fmt::Mode::Diff, 100));
     }
 
     #[test]

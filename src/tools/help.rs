@@ -5,6 +5,7 @@ pub fn text(command: Option<&str>) -> &'static str {
     match command {
         Some("run") => RUN,
         Some("check") => CHECK,
+        Some("fmt") => FMT,
         Some("test") => TEST,
         Some("explain") => EXPLAIN,
         Some("devices") => DEVICES,
@@ -24,6 +25,7 @@ usage: tscript [flags]        the REPL; `:help` there shows more
 
   run FILE [flags] [-- args]   runs a script
   check PATH ...               reads scripts and reports what is wrong without running
+  fmt PATH ...                 writes scripts in the one style
   test [DIR]                   runs every function `test_*` of the `*_test.rhai` files
   explain [CODE]               the long form of an error, such as E0201
   devices                      what scripts can compute on
@@ -72,6 +74,20 @@ for all its `*.rhai` files, or `-`, the standard input.
   --deny-warnings           a warning fails, too
 
 The exit status is 1 where there is an error.";
+
+const FMT: &str = "\
+usage: tscript fmt PATH ... [flags]
+
+Writes scripts in the one style: lines, blanks and the commas at the ends of lines; nothing else of a script changes,
+and formatting twice is formatting once. A PATH is a script, a folder, which stands for all its `*.rhai` files, or `-`,
+which formats the standard input to the standard output. A script with a mistake that the parser finds is told and left
+alone. A file is written whole or not at all, and only where something changes.
+
+  --check     writes nothing and names the scripts that would change
+  --diff      writes nothing and shows what would change
+  --width N   characters of a line, where that is possible; 100 unless given
+
+The exit status is 1 where there is an error, and with `--check` or `--diff` where a script would change.";
 
 const TEST: &str = "\
 usage: tscript test [DIR] [flags]
