@@ -1,6 +1,6 @@
 //! `tscript fmt`: the one style of scripts. Tokens (`source/lex.rs`) and comments (`comments`) are read to a document
 //! (`reader`, `doc`), which is printed at a width (`print`, `align`); then the result is compared with what was given
-//! (`same`). Editors get the changes alone (`edits`). [The decision](../../../docs/decisions/0141-one-style.md) has the
+//! (`same`). Editors get the changes alone (`edits`), or those of a range (`range`). [The decision](../../../docs/decisions/0141-one-style.md) has the
 //! style and its reasons.
 
 mod align;
@@ -8,8 +8,11 @@ mod comments;
 mod doc;
 pub mod edits;
 mod print;
+pub mod range;
 mod reader;
 mod same;
+#[cfg(test)]
+mod tests;
 
 use super::error::Error;
 use super::session::handle::Session;
@@ -51,11 +54,12 @@ pub fn format(text: &str, width: usize) -> Option<String> {
     let (prefix, line_end) = (script_start(text), line_end(text));
     let tokens = lex(text, prefix).ok()?;
     let comments = comments::comments(text, &tokens, prefix);
-    let (docs, doc, is_too_deep) = Reader::new(text, &tokens, &comments).text();
-    if is_too_deep {
+    let mut reader = Reader::new(text, &tokens, &comments);
+    let doc = reader.text();
+    if reader.is_too_deep {
         return None;
     }
-    let mut printer = Printer::new(text, &docs, &comments, width, line_end);
+    let mut printer = Printer::new(text, &reader.docs, &comments, width, line_end);
     printer.print(doc);
     let body = align::align(text, printer.out, &printer.trailing, &comments);
     let formatted = with_beginning(text, prefix, line_end, &body);

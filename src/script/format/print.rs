@@ -161,10 +161,12 @@ impl<'a> Printer<'a> {
                 Node::Choice(Choice { head, last, tail, .. }) if part.flat => {
                     tried.extend([tail, last, head].map(|doc| Part { doc, ..part }));
                 }
-                Node::Choice(choice) => match self.alone(choice).filter(|_| choice.is_chain) {
+                // Where the last arguments of a chain alone may be broken, its calls are not put on lines of their own.
+                Node::Choice(choice) if choice.is_chain && choice.hugs => match self.alone(choice) {
                     Some(parts) => tried.extend(parts.iter().rev().map(|&(flat, doc)| Part { flat, doc, ..part })),
-                    None => tried.push(Part { doc: choice.broken, ..part }),
+                    None => break false,
                 },
+                Node::Choice(choice) => tried.push(Part { doc: choice.broken, ..part }),
                 // It may stand beyond the width: nothing is gained by breaking what is before it.
                 Node::Comment(index) if self.comments[index as usize].ends_line => break true,
                 Node::Comment(index) => left -= self.comments[index as usize].range().len() as isize + 1,
@@ -235,6 +237,9 @@ impl<'a> Printer<'a> {
     fn comment(&mut self, index: usize, indent: u32) {
         let comment = self.comments[index];
         if self.must_end {
+            self.end_line(false, indent);
+        }
+        if self.column > 0 && comment.ends_line && !comment.trails {
             self.end_line(false, indent);
         }
         let has_code = self.column > 0;

@@ -5,6 +5,7 @@
 use super::comments::Comment;
 use super::doc::{Doc, Docs};
 use crate::script::source::lex::{Kind, Token};
+use std::ops::Range;
 
 mod chains;
 mod expressions;
@@ -29,6 +30,18 @@ pub struct Reader<'a> {
     pattern: bool,
     depth: usize,
     pub is_too_deep: bool,
+    /// All statements.
+    pub places: Vec<Place>,
+    /// Blocks so far, which give `Place::block`.
+    blocks: u32,
+}
+
+/// Where a statement stands.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// Which block, or the text, has it.
+    pub block: u32,
+    pub bytes: Range<usize>,
 }
 
 /// An expression, and what it is where it stands last in a call.
@@ -72,15 +85,16 @@ impl<'a> Reader<'a> {
             pattern: false,
             depth: 0,
             is_too_deep: false,
+            places: Vec::new(),
+            blocks: 0,
         }
     }
 
     /// The document of the whole text.
-    pub fn text(mut self) -> (Docs, Doc, bool) {
+    pub fn text(&mut self) -> Doc {
         let body = self.statements(self.tokens.len()).doc;
         let end = self.docs.end(false);
-        let whole = self.docs.concat(&[body, end]);
-        (self.docs, whole, self.is_too_deep)
+        self.docs.concat(&[body, end])
     }
 
     fn word(&self, index: usize) -> &'a str {
@@ -175,6 +189,16 @@ impl<'a> Reader<'a> {
             parts.push(self.next_comment());
         }
         self.docs.concat(&parts)
+    }
+
+    /// The same, unless what follows on the line is what they are about; `end` is the bracket that ends the list.
+    fn trailing_to(&mut self, end: usize) -> Doc {
+        let rest = &self.comments[self.comment.min(self.comments.len())..];
+        let here = rest.iter().take_while(|comment| comment.trails && (comment.start as usize) < self.start());
+        if self.at == end || here.last().is_some_and(|comment| comment.ends_line) {
+            return self.trailing();
+        }
+        Docs::NOTHING
     }
 
     /// The comments before the token here, each on its own line.

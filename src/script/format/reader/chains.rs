@@ -60,6 +60,7 @@ impl Reader<'_> {
     fn of_links(&mut self, root: Doc, is_short: bool, links: Vec<Link>) -> Expr {
         let Some((last, before)) = links.split_last() else { return Expr::other(root) };
         let hugs = !last.arguments.is_empty && last.after.is_empty();
+        let is_short = is_short && !self.docs.is_forced(links[0].name);
         let after = self.docs.concat(&last.after);
         if before.is_empty() {
             let doc = self.docs.concat(&[root, last.name, last.arguments.doc, after]);

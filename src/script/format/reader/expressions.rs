@@ -54,6 +54,13 @@ impl Reader<'_> {
                 left = Expr::other(self.docs.concat(&[first, operator, end]));
                 continue;
             }
+            if matches!(self.peek(), "in" | "!in") {
+                let mut parts = vec![first];
+                self.spaced(&mut parts);
+                parts.extend([self.docs.space(), self.right(power, false)]);
+                left = Expr::other(self.docs.concat(&parts));
+                continue;
+            }
             let mut rest = Vec::new();
             while self.operator(minimum, false) == Some(power) {
                 rest.push(self.trailing());

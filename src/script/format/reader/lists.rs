@@ -168,7 +168,7 @@ impl Reader<'_> {
                     item.comma = Some(self.docs.source(range.start, range.end));
                 }
             }
-            item.comments = self.trailing();
+            item.comments = self.trailing_to(end);
             items.push(item);
         }
         items

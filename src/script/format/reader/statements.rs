@@ -1,6 +1,6 @@
 //! Statements and blocks.
 
-use super::{Doc, Expr, Reader, Shape};
+use super::{Doc, Docs, Expr, Place, Reader, Shape};
 use crate::script::source::lex::Kind;
 use crate::script::source::tree::is_assignment;
 
@@ -16,12 +16,15 @@ impl Reader<'_> {
         self.afresh(|reader| {
             let mut parts = Vec::new();
             let mut count = 0;
+            let block = reader.blocks;
+            reader.blocks += 1;
             while reader.at < end {
                 if count > 0 {
                     parts.push(reader.docs.end(reader.is_blank_before(reader.next_start())));
                 }
                 let before = reader.at;
                 parts.push(reader.leading());
+                let start = reader.start();
                 parts.push(reader.statement().doc);
                 if reader.peek() == ";" && reader.at < end && reader.at > before {
                     parts.push(reader.token());
@@ -29,7 +32,9 @@ impl Reader<'_> {
                 if reader.at == before {
                     parts.push(reader.token());
                 }
-                parts.push(reader.trailing());
+                let last = reader.tokens[reader.at - 1];
+                reader.places.push(Place { block, bytes: start..last.end as usize });
+                parts.push(reader.trailing_to(end));
                 count += 1;
             }
             reader.comment_lines(&mut parts, count == 0);
@@ -41,7 +46,7 @@ impl Reader<'_> {
     /// begins a line.
     pub(super) fn braces(&mut self) -> (Doc, bool) {
         if self.peek() != "{" {
-            return (super::Docs::NOTHING, false);
+            return (Docs::NOTHING, false);
         }
         let end = self.partner();
         let open = self.token();
@@ -123,12 +128,14 @@ impl Reader<'_> {
 
     /// The value behind `=`, on the next line if it is one token that does not fit.
     fn assigned(&mut self) -> Doc {
-        let has_comments = self.pending().is_some_and(|comment| comment.ends_line);
+        let behind = self.trailing();
+        let has_comments = behind != Docs::NOTHING || self.pending().is_some_and(|comment| comment.ends_line);
         let value = self.expression();
         if has_comments || value.shape == Shape::Atom {
             let line = self.docs.line(false);
             let below = self.docs.concat(&[line, value.doc]);
             let below = self.docs.indent(below);
+            let below = self.docs.concat(&[behind, below]);
             return self.docs.group(below);
         }
         let space = self.docs.space();
