@@ -880,9 +880,15 @@ fn edited(text: &str, edits: &Value) -> String {
         let line = at["line"].as_u64().expect("a line") as usize;
         let start: usize = text.split_inclusive('\n').take(line).map(str::len).sum();
         let mut left = at["character"].as_u64().expect("a column") as usize;
-        let before =
-            text[start..].chars().take_while(|c| std::mem::replace(&mut left, left.saturating_sub(c.len_utf16())) > 0);
-        start + before.map(char::len_utf8).sum::<usize>()
+        let mut end = start;
+        for c in text[start..].chars() {
+            if left == 0 {
+                break;
+            }
+            left -= c.len_utf16();
+            end += c.len_utf8();
+        }
+        end
     };
     let mut changed = text.to_string();
     for edit in edits.as_array().expect("edits").iter().rev() {

@@ -26,7 +26,10 @@ pub fn comments(src: &str, tokens: &[Token], from: usize) -> Vec<Comment> {
     let mut found = Vec::new();
     let mut at = from;
     for token in tokens {
-        between(src, at..token.start as usize, from, &mut found);
+        let gap = at..token.start as usize;
+        if gap.len() > 1 {
+            between(src, gap, from, &mut found);
+        }
         at = token.end as usize;
     }
     between(src, at..src.len(), from, &mut found);

@@ -16,17 +16,20 @@ mod tests;
 
 use super::error::Error;
 use super::session::handle::Session;
-use super::source::lex::{lex, script_start};
 use super::source::{Source, SourceKind};
 use crate::base::code;
 use crate::base::diag::Diag;
 use print::Printer;
 use reader::Reader;
+use same::Cut;
 use std::path::Path;
 use std::sync::Arc;
 
 /// Characters of a line, where no other width is asked for.
 pub const WIDTH: usize = 100;
+
+/// Bound: native stack of the thread that formats, for as many brackets inside each other as are formatted in a debug build.
+const STACK_BYTES: usize = 64 << 20;
 
 #[doc(hidden)]
 impl Session {
@@ -37,10 +40,16 @@ impl Session {
     /// What a run of the text would begin with: it cannot be read.
     pub fn format_source(&mut self, path: &Path, text: &str, width: usize) -> Result<String, Error> {
         let source = self.add(SourceKind::File, &path.display().to_string(), text)?;
-        let read = self.compile(&source);
+        // The parser says whether the text is one, and meanwhile it is formatted.
+        let (read, formatted) = std::thread::scope(|scope| {
+            let work = || format(text, width);
+            let other = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, work);
+            let read = self.compile(&source);
+            (read, other.ok().and_then(|other| other.join().ok().flatten()))
+        });
         self.host.sources.write().release(&source);
         read?;
-        format(text, width).ok_or_else(|| self.error(changed(&source)))
+        formatted.ok_or_else(|| self.error(changed(&source)))
     }
 }
 
@@ -51,19 +60,18 @@ fn changed(source: &Arc<Source>) -> Box<Diag> {
 
 /// A text that can be read, formatted; none if that would change more than blanks and commas at the ends of lines.
 pub fn format(text: &str, width: usize) -> Option<String> {
-    let (prefix, line_end) = (script_start(text), line_end(text));
-    let tokens = lex(text, prefix).ok()?;
-    let comments = comments::comments(text, &tokens, prefix);
-    let mut reader = Reader::new(text, &tokens, &comments);
+    let (cut, line_end) = (Cut::of(text)?, line_end(text));
+    let Cut { tokens, comments, .. } = &cut;
+    let mut reader = Reader::new(text, tokens, comments);
     let doc = reader.text();
     if reader.is_too_deep {
         return None;
     }
-    let mut printer = Printer::new(text, &reader.docs, &comments, width, line_end);
+    let mut printer = Printer::new(text, &reader.docs, comments, width, line_end);
     printer.print(doc);
-    let body = align::align(text, printer.out, &printer.trailing, &comments);
-    let formatted = with_beginning(text, prefix, line_end, &body);
-    same::is_same(text, &formatted).then_some(formatted)
+    let body = align::align(text, printer.out, &printer.trailing, comments);
+    let formatted = with_beginning(text, cut.from, line_end, &body);
+    same::is_same(&cut, &formatted).then_some(formatted)
 }
 
 /// The text behind a byte order mark and a `#!` line, which are kept, with at most one blank line between.

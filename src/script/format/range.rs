@@ -1,9 +1,8 @@
 //! The changes of a part of a text: those of the smallest run of whole statements that has it.
 
-use super::comments::comments;
 use super::edits::{Edit, edits};
 use super::reader::{Place, Reader};
-use crate::script::source::lex::{lex, script_start};
+use super::same::Cut;
 use std::ops::Range;
 
 /// The changes from a text to its formatted form that concern some of its bytes.
@@ -33,10 +32,8 @@ fn before(text: &str, edit: Edit, start: usize) -> Option<Edit> {
 
 /// The bytes of the statements of the innermost block that has all of the bytes.
 fn run(text: &str, bytes: Range<usize>) -> Option<Range<usize>> {
-    let from = script_start(text);
-    let tokens = lex(text, from).ok()?;
-    let comments = comments(text, &tokens, from);
-    let mut reader = Reader::new(text, &tokens, &comments);
+    let cut = Cut::of(text)?;
+    let mut reader = Reader::new(text, &cut.tokens, &cut.comments);
     reader.text();
     let selected = &text[bytes.clone()];
     let start = bytes.start + (selected.len() - selected.trim_start().len());

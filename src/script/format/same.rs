@@ -1,19 +1,33 @@
 //! Whether two texts have the same tokens and comments, but for commas before closing brackets: what a formatter must
 //! never change, compared after the fact.
 
-use super::comments::comments;
+use super::comments::{Comment, comments};
 use crate::script::source::lex::{Token, lex, script_start};
 
-pub fn is_same(before: &str, after: &str) -> bool {
-    let [(Some(old), old_start), (Some(new), new_start)] = [before, after].map(|text| {
-        let start = script_start(text);
-        (lex(text, start).ok(), start)
-    }) else {
-        return false;
-    };
-    before[..old_start] == after[..new_start]
-        && words(before, &old).eq(words(after, &new))
-        && remarks(before, &old, old_start).eq(remarks(after, &new, new_start))
+pub fn is_same(before: &Cut, after: &str) -> bool {
+    let Some(after) = Cut::of(after) else { return false };
+    before.src[..before.from] == after.src[..after.from]
+        && words(before.src, &before.tokens).eq(words(after.src, &after.tokens))
+        && remarks(before).eq(remarks(&after))
+}
+
+/// A text, cut into tokens and comments.
+pub struct Cut<'a> {
+    pub src: &'a str,
+    /// Its first byte of script.
+    pub from: usize,
+    pub tokens: Vec<Token>,
+    pub comments: Vec<Comment>,
+}
+
+impl<'a> Cut<'a> {
+    /// None if it cannot be cut.
+    pub fn of(src: &'a str) -> Option<Cut<'a>> {
+        let from = script_start(src);
+        let tokens = lex(src, from).ok()?;
+        let comments = comments(src, &tokens, from);
+        Some(Cut { src, from, tokens, comments })
+    }
 }
 
 /// All tokens that count.
@@ -24,11 +38,6 @@ fn words<'a>(text: &'a str, tokens: &'a [Token]) -> impl Iterator<Item = &'a str
 }
 
 /// The lines of all comments, without the blanks around them.
-fn remarks<'a>(text: &'a str, tokens: &[Token], from: usize) -> impl Iterator<Item = &'a str> {
-    let inside = |at: u32| {
-        let after = tokens.partition_point(|token| token.start <= at);
-        after > 0 && tokens[after - 1].end > at
-    };
-    let found: Vec<_> = comments(text, tokens, from).into_iter().filter(|comment| !inside(comment.start)).collect();
-    found.into_iter().flat_map(|comment| text[comment.range()].lines().map(str::trim))
+fn remarks<'a>(cut: &'a Cut) -> impl Iterator<Item = &'a str> {
+    cut.comments.iter().flat_map(|comment| cut.src[comment.range()].lines().map(str::trim))
 }
