@@ -8,6 +8,7 @@ pub mod draw;
 pub mod edit;
 pub mod embed;
 pub mod error;
+pub mod format;
 pub mod func;
 pub mod host;
 pub mod inspect;

@@ -1,12 +1,11 @@
 //! `tscript check`: mistakes and warnings in scripts, printed for people or, line by line, for other programs.
 
+use super::fmt::files_of;
 use super::profile::quoted;
 use super::render::{Coloring, Place, labeled, render_error};
 use super::run::{Failure, builder_of_checks, guarded, named, source, text};
-use super::test::scripts_in;
 use super::{FAILED, complain, say};
 use crate::base::diag::Severity;
-use crate::files::input::os_reason;
 use crate::script::error::Error;
 use std::path::{Path, PathBuf};
 
@@ -31,21 +30,7 @@ pub struct Options {
 }
 
 pub fn check(options: &Options) -> u8 {
-    let mut files = Vec::new();
-    let mut status = 0;
-    for path in &options.files {
-        // A folder means all scripts in it.
-        if !path.is_dir() {
-            files.push(path.clone());
-            continue;
-        }
-        let before = files.len();
-        if let Err(error) = scripts_in(path, ".rhai", &mut files) {
-            complain(&format!("error: cannot read {}: {}\n", path.display(), os_reason(&error)));
-            status = FAILED;
-        }
-        files[before..].sort();
-    }
+    let (files, status) = files_of(&options.files);
     files.iter().map(|file| one(file, options)).fold(status, u8::max)
 }
 

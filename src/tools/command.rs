@@ -1,7 +1,7 @@
 //! Parses the command line to a value. Reads words only: no file, no environment.
 
-use super::check;
 use super::usage::{self, Usage, completions::Shell, table};
+use super::{check, fmt};
 use crate::base::device_id::DeviceSpec;
 use crate::base::limits::MAX_SIMULATED_GPUS;
 use crate::base::suggest::nearest;
@@ -33,6 +33,7 @@ pub enum Command {
         file: PathBuf,
     },
     Check(check::Options),
+    Fmt(fmt::Options),
     Test {
         folder: PathBuf,
         settings: Settings,
@@ -105,6 +106,7 @@ pub fn commands() -> impl Iterator<Item = &'static str> {
 
 const RUN: &Usage = usage::named("run");
 const CHECK: &Usage = usage::named("check");
+const FMT: &Usage = usage::named("fmt");
 
 /// Whether a command has a flag of this name, written with its dashes.
 fn has(usage: &Usage, flag: &str) -> bool {
@@ -149,6 +151,7 @@ pub fn parse(mut words: Vec<OsString>) -> Result<Command, UsageError> {
     match name {
         "run" => run(&mut parser, script_words.unwrap_or_default()),
         "check" => check(&mut parser),
+        "fmt" => formatting(&mut parser),
         "test" => test(&mut parser),
         "devices" => devices(&mut parser, usage),
         "doctor" => doctor(&mut parser, usage),
@@ -382,6 +385,38 @@ fn check(parser: &mut Parser) -> Result<Command, UsageError> {
     if options.files.is_empty() { Err(no_file("check")) } else { Ok(Command::Check(options)) }
 }
 
+fn formatting(parser: &mut Parser) -> Result<Command, UsageError> {
+    let mut options = fmt::Options::default();
+    let mut modes = Vec::new();
+    while let Some(arg) = parser.next().map_err(unreadable)? {
+        match arg {
+            Arg::Value(value) => options.files.push(value.into()),
+            other => match owned(other).as_str() {
+                "--help" | "-h" => return Ok(Command::Help(Some("fmt"))),
+                "--check" => modes.push(fmt::Mode::Check),
+                "--diff" => modes.push(fmt::Mode::Diff),
+                "--width" => options.width = width(parser)?,
+                name => return Err(unknown(name, FMT.flag_names())),
+            },
+        }
+    }
+    options.mode = match modes[..] {
+        [] => fmt::Mode::Write,
+        [mode] => mode,
+        _ => return Err(UsageError::new("`--check` and `--diff` exclude each other", "both leave the files alone")),
+    };
+    if options.files.is_empty() { Err(no_file("fmt")) } else { Ok(Command::Fmt(options)) }
+}
+
+/// Characters of a line.
+fn width(parser: &mut Parser) -> Result<usize, UsageError> {
+    let example = "for example `--width 80`";
+    match number(parser, "--width", example)? {
+        0 => Err(UsageError::new("`--width` expects an integer of at least 1, not `0`", example)),
+        width => Ok(usize::try_from(width).unwrap_or(usize::MAX)),
+    }
+}
+
 fn message_format(parser: &mut Parser) -> Result<check::Format, UsageError> {
     match text(parser, "--message-format", "`human`, `short` or `json`")?.as_str() {
         "human" => Ok(check::Format::Human),
@@ -601,6 +636,10 @@ mod tests {
             "explain E0101 E0102",
             "help run check",
             "devices --seed 1",
+            "fmt",
+            "fmt x.rhai --check --diff",
+            "fmt x.rhai --width 0",
+            "fmt x.rhai --indent 2",
             "new",
             "new a b",
             "completions",
@@ -688,6 +727,15 @@ mod tests {
     fn devices_may_be_simulated() {
         let settings = Settings { simulate_gpus: Some(2), simulate_memory: Some(1 << 30), ..Settings::default() };
         assert_eq!(read("devices --simulate-gpus 2 --simulate-memory 1GiB"), Ok(Command::Devices { settings }));
+    }
+
+    #[test]
+    fn scripts_are_formatted() {
+        let expected =
+            |mode, width| Ok(Command::Fmt(fmt::Options { files: vec!["m.rhai".into(), "-".into()], mode, width }));
+        assert_eq!(read("fmt m.rhai -"), expected(fmt::Mode::Write, 100));
+        assert_eq!(read("fmt --check m.rhai - --width 80"), expected(fmt::Mode::Check, 80));
+        assert_eq!(read("fmt m.rhai - --diff"), expected(fmt::Mode::Diff, 100));
     }
 
     #[test]

@@ -5,6 +5,7 @@ pub mod command;
 mod devices;
 mod doctor;
 mod explain;
+mod fmt;
 mod lsp;
 mod new;
 pub mod profile;
@@ -67,6 +68,7 @@ fn dispatch(words: Vec<std::ffi::OsString>) -> u8 {
         }
         Ok(Command::Arguments { file }) => run::list_arguments(&file),
         Ok(Command::Check(options)) => check::check(&options),
+        Ok(Command::Fmt(options)) => fmt::fmt(&options),
         Ok(Command::Test { folder, settings }) => {
             simulated(&settings).unwrap_or_else(|| test::test(&folder, &settings))
         }
@@ -116,8 +118,12 @@ fn say(text: &str) {
 
 /// A text and a line feed on the standard output. Not: `println`, which panics if the reader has gone.
 fn print_line(text: &str) {
+    print_all(&[text, "\n"]);
+}
+
+fn print_all(texts: &[&str]) {
     let mut out = std::io::stdout().lock();
-    let done = out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n"));
+    let done = texts.iter().try_for_each(|text| out.write_all(text.as_bytes())).and_then(|()| out.flush());
     if let Err(error) = done {
         if error.kind() != std::io::ErrorKind::BrokenPipe {
             let reason = crate::files::input::os_reason(&error);

@@ -21,7 +21,8 @@ fn every_operation_is_timed_or_excused() {
     for op in table::all().filter(|op| op.call != CallForm::Internal) {
         let last = op.name.rsplit("::").next().unwrap_or(op.name);
         let plain = last.trim_end_matches('_');
-        let timed = [last, plain].iter().any(|name| cases.contains(name) || cases.contains(format!("{name}_").as_str()));
+        let timed =
+            [last, plain].iter().any(|name| cases.contains(name) || cases.contains(format!("{name}_").as_str()));
         let is_private = op.name.starts_with('_');
         if !timed && !is_private && !excused.contains(op.name) && !operators.contains(&op.name) {
             left_out.push(op.name);

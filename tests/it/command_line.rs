@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 /// What the program prints, what it complains of, and its exit status.
-fn tscript(words: &[&str], input: &str) -> (String, String, i32) {
+pub fn tscript(words: &[&str], input: &str) -> (String, String, i32) {
     let mut command = Command::new(super::scripts::program());
     command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     for name in ["TSCRIPT_SIMULATE_GPUS", "CUDA_VISIBLE_DEVICES", "TSCRIPT_LAUNCH_BLOCKING", "CUDA_LAUNCH_BLOCKING"] {

@@ -873,3 +873,54 @@ fn broken_texts_are_survived() {
     client.notify("exit", Value::Null);
     assert_eq!(client.status(), 0);
 }
+
+/// A text after the edits of an answer, from the last one on.
+fn edited(text: &str, edits: &Value) -> String {
+    let offset = |at: &Value| {
+        let line = at["line"].as_u64().expect("a line") as usize;
+        let start: usize = text.split_inclusive('\n').take(line).map(str::len).sum();
+        let mut left = at["character"].as_u64().expect("a column") as usize;
+        let mut end = start;
+        for c in text[start..].chars() {
+            if left == 0 {
+                break;
+            }
+            left -= c.len_utf16();
+            end += c.len_utf8();
+        }
+        end
+    };
+    let mut changed = text.to_string();
+    for edit in edits.as_array().expect("edits").iter().rev() {
+        let range = offset(&edit["range"]["start"])..offset(&edit["range"]["end"]);
+        changed.replace_range(range, edit["newText"].as_str().expect("a text"));
+    }
+    changed
+}
+
+#[test]
+fn texts_are_formatted_whole_and_in_part() {
+    let mut client = Client::with(json!({}), json!({"format": {"width": 40}}));
+    assert_eq!(client.answer["capabilities"]["documentFormattingProvider"], true);
+    assert_eq!(client.answer["capabilities"]["documentRangeFormattingProvider"], true);
+    let text = "let a=\"é𝄞\"; let b =2;\nfn f( ) {\n  let c=3;\n  c\n}\nlet d = g(first_argument, second_argument);\n ";
+    client.open("f.rhai", text);
+    let mut params = client.document("f.rhai");
+    params["options"] = json!({"tabSize": 2, "insertSpaces": true});
+    let edits = client.request("textDocument/formatting", params.clone());
+    let expected = "let a = \"é𝄞\";\nlet b = 2;\nfn f() {\n    let c = 3;\n    c\n}\nlet d = g(\n    first_argument,\n    second_argument,\n);\n";
+    assert_eq!(edited(text, &edits), expected);
+    // Lines that stay are not touched.
+    assert!(
+        edits.as_array().expect("edits").iter().all(|edit| edit["newText"].as_str().expect("text").len() < 12),
+        "{edits}"
+    );
+    params["range"] = json!({"start": {"line": 2, "character": 0}, "end": {"line": 3, "character": 0}});
+    let edits = client.request("textDocument/rangeFormatting", params.clone());
+    assert_eq!(edited(text, &edits), text.replace("  let c=3", "    let c = 3"));
+
+    client.open("same.rhai", expected);
+    assert_eq!(client.request("textDocument/formatting", client.document("same.rhai")), json!([]));
+    client.open("broken.rhai", "let a=(1;");
+    assert_eq!(client.request("textDocument/formatting", client.document("broken.rhai")), Value::Null);
+}

@@ -29,6 +29,7 @@ mod example_scripts;
 mod examples;
 mod explain;
 mod files;
+mod fmt;
 mod func;
 mod func_table;
 mod golden;

@@ -12,6 +12,7 @@ mod definition;
 mod documents;
 mod execute;
 mod folding;
+mod formatting;
 mod hierarchy;
 mod hover;
 mod inlay;

@@ -13,8 +13,8 @@ use super::setup::{Client, Settings};
 use super::view::View;
 use super::workspace::Workspace;
 use super::{
-    actions, completion, definition, execute, folding, hierarchy, hover, inlay, lenses, links, rename, semantic, setup,
-    signature, symbols,
+    actions, completion, definition, execute, folding, formatting, hierarchy, hover, inlay, lenses, links, rename,
+    semantic, setup, signature, symbols,
 };
 use crate::script::check::reading::Reading;
 use crate::script::session::handle::Session;
@@ -197,6 +197,10 @@ impl Server {
             "textDocument/documentSymbol" => symbols::of_document(&view),
             "textDocument/prepareRename" => rename::prepare(workspace, &view, params)?,
             "textDocument/rename" => rename::rename(workspace, &view, params, &goes_on)?,
+            "textDocument/formatting" | "textDocument/rangeFormatting" => {
+                let width = self.settings.width;
+                formatting::formatting(&view, self.session()?, width, params)
+            }
             "textDocument/foldingRange" => folding::folds(&view),
             "textDocument/selectionRange" => folding::selections(&view, params),
             "textDocument/prepareCallHierarchy" => hierarchy::prepare(workspace, &view, params),
@@ -484,6 +488,8 @@ const KNOWN: &[&str] = &[
     "textDocument/foldingRange",
     "textDocument/selectionRange",
     "textDocument/prepareCallHierarchy",
+    "textDocument/formatting",
+    "textDocument/rangeFormatting",
     "textDocument/documentLink",
     "textDocument/inlayHint",
     "textDocument/codeAction",
@@ -494,8 +500,13 @@ const KNOWN: &[&str] = &[
     "textDocument/semanticTokens/full/delta",
 ];
 
-/// Those of them that come with the keystroke, and want no problems.
-const QUICK: &[&str] = &["textDocument/completion", "textDocument/signatureHelp"];
+/// Those of them that come with the keystroke, or before saving, and want no problems.
+const QUICK: &[&str] = &[
+    "textDocument/completion",
+    "textDocument/signatureHelp",
+    "textDocument/formatting",
+    "textDocument/rangeFormatting",
+];
 
 fn unknown(method: &str) -> Failure {
     Failure::new(METHOD_NOT_FOUND, format!("there is no method `{method}`"))

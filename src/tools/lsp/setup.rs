@@ -5,26 +5,30 @@ use super::execute::{CHECK_FOLDER, RUN, TEST};
 use super::protocol::position::Encoding;
 use super::protocol::uri;
 use super::semantic;
+use crate::script::format::WIDTH;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// What the user can turn off.
+/// What the user can turn off, or set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Settings {
     /// Inlay hints of shapes.
     pub shapes: bool,
     /// Inlay hints of parameter names.
     pub parameter_names: bool,
+    /// Characters of a line that is formatted.
+    pub width: usize,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { shapes: true, parameter_names: true }
+        Settings { shapes: true, parameter_names: true, width: WIDTH }
     }
 }
 
 impl Settings {
-    /// `{"inlayHints": {"shapes": false, "parameterNames": false}}`, `{"inlayHints": false}`, or the same below `tscript`.
+    /// `{"inlayHints": {"shapes": false, "parameterNames": false}}`, `{"inlayHints": false}`, `{"format": {"width": 80}}`, or the
+    /// same below `tscript`.
     pub fn read(&mut self, settings: &Value) {
         let own = if settings["tscript"].is_object() { &settings["tscript"] } else { settings };
         let hints = &own["inlayHints"];
@@ -33,6 +37,8 @@ impl Settings {
         }
         self.shapes = hints["shapes"].as_bool().unwrap_or(self.shapes);
         self.parameter_names = hints["parameterNames"].as_bool().unwrap_or(self.parameter_names);
+        let width = own["format"]["width"].as_u64().and_then(|width| usize::try_from(width).ok());
+        self.width = width.filter(|&width| width > 0).unwrap_or(self.width);
     }
 }
 
@@ -100,6 +106,8 @@ const CAPABILITIES: &str = r#"{
     "documentSymbolProvider": true,
     "workspaceSymbolProvider": true,
     "renameProvider": {"prepareProvider": true},
+    "documentFormattingProvider": true,
+    "documentRangeFormattingProvider": true,
     "foldingRangeProvider": true,
     "selectionRangeProvider": true,
     "callHierarchyProvider": true,
@@ -126,6 +134,10 @@ mod tests {
         assert_eq!(read(json!({})), (true, true));
         assert_eq!(read(json!({"inlayHints": false})), (false, false));
         assert_eq!(read(json!({"tscript": {"inlayHints": {"shapes": false}}})), (false, true));
+        let mut known = Settings::default();
+        known.read(&json!({"tscript": {"format": {"width": 80}}}));
+        known.read(&json!({"format": {"width": 0}}));
+        assert_eq!(known.width, 80);
         assert_eq!(answer(&Client::default())["capabilities"]["textDocumentSync"]["change"], 2);
     }
 }

@@ -149,6 +149,33 @@ pub const COMMANDS: &[Usage] = &[
         ..PLAIN
     },
     Usage {
+        name: "fmt",
+        short: "PATH ...",
+        words: "PATH ... [flags]",
+        operand: Some(Word::Path),
+        summary: "writes scripts in the one style",
+        about: &[
+            "Writes scripts in the one style: lines, blanks and the commas at the ends of lines; nothing else of a script \
+             changes, and formatting twice is formatting once. A PATH is a script, a folder, which stands for all its \
+             `*.rhai` files, or `-`, which formats the standard input to the standard output. A script with a mistake that \
+             the parser finds is told and left alone. A file is written whole or not at all, and only where something \
+             changes.",
+        ],
+        flags: &[&[
+            Flag { name: "check", value: None, text: "writes nothing and names the scripts that would change" },
+            Flag { name: "diff", value: None, text: "writes nothing and shows what would change" },
+            Flag {
+                name: "width",
+                value: value("N", Word::Free),
+                text: "characters of a line, where that is possible; 100 unless given",
+            },
+        ]],
+        notes: &[
+            "The exit status is 1 where there is an error, and with `--check` or `--diff` where a script would change.",
+        ],
+        ..PLAIN
+    },
+    Usage {
         name: "test",
         short: "[DIR]",
         words: "[DIR] [flags]",

@@ -4,6 +4,6 @@
 mod blocks;
 mod links;
 mod lists;
-mod page;
+pub mod page;
 mod reference;
 mod tables;

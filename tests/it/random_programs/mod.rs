@@ -21,6 +21,11 @@ use tscript::internals::tools::render::{Coloring, render_error};
 /// Bound: differences that a search tells.
 const MOST: usize = 8;
 
+/// The text of the program of a seed.
+pub fn text_of(seed: u64) -> String {
+    Program::of(seed).text()
+}
+
 /// What a program did.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Outcome {

@@ -259,11 +259,11 @@ impl Reader<'_> {
         }
     }
 
-    /// Whether there is no top-level comma between two brackets.
+    /// Whether there is no top-level comma between two brackets, but for one at the end.
     fn has_one_argument(&self, open: usize, close: usize) -> bool {
         let mut at = open + 1;
         while at < close {
-            if self.text_at(at) == "," {
+            if self.text_at(at) == "," && at + 1 < close {
                 return false;
             }
             at = (self.tokens[at].partner as usize).max(at) + 1;
