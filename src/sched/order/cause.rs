@@ -62,17 +62,24 @@ impl Cause {
         drop(parents);
     }
 
+    /// The parents, and then the state: once the parents are taken, the state says what they were.
+    fn look(&self) -> (Causes, u8) {
+        let parents = self.parents.lock().clone();
+        (parents, self.state.load(Ordering::Acquire))
+    }
+
     /// Whether it happened, as far as finished work tells.
     pub fn is_bad(self: &Arc<Cause>) -> bool {
         let mut seen = Numbers::default();
         let mut open = vec![self.clone()];
         while let Some(cause) = open.pop() {
-            match cause.state.load(Ordering::Acquire) {
+            let (parents, state) = cause.look();
+            match state {
                 BAD => return true,
                 CLEAN => continue,
                 _ if !seen.insert(Arc::as_ptr(&cause)) => continue,
                 _ if cause.own_is_bad() => return true,
-                _ => open.extend(cause.parents.lock().iter().cloned()),
+                _ => open.extend(parents),
             }
         }
         false
@@ -87,8 +94,9 @@ impl Cause {
         let (mut seen, mut found) = (Numbers::default(), Vec::new());
         let mut open = of.to_vec();
         while let Some(cause) = open.pop() {
-            if cause.state.load(Ordering::Acquire) == OPEN && seen.insert(Arc::as_ptr(&cause)) {
-                open.extend(cause.parents.lock().iter().cloned());
+            let (parents, state) = cause.look();
+            if state == OPEN && seen.insert(Arc::as_ptr(&cause)) {
+                open.extend(parents);
                 found.push(cause);
             }
         }
@@ -104,6 +112,27 @@ impl Drop for Cause {
             if let Some(mut alone) = Arc::into_inner(cause) {
                 open.append(alone.parents.get_mut());
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Another thread may settle a cause between two looks at it: what happened is never lost.
+    #[test]
+    fn what_is_settled_meanwhile_is_seen() {
+        for _ in 0..4_000 {
+            let fault = Cause::known_bad();
+            let carried = Cause::new(Own::Nothing, Causes::from_iter([fault]));
+            let reached = carried.clone();
+            let settles = std::thread::scope(|scope| {
+                let settles = scope.spawn(move || carried.settle(true));
+                assert!(reached.is_bad());
+                settles.join()
+            });
+            settles.expect("settled");
         }
     }
 }
