@@ -58,7 +58,7 @@ fn changes(old: &str, new: &str, old_lines: &Lines, new_lines: &Lines) -> Vec<Ch
         let change =
             Change { old: old_lines.around(edit.range.clone()), new: new_lines.around(to..to + edit.text.len()) };
         (copied, to) = (edit.range.end, to + edit.text.len());
-        match changes.last_mut().filter(|last| change.old.start < last.old.end || change.new.start < last.new.end) {
+        match changes.last_mut().filter(|last| change.old.start <= last.old.end || change.new.start <= last.new.end) {
             Some(last) => (last.old.end, last.new.end) = (change.old.end, change.new.end),
             None => changes.push(change),
         }
