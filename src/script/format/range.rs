@@ -10,7 +10,7 @@ pub fn edits_within(text: &str, formatted: &str, bytes: Range<usize>) -> Vec<Edi
     let Some(run) = run(text, bytes) else { return Vec::new() };
     let inside = |edit: Edit| {
         let is_inside = edit.range.start >= run.start && edit.range.end <= run.end;
-        if is_inside && !(edit.range.end == run.start) { Some(edit) } else { before(text, edit, run.start) }
+        if is_inside && edit.range.end != run.start { Some(edit) } else { before(text, edit, run.start) }
     };
     edits(text, formatted).into_iter().filter_map(inside).collect()
 }
