@@ -374,7 +374,7 @@ mod tests {
         assert_eq!(wrong((0..6).map(Dynamic::from_int).collect()), code::EXTRA_ARGUMENT.0);
     }
 
-    /// The functions of a module of the library by name, without comments; forms of one name together.
+    /// The functions of a module of the library by name, without comments, each in one line; forms of one name together.
     fn bodies(text: &str) -> BTreeMap<String, String> {
         let mut bodies: BTreeMap<String, String> = BTreeMap::new();
         let mut name = String::new();
@@ -383,8 +383,10 @@ mod tests {
                 name = rest.split('(').next().unwrap_or("").to_string();
             }
             let body = bodies.entry(name.clone()).or_default();
-            body.push_str(line);
-            body.push('\n');
+            if !body.ends_with('(') {
+                body.push(' ');
+            }
+            body.push_str(line.trim());
         }
         bodies
     }

@@ -49,7 +49,12 @@ fn shaken(text: &str, random: &mut impl FnMut(usize) -> usize) -> String {
         let before = index.checked_sub(1).map(|before: usize| &tokens[before]);
         let word = |token: &Token| &text[token.range()];
         let calls = before.is_some_and(|before| matches!(word(before), ")" | "]" | "!")) && word(token) == "(";
-        let is_free = inside == 0 && token.kind != Kind::TextEnd && !has_comment && !calls && word(token) != "!";
+        // `5.` with a blank behind it is a number.
+        let of_number = index >= 2
+            && word(&tokens[index - 1]) == "."
+            && word(&tokens[index - 2]).starts_with(|c: char| c.is_ascii_digit());
+        let stays = has_comment || calls || of_number || word(token) == "!";
+        let is_free = inside == 0 && token.kind != Kind::TextEnd && !stays;
         out.push_str(match is_free && before.is_some() {
             false => gap,
             true if gap.is_empty() => ["", "", " ", "\n", "\t"][random(5)],
