@@ -3,12 +3,14 @@
 
 use crate::args;
 use crate::base::diag::Result;
+use crate::base::device_id::DeviceId;
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::Shape;
 use crate::fail;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::Emit;
-use crate::op::row::{CallForm, Grad, Lower, Op, ex};
+use crate::op::expr::compute;
+use crate::op::row::{CallForm, Grad, Lower, Op, Source, ex};
 use crate::op::rows::creation::create::TRIU_INDICES;
 use crate::op::rows::indexing::index_select::INDEX_SELECT;
 use crate::op::rows::linalg::matmul::LINEAR;
@@ -17,6 +19,7 @@ use crate::op::rows::nn::distance::{PAIRWISE_DISTANCE, length};
 use crate::op::rows::nn::loss::{CROSS_ENTROPY, reduced};
 use crate::op::rows::pointwise::blend::CLAMP_MIN;
 use crate::op::rows::pointwise::power::MINIMUM;
+use crate::op::rows::pointwise::unary::FLOOR;
 use crate::op::rows::shape::view::{RESHAPE, SELECT};
 use crate::op::tensor::Tensor;
 use crate::signature;
@@ -45,15 +48,14 @@ pub static PDIST: Op = Op {
         if p.is_nan() || p < 0.0 {
             fail!(VALUE, "`p` must not be negative, but is {p}");
         }
-        let pairs = e.call(&TRIU_INDICES, args![n, n, 1, DType::I64, x.device()])?;
-        let (first, second) = (e.call(&SELECT, args![&pairs, 0, 0])?, e.call(&SELECT, args![&pairs, 0, 1])?);
-        if p == 2.0 && x.shape()[1] > 0 {
+        if p == 2.0 && n > 1 && x.shape()[1] > 0 {
             let all = e.call(&EUCLID, args![x, x])?;
             let all = e.call(&RESHAPE, args![&all, &[-1i64][..]])?;
-            let rows = e.mul(&first, Scalar::Int(n as i64))?;
-            let upper = e.add(&rows, &second)?;
+            let upper = upper_triangle(e, n, x.device())?;
             return e.apply(&INDEX_SELECT, args![&all, 0, &upper]);
         }
+        let pairs = e.call(&TRIU_INDICES, args![n, n, 1, DType::I64, x.device()])?;
+        let (first, second) = (e.call(&SELECT, args![&pairs, 0, 0])?, e.call(&SELECT, args![&pairs, 0, 1])?);
         let (first, second) =
             (e.call(&INDEX_SELECT, args![x, 0, &first])?, e.call(&INDEX_SELECT, args![x, 0, &second])?);
         let apart = e.sub(&first, &second)?;
@@ -67,6 +69,21 @@ pub static PDIST: Op = Op {
     call: CallForm::Function,
     ..Op::BASE
 };
+
+/// The places of the elements above the diagonal of an `[n, n]` matrix, in order. Row i begins with element
+/// `k = i (2n - 1 - i) / 2` of them, so that i follows from k; the root is exact where a row begins.
+fn upper_triangle(e: &mut dyn Emit, n: usize, device: DeviceId) -> Result<Tensor> {
+    let position = e.source(Source::Position, &[n * (n - 1) / 2], DType::I64, device)?;
+    let side = 2.0 * n as f64 - 1.0;
+    compute(e, |c| {
+        let k = c.of(&position);
+        let root = (k.cast(DType::F64) * -8.0 + side * side).sqrt();
+        let row = ((side - root) * 0.5).of(&FLOOR);
+        // Whole numbers below 2^53 are exact.
+        let before = row * (side - row) * 0.5;
+        (row * (n + 1) as f64 - before + 1.0).cast(DType::I64) + k
+    })
+}
 
 signature!(triplet_margin_with_distance_loss(
     anchor: Tensor, positive: Tensor, negative: Tensor, distance_function: Str(&["pairwise_distance"]) = None,
