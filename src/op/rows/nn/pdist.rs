@@ -2,8 +2,8 @@
 //! `linear_cross_entropy`.
 
 use crate::args;
-use crate::base::diag::Result;
 use crate::base::device_id::DeviceId;
+use crate::base::diag::Result;
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::Shape;
 use crate::fail;
