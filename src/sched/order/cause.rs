@@ -119,20 +119,33 @@ impl Drop for Cause {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::AtomicUsize;
 
     /// Another thread may settle a cause between two looks at it: what happened is never lost.
     #[test]
     fn what_is_settled_meanwhile_is_seen() {
-        for _ in 0..4_000 {
-            let fault = Cause::known_bad();
-            let carried = Cause::new(Own::Nothing, Causes::from_iter([fault]));
-            let reached = carried.clone();
-            let settles = std::thread::scope(|scope| {
-                let settles = scope.spawn(move || carried.settle(true));
-                assert!(reached.is_bad());
-                settles.join()
+        const ROUNDS: usize = 50_000;
+        let carried = || Cause::new(Own::Nothing, Causes::from_iter([Cause::known_bad()]));
+        let causes: Vec<Arc<Cause>> = (0..ROUNDS).map(|_| carried()).collect();
+        let (begun, settled) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        let mut lost = 0;
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for (round, cause) in causes.iter().enumerate() {
+                    while begun.load(Ordering::Acquire) <= round {
+                        std::hint::spin_loop();
+                    }
+                    cause.settle(true);
+                    settled.store(round + 1, Ordering::Release);
+                }
             });
-            settles.expect("settled");
-        }
+            for (round, cause) in causes.iter().enumerate() {
+                begun.store(round + 1, Ordering::Release);
+                while settled.load(Ordering::Acquire) <= round {
+                    lost += !cause.is_bad() as usize;
+                }
+            }
+        });
+        assert_eq!(lost, 0);
     }
 }
