@@ -321,6 +321,21 @@ fn top_constants<'a>(src: &'a str, tokens: &'a [Token]) -> impl Iterator<Item = 
     })
 }
 
+/// Whether an expression may begin with a token: its kind, None at the end, and its text.
+pub fn starts_expression(kind: Option<Kind>, text: &str) -> bool {
+    match kind {
+        None | Some(Kind::TextEnd) => false,
+        Some(Kind::Word) => !matches!(
+            text,
+            "let" | "const" | "else" | "until" | "in" | "catch" | "fn" | "private" | "import" | "export" | "as"
+        ),
+        Some(Kind::Symbol) => {
+            matches!(text, "(" | "[" | "{" | "#{" | "-" | "+" | "!" | "|" | "||" | ".." | "..=" | "..." | "--" | "++")
+        }
+        Some(_) => true,
+    }
+}
+
 /// Keywords. `eval`, `print` and the like are names that Rhai reserves.
 pub fn is_keyword(word: &str) -> bool {
     matches!(

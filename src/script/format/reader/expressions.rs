@@ -2,22 +2,11 @@
 
 use super::{Doc, Docs, Expr, Reader, Shape};
 use crate::script::source::lex::Kind;
-use crate::script::source::tree::{binary_precedence, is_keyword};
+use crate::script::source::tree::{binary_precedence, is_keyword, starts_expression};
 
 impl Reader<'_> {
     pub(super) fn starts_expression(&self) -> bool {
-        match self.kind() {
-            None | Some(Kind::TextEnd) => false,
-            Some(Kind::Word) => !matches!(
-                self.peek(),
-                "let" | "const" | "else" | "until" | "in" | "catch" | "fn" | "private" | "import" | "export" | "as"
-            ),
-            Some(Kind::Symbol) => matches!(
-                self.peek(),
-                "(" | "[" | "{" | "#{" | "-" | "+" | "!" | "|" | "||" | ".." | "..=" | "..." | "--" | "++"
-            ),
-            Some(_) => true,
-        }
+        starts_expression(self.kind(), self.peek())
     }
 
     pub(super) fn expression(&mut self) -> Expr {

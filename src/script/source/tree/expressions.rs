@@ -3,26 +3,14 @@
 use super::lost::Uses;
 use super::{
     CHAIN_MARKS, CallForm, CallSite, Expr, Lent, Mark, Method, NodeKind, Reader, Run, Shape, binary_precedence,
-    calls_a_value, is_assignment, is_keyword, runs,
+    calls_a_value, is_assignment, is_keyword, runs, starts_expression,
 };
 use crate::script::source::hooks::{is_bare_word, is_block_word, is_free_word, takes_list};
 use crate::script::source::lex::Kind;
 
 impl<'a> Reader<'a> {
     pub(super) fn starts_expression(&self) -> bool {
-        match self.kind() {
-            None => false,
-            Some(Kind::Word) => !matches!(
-                self.peek(),
-                "let" | "const" | "else" | "until" | "in" | "catch" | "fn" | "private" | "import" | "export" | "as"
-            ),
-            Some(Kind::Symbol) => matches!(
-                self.peek(),
-                "(" | "[" | "{" | "#{" | "-" | "+" | "!" | "|" | "||" | ".." | "..=" | "..." | "--" | "++"
-            ),
-            Some(Kind::TextEnd) => false,
-            Some(_) => true,
-        }
+        starts_expression(self.kind(), self.peek())
     }
 
     pub(super) fn truth(&mut self, expr: Expr) {
