@@ -62,24 +62,28 @@ struct ts_all {
     TS_METHOD void merge(const ts_all& o) { v &= o.v; }
     TS_METHOD bool result() const { return v != 0; }
 };
-// argmin (S = -1) or argmax (S = 1): the first position of the extreme value. NaN counts as the extreme. Without branches:
-// where a warp's threads would take different ones, three quarters of the time goes.
-template <class A, int S> struct ts_arg {
+// argmin (S = -1) or argmax (S = 1): the first position of the extreme value, of type I. NaN counts as the extreme. Without
+// branches: where a warp's threads would take different ones, three quarters of the time goes. Positions are added in rising
+// order, so that equal values change nothing; where all are the value of `init`, the first position is the result.
+template <class A, int S, class I> struct ts_arg {
     A v;
-    ts_i64 index;
-    static const ts_i64 NONE = 0x7fffffffffffffffLL;
+    I index;
     static TS_METHOD bool beats(A x, A y) { return (S < 0 ? x < y : x > y) | ((x != x) & (y == y)); }
     TS_METHOD void init() {
         v = S < 0 ? ts_highest(A()) : ts_lowest(A());
-        index = NONE;
+        index = (I)(~0ULL >> 1);
     }
     TS_METHOD void add(A x, ts_i64 i) {
-        const bool better = beats(x, v) | (!beats(v, x) & (i < index));
+        const bool better = beats(x, v);
         v = better ? x : v;
-        index = better ? i : index;
+        index = better ? (I)i : index;
     }
-    TS_METHOD void merge(const ts_arg& o) { add(o.v, o.index); }
-    TS_METHOD ts_i64 result() const { return index; }
+    TS_METHOD void merge(const ts_arg& o) {
+        const bool better = beats(o.v, v) | (!beats(v, o.v) & (o.index < index));
+        v = better ? o.v : v;
+        index = better ? o.index : index;
+    }
+    TS_METHOD ts_i64 result() const { return index == (I)(~0ULL >> 1) ? 0 : (ts_i64)index; }
 };
 
 // The accumulator of the lane `distance` above, within segments of `width` lanes (__shfl_down_sync).

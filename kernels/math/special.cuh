@@ -137,29 +137,13 @@ TS_FN double ts_zeta(double s, double q) {
     return sum;
 }
 
-// M. Giles, "Approximating the erfinv function", GPU Computing Gems 2 (2012).
-TS_FN float ts_erfinv(float a) {
-    const float w = -logf((1.0f - a) * (1.0f + a));
-    const float middle[9] = {2.8102264e-8f, 3.4327394e-7f, -3.5233877e-6f, -4.3915065e-6f, 2.1858087e-4f, -1.253725e-3f,
-        -4.1776816e-3f, 2.4664073e-1f, 1.5014094f};
-    const float tail[9] = {-2.0021426e-4f, 1.0095056e-4f, 1.3493432e-3f, -3.6734284e-3f, 5.7395077e-3f, -7.622461e-3f,
-        9.43887e-3f, 1.0016741f, 2.8329768f};
-    const bool is_middle = w < 5;
-    const float z = is_middle ? w - 2.5f : sqrtf(w) - 3.0f;
-    float p = is_middle ? middle[0] : tail[0];
-#pragma unroll
-    for (int k = 1; k < 9; k++) p = fmaf(p, z, is_middle ? middle[k] : tail[k]);
-    return fabsf(a) == 1.0f ? a * ts_inf(a) : a * p;
-}
-TS_FN float ts_digamma(float a) { return (float)ts_digamma((double)a); }
 TS_FN float ts_polygamma1(float a) {
     // At a pole the result depends on the rounding of float.
     if (a > 0 || a != truncf(a)) return (float)ts_polygamma1((double)a);
     const double s = sin((double)(3.14159274f * a));
     return (float)(TS_PI * TS_PI / (s * s) - ts_polygamma1(1.0 - (double)a));
 }
-TS_FN float ts_i0(float a) { return (float)ts_i0((double)a); }
-TS_FN float ts_i1(float a) { return (float)ts_i1((double)a); }
 TS_FN float ts_zeta(float a, float b) { return (float)ts_zeta((double)a, (double)b); }
 
+#include "math/single.cuh"
 #include "math/special_more.cuh"

@@ -267,10 +267,6 @@ TS_FN double ts_binomial(double count, double p, double u) {
     return ts_outwards(u, mode, exp(ways + mode * log(p) + (n - mode) * log1p(-p)), n, p);
 }
 
-#define TS_WIDEN_1(name) TS_FN float name(float a) { return (float)name((double)a); }
 #define TS_WIDEN_2(name) TS_FN float name(float a, float b) { return (float)name((double)a, (double)b); }
-TS_WIDEN_1(ts_entr) TS_WIDEN_1(ts_erfcx) TS_WIDEN_1(ts_ndtr) TS_WIDEN_1(ts_log_ndtr) TS_WIDEN_1(ts_ndtri)
-TS_WIDEN_1(ts_mantissa) TS_WIDEN_1(ts_exponent) TS_WIDEN_1(ts_i0e) TS_WIDEN_1(ts_i1e) TS_WIDEN_1(ts_bessel_j0)
-TS_WIDEN_1(ts_bessel_j1) TS_WIDEN_1(ts_bessel_y0) TS_WIDEN_1(ts_bessel_y1) TS_WIDEN_1(ts_bessel_k0) TS_WIDEN_1(ts_bessel_k1)
-TS_WIDEN_1(ts_spherical_j0) TS_WIDEN_1(ts_bessel_k0e) TS_WIDEN_1(ts_bessel_k1e) TS_WIDEN_2(ts_xlog1py) TS_WIDEN_2(ts_igamma) TS_WIDEN_2(ts_igammac)
+TS_WIDEN_2(ts_igamma) TS_WIDEN_2(ts_igammac)
 #include "math/polynomial.cuh"

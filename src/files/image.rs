@@ -10,7 +10,7 @@ use crate::base::code::{FILE_FORMAT, FILE_KIND};
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::DType;
 use crate::fail;
-use jpeg_encoder::{Encoder, EncodingError, SamplingFactor};
+use jpeg_encoder::{Encoder, EncodingError, ImageBuffer, JpegColorType, SamplingFactor, rgb_to_ycbcr};
 use png::{BitDepth, ColorType, Transformations};
 use std::io::{self, Cursor};
 use zune_jpeg::JpegDecoder;
@@ -268,11 +268,45 @@ pub fn write_jpeg(array: &Array, sink: &mut dyn Sink) -> Result<()> {
     };
     let mut encoder = Encoder::new(sink, JPEG_QUALITY);
     encoder.set_sampling_factor(SamplingFactor::F_1_1);
-    let color = if channels == 1 { jpeg_encoder::ColorType::Luma } else { jpeg_encoder::ColorType::Rgb };
-    encoder.encode(array.bytes(), width, height, color).map_err(|error| match error {
+    let pixels = Pixels { bytes: array.bytes(), width, height, gray: channels == 1 };
+    encoder.encode_image(pixels).map_err(|error| match error {
         EncodingError::IoError(error) => unwritable(&error),
         other => unwritable(&io::Error::other(other)),
     })
+}
+
+/// Gray or RGB bytes. `Encoder::encode` brings the encoder's code once for each of nine orders of colors.
+struct Pixels<'a> {
+    bytes: &'a [u8],
+    width: u16,
+    height: u16,
+    gray: bool,
+}
+
+impl ImageBuffer for Pixels<'_> {
+    fn get_jpeg_color_type(&self) -> JpegColorType {
+        if self.gray { JpegColorType::Luma } else { JpegColorType::Ycbcr }
+    }
+    fn width(&self) -> u16 {
+        self.width
+    }
+    fn height(&self) -> u16 {
+        self.height
+    }
+    fn fill_buffers(&self, y: u16, [first, second, third, _]: &mut [Vec<u8>; 4]) {
+        let size = usize::from(self.width) * if self.gray { 1 } else { 3 };
+        let row = self.bytes.chunks_exact(size).nth(usize::from(y)).unwrap_or_default();
+        if self.gray {
+            first.extend_from_slice(row);
+            return;
+        }
+        for pixel in row.chunks_exact(3) {
+            let (y, cb, cr) = rgb_to_ycbcr(pixel[0], pixel[1], pixel[2]);
+            first.push(y);
+            second.push(cb);
+            third.push(cr);
+        }
+    }
 }
 
 /// Width, height and channels (1 to 4) of [H, W] or [H, W, C].

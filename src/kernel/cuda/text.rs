@@ -12,7 +12,7 @@ pub static COMMON: Family = Family {
     headers: headers! {
         "common/base.cuh" "common/reduce.cuh" "common/rows.cuh" "common/unravel.cuh" "common/mma.cuh" "common/wgmma.cuh"
         "common/look_back.cuh" "common/flags.cuh"
-        "math/math.cuh" "math/special.cuh" "math/special_more.cuh" "math/polynomial.cuh"
+        "math/math.cuh" "math/special.cuh" "math/single.cuh" "math/special_more.cuh" "math/polynomial.cuh"
     },
     structs: &[],
     texts: Vec::new,

@@ -259,6 +259,14 @@ fn tolerance(name: &str, class: Class) -> f64 {
         {
             1e-4
         }
+        // In float on the GPU, in double on the host: around their roots as much as around 1.
+        Class::F32 if ["digamma", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1"].contains(&name) => 1e-4,
+        Class::F32
+            if ["i0", "i1", "i0e", "i1e", "bessel_k0", "bessel_k1", "bessel_k0e", "bessel_k1e", "log_ndtr", "ndtr"]
+                .contains(&name) =>
+        {
+            2e-6
+        }
         Class::F32 => 5e-7,
         _ => 0.0,
     }

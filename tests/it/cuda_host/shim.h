@@ -150,6 +150,21 @@ static void sincospi(double x, double* s, double* c) {
         default: *s = -b; *c = a; break;
     }
 }
+static float erfcxf(float a) {
+    const double x = a;
+    if (x < 10) return (float)(exp(x * x) * erfc(x));
+    return (float)((1 - 0.5 / (x * x) + 0.75 / (x * x * x * x)) / (x * sqrt(M_PI)));
+}
+static float normcdff(float x) { return (float)(0.5 * erfc(-(double)x / sqrt(2.0))); }
+static float normcdfinvf(float p) {
+    if (!(p > 0 && p < 1)) return p == 0 ? -INFINITY : p == 1 ? INFINITY : NAN;
+    double low = -40, high = 40;
+    for (int k = 0; k < 100; k++) {
+        const double middle = (low + high) / 2;
+        (0.5 * erfc(-middle / sqrt(2.0)) < p ? low : high) = middle;
+    }
+    return (float)low;
+}
 static float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 #define TS_MINMAX(T) \
     static T min(T a, T b) { return a < b ? a : b; } \

@@ -31,8 +31,10 @@ pub(super) struct Form {
 pub(super) fn args(parts: &Parts, views: usize, form: &Form) -> String {
     let or_one = |n: usize| n.max(1);
     let columns = views + 1;
+    // Positions of reductions.
+    let index = if form.wide { "ts_u64" } else { "ts_u32" };
     format!(
-        "struct Args {{\n    ts_u64 n, m, lanes, chunk, scratch, tail, count, hold, word, bound;\n    char* p[{}];\n    ts_u64 s[{}];\n    \
+        "typedef {index} ts_index;\nstruct Args {{\n    ts_u64 n, m, lanes, chunk, scratch, tail, count, hold, word, bound;\n    char* p[{}];\n    ts_u64 s[{}];\n    \
          void* f[{}];\n    ts_u64 ksize[{k}], kdiv[{k}], rsize[{r}], rdiv[{r}];\n    \
          ts_i64 kstep[{columns}][{k}], rstep[{columns}][{r}];\n}};\n",
         or_one(views),
@@ -98,8 +100,13 @@ fn load(slot: usize, views: &[RawView], form: &Form, target: &str, inner: &str) 
     }
 }
 
-fn position(form: &Form, views: usize, inner: &str) -> String {
+/// The position of element `v` of a vector. Random numbers come four from one counter: where the compiler sees that the
+/// positions of a vector share it, it makes them once.
+fn position(parts: &Parts, form: &Form, views: usize, inner: &str) -> String {
     match form.steps[views] {
+        Step::Unit if parts.random && form.vector > 1 => {
+            format!("((ts_u64)o{views} & ~{}ULL | (ts_u64)v)", form.vector - 1)
+        }
         Step::Unit => format!("(ts_u64)(o{views} + v)"),
         Step::Zero => format!("(ts_u64)o{views}"),
         Step::Any => format!("(ts_u64)(o{views} + v * {inner})"),
@@ -144,7 +151,7 @@ fn compute(
     for &slot in &parts.loads {
         let _ = writeln!(text, "                in.a{slot} = x{slot}[u].x[v];");
     }
-    let pos = if parts.positions { position(form, views.len(), &inner(views.len())) } else { "0".to_string() };
+    let pos = if parts.positions { position(parts, form, views.len(), &inner(views.len())) } else { "0".to_string() };
     let _ = writeln!(text, "                element(g, in, {pos}, {at}, out, {acc});");
     for &slot in &parts.stores {
         let _ = writeln!(text, "                y{slot}.x[v] = out.a{slot};");
@@ -292,14 +299,15 @@ pub(super) fn tiles(
 /// Writes an accumulator's results to the views, at offsets `o{slot}` plus `plus(slot)`.
 fn results(parts: &Parts, views: &[RawView], acc: &str, plus: &dyn Fn(usize) -> String, indent: &str) -> String {
     let mut text = String::new();
-    for (n, task) in parts.tasks.iter().enumerate() {
+    for task in &parts.tasks {
         let slot = task.slot;
         let _ = writeln!(
             text,
-            "{indent}{}[o{slot}{}] = ts_downcast<{}>({acc}.t{n}.result());",
+            "{indent}{}[o{slot}{}] = ts_downcast<{}>({acc}.{});",
             pointer(slot, views),
             plus(slot),
-            memory_type(views[slot].dtype)
+            memory_type(views[slot].dtype),
+            task.result
         );
     }
     text

@@ -17,7 +17,7 @@ use crate::kernel::cuda::{Gpu, GpuError, Launch, Param, Source};
 use crate::kernel::program::{Class, Function, Instr, Program};
 use kernels::{BLOCK, Form};
 use space::{Dim, Order, Space, Step, division, step, vector};
-use text::Parts;
+use text::{Parts, Task};
 
 /// Bound: bytes of kernel arguments that every supported driver accepts.
 const MAX_ARGUMENTS: usize = 4096;
@@ -214,7 +214,7 @@ fn plan(
         let lead: Vec<usize> = parts.stores.iter().chain(&parts.loads).copied().collect();
         make.map(Space::new(shape, 0, &positions, views, &lead, Order::Free))
     } else {
-        let order = if parts.tasks.iter().any(|task| task.arg) { Order::Fixed } else { Order::Free };
+        let order = if parts.tasks.iter().any(Task::is_position) { Order::Fixed } else { Order::Free };
         make.reduce(Space::new(shape, program.reduced, &positions, views, &parts.loads, order))
     };
     if words.len() * 8 > MAX_ARGUMENTS {
@@ -248,6 +248,15 @@ impl Make<'_> {
     fn units(&self, steps: &[Step]) -> Vec<usize> {
         let all = self.parts.loads.iter().chain(&self.parts.stores).copied();
         all.filter(|&column| steps[column] == Step::Unit).collect()
+    }
+
+    /// Columns whose vectors begin at multiples of their length: those, and the position of random numbers.
+    fn aligned_columns(&self, steps: &[Step]) -> Vec<usize> {
+        let mut columns = self.units(steps);
+        if self.parts.random && steps[self.views.len()] == Step::Unit {
+            columns.push(self.views.len());
+        }
+        columns
     }
 
     /// As many elements as 16 bytes of the smallest type, at most 8; 1 where vectors cannot be stored or do not help. Random
@@ -298,7 +307,7 @@ impl Make<'_> {
             }
         }
         let limit = self.limit(&form.steps);
-        let v = if dims.len() == 1 { limit } else { vector(&dims, &[], &self.units(&form.steps), limit) };
+        let v = if dims.len() == 1 { limit } else { vector(&dims, &[], &self.aligned_columns(&form.steps), limit) };
         form.vector = v;
         form.unroll = self.unroll(v, 4);
         let (whole, tail) = (n / v, n % v);
@@ -352,7 +361,7 @@ impl Make<'_> {
         let inner = if columns { &output_dims } else { &reduced };
         let outer = if columns { &reduced } else { &output_dims };
         let steps = self.steps(inner);
-        let v = vector(inner, outer, &self.units(&steps), self.limit(&steps));
+        let v = vector(inner, outer, &self.aligned_columns(&steps), self.limit(&steps));
         let form = Form {
             vector: v,
             unroll: if v == 1 { self.unroll(1, 8) } else { self.unroll(v, 8).max(2) },

@@ -56,12 +56,35 @@ fn defines(header: &str, cuda: &str) -> bool {
 
 /// One `Reduce` of a program.
 pub(super) struct Task {
-    /// Its accumulator's type in the text, for example `ts_sum<float>`.
-    pub accumulator: String,
+    /// Its accumulator's type in the text, for example `ts_sum<float>`; none for an extreme value whose position is looked
+    /// for too, since that accumulator knows it.
+    accumulator: Option<String>,
+    kind: ReduceKind,
+    /// What is added for an element.
+    value: String,
+    /// The member or method of the accumulators that is the result.
+    pub result: String,
     /// An upper bound of its bytes.
     pub size_bytes: usize,
     pub slot: usize,
-    pub arg: bool,
+}
+
+impl Task {
+    /// Whether the result is a position.
+    pub fn is_position(&self) -> bool {
+        matches!(self.kind, ReduceKind::ArgMin | ReduceKind::ArgMax)
+    }
+
+    /// Leaves the extreme value to the accumulator of `other`, if that looks for the position of the same values' extreme.
+    fn share(&mut self, other: &Task, at: usize) {
+        let pair = matches!(
+            (self.kind, other.kind),
+            (ReduceKind::Min, ReduceKind::ArgMin) | (ReduceKind::Max, ReduceKind::ArgMax)
+        );
+        if pair && self.value == other.value && other.accumulator.is_some() {
+            (self.accumulator, self.size_bytes, self.result) = (None, 0, format!("t{at}.v"));
+        }
+    }
 }
 
 /// The parts of a program's text, and what its launches need to know.
@@ -230,8 +253,8 @@ impl Writer<'_> {
             ReduceKind::Prod => (format!("ts_prod<{}>", class_type(wide)), wide.size_bytes()),
             ReduceKind::Min => (format!("ts_min<{}>", class_type(wide)), wide.size_bytes()),
             ReduceKind::Max => (format!("ts_max<{}>", class_type(wide)), wide.size_bytes()),
-            ReduceKind::ArgMin => (format!("ts_arg<{}, -1>", class_type(wide)), 16),
-            ReduceKind::ArgMax => (format!("ts_arg<{}, 1>", class_type(wide)), 16),
+            ReduceKind::ArgMin => (format!("ts_arg<{}, -1, ts_index>", class_type(wide)), 16),
+            ReduceKind::ArgMax => (format!("ts_arg<{}, 1, ts_index>", class_type(wide)), 16),
         };
         let n = self.parts.tasks.len();
         let converted = if truth { format!("{value} != 0") } else { format!("({})({value})", class_type(wide)) };
@@ -239,32 +262,46 @@ impl Writer<'_> {
             (Class::F32 | Class::F64, Class::I64) if !truth => format!("ts_to_i64({value})"),
             _ => converted,
         };
-        let _ = writeln!(self.code, "    acc.t{n}.add({converted}, at);");
-        self.parts.tasks.push(Task { accumulator, size_bytes, slot: slot as usize, arg });
+        let mut task = Task {
+            accumulator: Some(accumulator),
+            kind,
+            value: converted,
+            result: format!("t{n}.result()"),
+            size_bytes,
+            slot: slot as usize,
+        };
+        for (at, other) in self.parts.tasks.iter_mut().enumerate() {
+            task.share(other, at);
+            other.share(&task, n);
+        }
+        self.parts.tasks.push(task);
     }
 
     fn finish(self) -> Parts {
-        let mut parts = self.parts;
+        let Writer { mut parts, code, special, views, .. } = self;
         parts.includes.push_str("#include \"common/reduce.cuh\"\n");
         if parts.random {
             parts.includes.push_str("#include \"random/philox.cuh\"\n");
         }
-        if self.special {
+        if special {
             parts.includes.push_str("#include \"math/special.cuh\"\n");
         }
         let mut text = String::new();
         let fields = |slots: &[usize]| {
             let mut fields = String::new();
             for &slot in slots {
-                let _ = write!(fields, " {} a{slot};", memory_type(self.views[slot].dtype));
+                let _ = write!(fields, " {} a{slot};", memory_type(views[slot].dtype));
             }
             fields
         };
         let _ = writeln!(text, "struct In {{{} }};", fields(&parts.loads));
         let _ = writeln!(text, "struct Out {{{} }};", fields(&parts.stores));
         let (mut members, mut init, mut merge) = (String::new(), String::new(), String::new());
+        let mut code = code;
         for (n, task) in parts.tasks.iter().enumerate() {
-            let _ = write!(members, " {} t{n};", task.accumulator);
+            let Some(accumulator) = &task.accumulator else { continue };
+            let _ = writeln!(code, "    acc.t{n}.add({}, at);", task.value);
+            let _ = write!(members, " {accumulator} t{n};");
             let _ = write!(init, " t{n}.init();");
             let _ = write!(merge, " t{n}.merge(o.t{n});");
         }
@@ -273,8 +310,7 @@ impl Writer<'_> {
         let _ = writeln!(text, "    TS_METHOD void merge(const Acc& o) {{{merge} }}\n}};");
         let _ = writeln!(
             text,
-            "TS_FN void element(const Args& g, const In& in, ts_u64 pos, ts_i64 at, Out& out, Acc& acc) {{\n{}}}",
-            self.code
+            "TS_FN void element(const Args& g, const In& in, ts_u64 pos, ts_i64 at, Out& out, Acc& acc) {{\n{code}}}"
         );
         parts.element = text;
         parts

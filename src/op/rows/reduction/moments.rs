@@ -18,6 +18,7 @@ use crate::op::rows::pointwise::compare::{ISNAN, LOGICAL_NOT};
 use crate::op::rows::pointwise::power::SQUARE;
 use crate::op::rows::pointwise::unary::SQRT;
 use crate::op::rows::reduction::reduce::{SUM, reduced_count, restored, spread, without_nan};
+use crate::op::rows::shape::rearrange::NARROW;
 use crate::op::tensor::Tensor;
 use crate::signature;
 
@@ -102,19 +103,36 @@ pub static NANMEAN: Op = Op {
     ..Op::BASE
 };
 
+/// Bound: of this many parts of a long dim one is looked at for `near_mean`.
+const PARTS: usize = 32;
+
+/// The mean of a part of the elements, to be subtracted from all of them before they are squared: all are read once.
+///
+/// Wherever the part lies, a mean of one of k parts is at most sqrt(k - 1) standard deviations from the mean of all, so that the
+/// correction of the squares' sum is at most k - 1 times what remains of it: five bits for 32 parts.
+fn near_mean(e: &mut dyn Emit, x: &Tensor, dim: &Arg, dims: &[usize]) -> Result<Tensor> {
+    let shape = x.shape();
+    let long = dims.iter().copied().find(|&dim| shape[dim] >= PARTS);
+    let part = match long {
+        Some(dim) => e.call(&NARROW, args![x, dim as i64, 0, (shape[dim] / PARTS) as i64])?,
+        None => x.clone(),
+    };
+    mean_of(e, &part, dim, true)
+}
+
 /// Variance with its correction as a number, of squares in `wide`. Arguments: `x, dim, keepdim, correction`.
 fn variance(e: &mut dyn Emit, a: &Args, wide: DType) -> Result<Tensor> {
     let x = a.input();
     let shape = x.shape();
     let dims = infer::dims(a.ints(variance::dim).as_ref(), shape.len())?;
     let x = e.cast(x, x.dtype().compute())?;
-    let mean = mean_of(e, &x, a.get(variance::dim), true)?;
-    let apart = e.sub(&x, &mean)?;
+    let near = near_mean(e, &x, a.get(variance::dim), &dims)?;
+    let apart = e.sub(&x, &near)?;
     let apart = e.cast(&apart, wide)?;
     let squares = e.call(&SQUARE, args![&apart])?;
     let sum = e.call(&SUM, args![&squares, a.get(variance::dim).clone(), a.flag(variance::keepdim)])?;
-    // The mean is rounded, by much more than the deviations of elements that are far from 0 and close together; what the
-    // deviations from it sum to says by how much (the corrected two-pass algorithm of Chan, Golub and LeVeque).
+    // What the differences sum to says how far from them the mean is: that corrects the sum of squares (Chan, Golub and
+    // LeVeque, "Algorithms for computing the sample variance", 1983).
     let rest = e.call(&SUM, args![&apart, a.get(variance::dim).clone(), a.flag(variance::keepdim)])?;
     let rest = e.call(&SQUARE, args![&rest])?;
     let rest = e.div(&rest, reduced_count(&shape, &dims) as f64)?;
