@@ -1,5 +1,5 @@
 // Layer, group and RMS normalization, and their gradients. T: memory type; W: that of weight and bias; WEIGHTS: 0 none, 1 V
-// adjacent ones can be loaded as a vector, 2 any; V, E, LANES: common/rows.cuh.
+// adjacent ones can be loaded as a vector, 2 any, 3 one for all elements of a vector; V, E, LANES: common/rows.cuh.
 //
 // Group norm is layer norm of rows [channels of the group, positions] whose weights are per channel: `span` adjacent elements
 // share a weight, and the weights repeat after `period` rows. RMS norm has no mean (`center` 0).
@@ -13,8 +13,9 @@ typedef typename ts_opmath<T>::type C;
 
 // The index of the weight of element i of a row.
 TS_FN ts_i64 ts_weight_index(const LayerArgs& g, ts_i64 row, ts_i64 i) {
-    if (g.span == 1 && g.period == 1) return i;
-    return row % g.period * (g.n / g.span) + (ts_i64)((ts_u32)i / (ts_u32)g.span);
+    if (WEIGHTS < 3 && g.span == 1 && g.period == 1) return i;
+    const ts_u32 first = (ts_u32)i & (WEIGHTS == 3 ? ~(ts_u32)(V - 1) : ~0u);
+    return row % g.period * (g.n / g.span) + (ts_i64)ts_fast_div(first, g.span_word);
 }
 
 // V adjacent weights, or biases, from element i of a row on.
@@ -107,22 +108,35 @@ TS_KERNEL void ts_layer_norm_weight_grad(const __grid_constant__ LayerArgs g) {
     }
 }
 
-// The same where `span` adjacent elements share a weight (group norm): a block for each of `parts` weights.
-TS_KERNEL void ts_group_norm_weight_grad(const __grid_constant__ LayerArgs g) {
-    const ts_i64 channel = blockIdx.x, width = g.parts, channels_of_group = g.n / g.span, batch = g.rows / g.period;
-    C dw = 0, db = 0;
-    for (ts_i64 k = threadIdx.x; k < batch * g.span; k += blockDim.x) {
-        const ts_i64 b = k / g.span, at = (b * width + channel) * g.span + k % g.span,
-            row = b * g.period + channel / channels_of_group;
-        const C d = ts_upcast(g.dy[at]);
-        dw += d * (ts_upcast(g.x[at]) - (g.center ? g.mean[row] : C(0))) * g.rstd[row];
-        db += d;
+// The same where `span` adjacent elements share a weight (group norm): gridDim.x weights, in gridDim.y parts of their elements.
+// N: elements of a vector, a divisor of the span.
+template <int N> TS_FN void ts_channel_grad(const LayerArgs& g, C& dw, C& db) {
+    const ts_u32 channel = blockIdx.x, width = gridDim.x, of_group = (ts_u32)(g.n / g.span), along = (ts_u32)(g.span / N);
+    const ts_u32 count = (ts_u32)(g.rows / g.period) * along, chunk = (count + gridDim.y - 1) / gridDim.y;
+    const ts_u32 begin = blockIdx.y * chunk, end = begin + chunk < count ? begin + chunk : count;
+#pragma unroll 2
+    for (ts_u32 k = begin + threadIdx.x; k < end; k += 256) {
+        const ts_u32 sample = k / along;
+        const ts_i64 row = (ts_i64)sample * g.period + channel / of_group;
+        const ts_i64 at = ((ts_i64)sample * width + channel) * g.span + (k - sample * along) * N;
+        const ts_vec<T, N> dy = *(const ts_vec<T, N>*)(g.dy + at), x = *(const ts_vec<T, N>*)(g.x + at);
+        const C mean = g.center ? g.mean[row] : C(0), rstd = g.rstd[row];
+#pragma unroll
+        for (int v = 0; v < N; v++) {
+            dw += ts_upcast(dy.x[v]) * (ts_upcast(x.x[v]) - mean) * rstd;
+            db += ts_upcast(dy.x[v]);
+        }
     }
-    dw = ts_group_all_reduce(dw, blockDim.x, ts_add_op());
-    db = ts_group_all_reduce(db, blockDim.x, ts_add_op());
+}
+TS_KERNEL void __launch_bounds__(256) ts_group_norm_weight_grad(const __grid_constant__ LayerArgs g) {
+    C dw = 0, db = 0;
+    if (WEIGHTS == 3) ts_channel_grad<V>(g, dw, db);
+    else ts_channel_grad<1>(g, dw, db);
+    dw = ts_group_all_reduce(dw, 256, ts_add_op());
+    db = ts_group_all_reduce(db, 256, ts_add_op());
     if (threadIdx.x == 0) {
-        g.partials[channel] = dw;
-        g.partials[width + channel] = db;
+        g.partials[blockIdx.y * 2 * gridDim.x + blockIdx.x] = dw;
+        g.partials[(blockIdx.y * 2 + 1) * gridDim.x + blockIdx.x] = db;
     }
 }
 

@@ -6,6 +6,7 @@ use crate::kernel::cuda::dense::{Output, fill, input, scratch};
 use crate::kernel::cuda::rows::{Names, Rows, address, each, launch, sample_shapes};
 use crate::kernel::cuda::specialize::{Value, source};
 use crate::kernel::cuda::{Gpu, GpuError, Source};
+use crate::kernel::fused::cuda::space::division;
 use crate::kernel::host::attributes;
 use crate::kernel::structs::structs;
 
@@ -26,6 +27,7 @@ structs! {
         n: usize,
         span: usize,
         period: usize,
+        span_word: u64,
         parts: usize,
         center: u64,
         eps: f64,
@@ -49,6 +51,8 @@ structs! {
         channels: usize,
         span: usize,
         parts: usize,
+        span_word: u64,
+        channels_word: u64,
         training: u64,
         eps: f64,
     }
@@ -80,7 +84,7 @@ impl Shape {
 
     fn args(&self) -> LayerArgs {
         let Shape { rows, n, span, period, center } = *self;
-        LayerArgs { rows, n, span, period, center: center as u64, ..LayerArgs::NONE }
+        LayerArgs { rows, n, span, period, span_word: division(span as u64), center: center as u64, ..LayerArgs::NONE }
     }
 
     fn width(&self) -> usize {
@@ -143,7 +147,7 @@ impl Weights {
     }
 
     /// `WEIGHTS` of the text. 0: there are none; 1: each element of a row has its own, and `vector` adjacent ones can
-    /// be loaded at once; 2: any.
+    /// be loaded at once; 2: any; 3: one for all elements of a vector.
     fn kind(&self, s: Shape, vector: usize) -> u32 {
         let bytes = (vector * self.dtype.size_bytes()).min(16);
         let both = [&self.weight, &self.bias].into_iter().flatten();
@@ -151,6 +155,7 @@ impl Weights {
         match both.count() {
             0 => 0,
             _ if s.span == 1 && s.period == 1 && aligned => 1,
+            _ if s.span > 1 && s.span.is_multiple_of(vector) => 3,
             _ => 2,
         }
     }
@@ -215,21 +220,20 @@ fn backward(call: &Call<'_>, s: Shape, gpu: &mut dyn Gpu) -> Done {
     }
     let width = s.width();
     let by_element = s.span == 1 && s.period == 1;
-    let blocks = s.n.div_ceil(32);
-    let parts = (gpu.multiprocessors() as usize * 8 / blocks).min(s.rows / 64).clamp(1, 128);
-    let parts = if by_element { parts } else { 1 };
+    // Blocks of one part, and the parts that their elements allow.
+    let (blocks, most) = match by_element {
+        true => (s.n.div_ceil(32), s.rows / 64),
+        false => (width, s.rows / s.period * s.span / rows.vector / 1024),
+    };
+    let parts = (gpu.multiprocessors() as usize * 8 / blocks).min(most).clamp(1, 128);
     let sums = scratch(compute, &[parts, 2, width], gpu)?;
     args.partials = sums.ptr;
     args.parts = parts;
-    if by_element {
-        launch(source, "ts_layer_norm_weight_grad", (blocks, parts), 256, args.words(), gpu)?;
-        if parts > 1 {
-            args.n = 2 * width;
-            each(source, "ts_norm_merge_partials", 2 * width, args.words(), gpu)?;
-        }
-    } else {
-        args.parts = width;
-        launch(source, "ts_group_norm_weight_grad", (width, 1), 256, args.words(), gpu)?;
+    let entry = if by_element { "ts_layer_norm_weight_grad" } else { "ts_group_norm_weight_grad" };
+    launch(source, entry, (blocks, parts), 256, args.words(), gpu)?;
+    if parts > 1 {
+        args.n = 2 * width;
+        each(source, "ts_norm_merge_partials", 2 * width, args.words(), gpu)?;
     }
     let size = compute.size_bytes();
     for (n, view) in call.outputs[1..].iter().enumerate() {
@@ -245,27 +249,49 @@ struct Planes {
     channels: usize,
     span: usize,
     wide: bool,
+    /// Elements of a vector: along the span if that is wide, else channels.
+    vector: usize,
     blocks: usize,
     parts: usize,
 }
 
 impl Planes {
-    fn of(shape: &[usize], gpu: &dyn Gpu) -> Planes {
+    /// `operands`: all that are loaded and stored by vectors.
+    fn of(shape: &[usize], operands: &[&RawView], gpu: &dyn Gpu) -> Planes {
         let (batch, channels, span) = (shape[0], shape[1], shape[2..].iter().product::<usize>());
         let wide = span >= 16;
-        let blocks = if wide { channels } else { channels.div_ceil(32) };
-        let rounds = batch * span / if wide { 256 * 8 } else { 8 * 8 };
+        let along = if wide { span } else { channels };
+        let size = operands.iter().map(|view| view.dtype.size_bytes()).max().unwrap_or(4);
+        let fits = |&v: &usize| {
+            along.is_multiple_of(v) && operands.iter().all(|view| (view.ptr as usize).is_multiple_of(v * size))
+        };
+        // Eight channels of a thread need more registers than they save.
+        let widest = if wide { 16 / size } else { (16 / size).min(4) };
+        let vector = if wide || span == 1 { [widest, 2].into_iter().find(fits).unwrap_or(1) } else { 1 };
+        let (blocks, vectors) =
+            if wide { (channels, batch * (span / vector)) } else { (channels.div_ceil(32 * vector), batch * span) };
+        let rounds = vectors / if wide { 256 * 4 } else { 8 * 8 };
         let parts = (gpu.multiprocessors() as usize * 8 / blocks.max(1)).min(rounds).clamp(1, 128);
-        Planes { batch, channels, span, wide, blocks, parts }
+        Planes { batch, channels, span, wide, vector, blocks, parts }
     }
 
     fn source(&self, dtype: DType, weights: DType) -> &'static Source {
-        batch_text(dtype, weights, self.wide)
+        batch_text(dtype, weights, self.wide, self.vector, self.elements() >= 1 << 31)
     }
 
     fn args(&self) -> BatchArgs {
-        let Planes { batch, channels, span, parts, .. } = *self;
-        BatchArgs { batch, channels, span, parts, ..BatchArgs::NONE }
+        let Planes { batch, channels, span, parts, vector, wide, .. } = *self;
+        let (along, across) = if wide { (vector, 1) } else { (1, vector) };
+        let word = |n: usize| if n < 1 << 31 { division(n as u64) } else { 0 };
+        BatchArgs {
+            batch,
+            channels,
+            span,
+            parts,
+            span_word: word(span / along),
+            channels_word: word(channels / across),
+            ..BatchArgs::NONE
+        }
     }
 
     fn elements(&self) -> usize {
@@ -273,29 +299,31 @@ impl Planes {
     }
 }
 
-fn batch_text(dtype: DType, weights: DType, wide: bool) -> &'static Source {
-    let wide = Value::Number(wide as u32);
-    source("norm/batch_norm.cuh", &[("T", Value::Type(dtype)), ("W", Value::Type(weights)), ("WIDE", wide)])
+fn batch_text(dtype: DType, weights: DType, wide: bool, vector: usize, big: bool) -> &'static Source {
+    let number = |n: usize| Value::Number(n as u32);
+    let numbers = [("WIDE", number(wide as usize)), ("V", number(vector)), ("BIG", number(big as usize))];
+    let types = [("T", Value::Type(dtype)), ("W", Value::Type(weights))];
+    source("norm/batch_norm.cuh", &[types[0], types[1], numbers[0], numbers[1], numbers[2]])
 }
 
 fn apply(p: &Planes, source: &Source, entry: &str, words: &[u64], gpu: &mut dyn Gpu) -> Done {
     if p.elements() == 0 {
         return Ok(());
     }
-    let blocks = p.elements().div_ceil(256).min(gpu.multiprocessors() as usize * 32);
+    let blocks = (p.elements() / p.vector).div_ceil(256).min(gpu.multiprocessors() as usize * 32);
     launch(source, entry, (blocks, 1), 256, words, gpu)
 }
 
 pub fn batch_norm_train(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let dtype = call.inputs[0].dtype;
-    let p = Planes::of(&call.inputs[0].shape, gpu);
-    if p.channels == 0 {
+    if call.inputs[0].shape[1] == 0 {
         return Ok(());
     }
     let x = input(&call.inputs[0], dtype, gpu)?;
     let weights = Weights::of(call, 1, 1, dtype, gpu)?;
     let compute = dtype.compute();
     let y = Output::new(&call.outputs[0], dtype, gpu)?;
+    let p = Planes::of(&call.inputs[0].shape, &[&x, &y.dense], gpu);
     let mean = Output::new(&call.outputs[1], compute, gpu)?;
     let variance = Output::new(&call.outputs[2], compute, gpu)?;
     let sums = scratch(compute, &[p.parts, p.channels, 3], gpu)?;
@@ -321,8 +349,7 @@ pub fn batch_norm_train(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 
 pub fn batch_norm_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let dtype = call.inputs[0].dtype;
-    let p = Planes::of(&call.inputs[1].shape, gpu);
-    if p.channels == 0 {
+    if call.inputs[1].shape[1] == 0 {
         return Ok(());
     }
     let compute = dtype.compute();
@@ -330,6 +357,7 @@ pub fn batch_norm_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (mean, variance) = (input(&call.inputs[2], compute, gpu)?, input(&call.inputs[3], compute, gpu)?);
     let weights = Weights::of(call, 4, 2, dtype, gpu)?;
     let dx = Output::new(&call.outputs[0], dtype, gpu)?;
+    let p = Planes::of(&call.inputs[1].shape, &[&g, &x, &dx.dense], gpu);
     let mut sums_of = |i: usize| call.outputs.get(i).map(|view| Output::new(view, compute, gpu)).transpose();
     let (dw, db) = (sums_of(1)?, sums_of(2)?);
     let sums = scratch(compute, &[p.parts, p.channels, 2], gpu)?;
@@ -361,9 +389,13 @@ pub fn texts() -> Vec<&'static Source> {
     let kind = |dtype| match dtype {
         DType::F32 => 1,
         DType::F64 => 2,
+        DType::F16 => 3,
         _ => 0,
     };
     let rows = dtypes().flat_map(|dtype| sample_shapes().map(|shape| text(dtype, dtype.compute(), kind(dtype), shape)));
-    let batch = dtypes().flat_map(|dtype| [true, false].map(|wide| batch_text(dtype, dtype, wide)));
+    let batch = dtypes().flat_map(|dtype| {
+        [(true, 1, true), (true, 2, false), (false, 2, false)]
+            .map(|(wide, v, big)| batch_text(dtype, dtype, wide, v, big))
+    });
     rows.chain(batch).collect()
 }
