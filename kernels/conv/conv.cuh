@@ -66,6 +66,26 @@ TS_KERNEL void __launch_bounds__(256) ts_col2im(const __grid_constant__ Args arg
     args.y[args.first * g.channels * plane + i] = ts_downcast<T>(sum);
 }
 
+// Elements of the input's gradient from its phases x [batch * channels][phases][outputs]: element i of a dim, `padding` further,
+// is of phase i % stride. w: bias of each channel, or null.
+TS_KERNEL void __launch_bounds__(256) ts_phases_side_by_side(const __grid_constant__ Args args) {
+    const Geometry& g = args.geometry;
+    const ts_i64 i = (ts_i64)blockIdx.x * 256 + threadIdx.x, plane = ts_numel(g.input);
+    if (i >= g.batch * g.groups * g.channels * plane) return;
+    const ts_i64 image = i / plane;
+    ts_i64 o[3];
+    ts_unravel32(i - image * plane, g.input, o);
+    ts_i64 phase = 0, at = 0;
+#pragma unroll
+    for (int d = 0; d < 3; d++) {
+        const ts_u32 moved = (ts_u32)(o[d] + g.padding[d]), stride = (ts_u32)g.stride[d], quotient = moved / stride;
+        phase = phase * stride + (moved - quotient * stride);
+        at = at * g.output[d] + quotient;
+    }
+    const C x = ts_upcast(args.x[(image * ts_numel(g.stride) + phase) * ts_numel(g.output) + at]);
+    args.y[i] = ts_downcast<T>(args.w ? x + ts_upcast(args.w[image % (g.groups * g.channels)]) : x);
+}
+
 // Grouped forward convolution: a thread for each output.
 TS_KERNEL void __launch_bounds__(256) ts_conv_forward(const __grid_constant__ Args args) {
     const Geometry& g = args.geometry;

@@ -161,6 +161,79 @@ fn grad_input_forward(
     by_library(ConvPart::Output, &forward, [dy, &transposed, dx], bias, gpu)
 }
 
+/// The gradient of the input of a convolution with strides as a forward convolution (`Geometry::phases`), whose phases are put
+/// side by side.
+fn grad_input_phases(
+    g: &Geometry,
+    [dx, w, dy]: [&RawView; 3],
+    bias: Option<&RawView>,
+    gpu: &mut dyn Gpu,
+) -> Result<bool, GpuError> {
+    if !g.has_phases() {
+        return Ok(false);
+    }
+    let (forward, offset) = g.phases();
+    let filters = phase_weights(g, &forward, w, gpu)?;
+    let channels = g.groups * forward.filters;
+    let [a, b, c] = forward.output;
+    let phases = scratch(dx.dtype, &[g.batch, channels, a, b, c], gpu)?;
+    // As many dims as the operands have.
+    let spatial = 5 - dx.shape.len();
+    let flat = |view: &RawView| {
+        let mut view = view.clone();
+        view.shape.drain(2..2 + spatial);
+        view.strides.drain(2..2 + spatial);
+        view
+    };
+    if forward.is_product() {
+        self::forward(&forward, [dy, &filters, &phases], gpu)?;
+    } else if !by_library(ConvPart::Output, &forward, [dy, &flat(&filters), &flat(&phases)], None, gpu)? {
+        return Ok(false);
+    }
+    let dense = bias.map(|bias| input(bias, dx.dtype, gpu)).transpose()?;
+    let bias = dense.map_or(std::ptr::null_mut(), |bias| bias.ptr);
+    let beside = Geometry { output: forward.output, padding: offset, ..*g };
+    let args = args(&beside, phases.ptr, bias, dx.ptr, 0, g.batch);
+    each(text(dx.dtype), "ts_phases_side_by_side", dx.numel(), args.words(), gpu)?;
+    Ok(true)
+}
+
+/// The weights of that convolution, `[groups * channels * phases, filters, taps..]`: those of phase r are every `stride`th tap
+/// from r on, the last first.
+fn phase_weights(g: &Geometry, forward: &Geometry, w: &RawView, gpu: &mut dyn Gpu) -> Result<RawView, GpuError> {
+    let whole: [usize; 3] = std::array::from_fn(|d| forward.kernel[d] * g.stride[d]);
+    let outer = [g.groups * g.filters, g.channels];
+    let shape = |kernel: [usize; 3]| [outer[0], outer[1], kernel[0], kernel[1], kernel[2]];
+    let mut taps = view(w.ptr, w.dtype, &shape(g.kernel), &row_major(shape(g.kernel)));
+    if whole != g.kernel {
+        let padded = scratch(w.dtype, &shape(whole), gpu)?;
+        fill(Scalar::Int(0), &padded, gpu)?;
+        let part = RawView { shape: taps.shape.clone(), ..padded.clone() };
+        copy_view(&taps, &part, gpu)?;
+        taps = padded;
+    }
+    let [filter, channel, inner @ ..] = [0, 1, 2, 3, 4].map(|d: usize| taps.strides[d]);
+    let (s, k) = (g.stride, forward.kernel);
+    let last: isize = (0..3).map(|d| inner[d] * (s[d] * (k[d] - 1)) as isize).sum();
+    let from = RawView {
+        ptr: at(&taps, last as usize),
+        dtype: w.dtype,
+        shape: [g.groups, g.channels, s[0], s[1], s[2], g.filters, k[0], k[1], k[2]].as_slice().into(),
+        strides: [filter * g.filters as isize, channel, inner[0], inner[1], inner[2], filter]
+            .into_iter()
+            .chain((0..3).map(|d| -inner[d] * s[d] as isize))
+            .collect(),
+    };
+    let to = scratch(w.dtype, &from.shape, gpu)?;
+    copy_view(&from, &to, gpu)?;
+    let made = [g.groups * forward.filters, g.filters, k[0], k[1], k[2]];
+    Ok(view(to.ptr, w.dtype, &made, &row_major(made)))
+}
+
+fn row_major(shape: [usize; 5]) -> [usize; 5] {
+    std::array::from_fn(|d| shape[d + 1..].iter().product())
+}
+
 pub fn conv_forward(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (x, weight, y) = (&call.inputs[0], &call.inputs[1], &call.outputs[0]);
     let g = Geometry::of(call, x, weight, y);
@@ -218,6 +291,7 @@ pub fn conv_grad_input(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     if empty
         || !by_library(ConvPart::InputGradient, &g, operands, bias, gpu)?
             && !grad_input_forward(&g, operands, bias, gpu)?
+            && !grad_input_phases(&g, operands, bias, gpu)?
     {
         if empty {
             fill(Scalar::Int(0), &out.dense, gpu)?

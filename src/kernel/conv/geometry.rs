@@ -94,4 +94,37 @@ impl Geometry {
         };
         self.groups == 1 && self.stride == [1; 3] && !self.is_product() && (0..3).all(fits)
     }
+
+    /// Whether the gradient of the input is made by phases.
+    pub fn has_phases(&self) -> bool {
+        let fits = |d: usize| {
+            let padding = self.padding[d];
+            self.kernel[d] >= self.stride[d] && (0..self.kernel[d] as isize).contains(&padding)
+        };
+        self.dilation == [1; 3] && self.stride != [1; 3] && (0..3).all(fits)
+    }
+
+    /// The gradient of the input by phases: element `i` of a dim, at `i + padding = q * stride + r`, is read by outputs `q - j`
+    /// through taps `r + stride * j`. For each phase r that is a convolution of the output's gradient of stride 1, and all
+    /// phases together are one with `stride` times as many filters. Gives that convolution, and for each dim what is added to
+    /// `i` so that its quotient by the stride is the place in that convolution's output.
+    pub fn phases(&self) -> (Geometry, [isize; 3]) {
+        let taps = |d: usize| self.kernel[d].div_ceil(self.stride[d]);
+        let quotient = |i: isize, d: usize| (i + self.padding[d]).div_euclid(self.stride[d] as isize);
+        let low = |d: usize| taps(d) as isize - 1 - quotient(0, d);
+        let high = |d: usize| quotient(self.input[d] as isize - 1, d) - (self.output[d] as isize - 1);
+        let padding: [isize; 3] = std::array::from_fn(|d| low(d).max(high(d)).max(0));
+        let forward = Geometry {
+            channels: self.filters,
+            filters: self.channels * self.stride.iter().product::<usize>(),
+            input: self.output,
+            output: std::array::from_fn(|d| self.output[d] + 2 * padding[d] as usize + 1 - taps(d)),
+            kernel: std::array::from_fn(taps),
+            stride: [1; 3],
+            padding,
+            ..*self
+        };
+        let stride = |d: usize| self.stride[d] as isize;
+        (forward, std::array::from_fn(|d| self.padding[d] % stride(d) + (padding[d] - low(d)) * stride(d)))
+    }
 }

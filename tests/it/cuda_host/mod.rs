@@ -184,6 +184,12 @@ fn symbol(handle: usize, name: &str) -> *mut c_void {
     found
 }
 
+/// Whether it is a gradient that can be computed as a forward convolution.
+fn as_forward(call: &ConvCall) -> bool {
+    let g = &call.geometry;
+    call.part == ConvPart::InputGradient && (g.has_forward_gradient() || g.has_phases())
+}
+
 fn convolve(call: &ConvCall) {
     let g = &call.geometry;
     let view = |ptr, [first, channels]: [usize; 2], sizes: [usize; 3]| {
@@ -257,7 +263,7 @@ impl Gpu for HostGpu {
     }
 
     fn convolve(&mut self, call: &ConvCall) -> Result<bool, GpuError> {
-        let left = self.forward_only && call.part == ConvPart::InputGradient && call.geometry.has_forward_gradient();
+        let left = self.forward_only && as_forward(call);
         let order = self.convolves.filter(|_| !left);
         if let Some(order) = order {
             assert_eq!(call.order, order);
@@ -268,7 +274,7 @@ impl Gpu for HostGpu {
 
     fn convolves_transposed(&mut self, call: &ConvCall) -> Result<bool, GpuError> {
         assert_eq!(call.order, ConvOrder::ChannelsFirst);
-        let left = self.forward_only && call.part == ConvPart::InputGradient && call.geometry.has_forward_gradient();
+        let left = self.forward_only && as_forward(call);
         Ok(!left && self.convolves == Some(ConvOrder::ChannelsLast))
     }
 

@@ -84,11 +84,13 @@ pub fn right_vectors(right: Right) -> RightVectors {
 /// A convolution as the library takes it, and the order of its operands; none if it does not support it.
 ///
 /// Not in f32 throughout: gradients of a 1x1 kernel, which take half the time as products, and gradients of inputs,
-/// which take half the time as forward convolutions (64 images of 56², 256 → 64 and 3×3, 64 → 64, on an H100).
+/// which take half the time as forward convolutions (64 images of 56², 256 → 64 and 3×3, 64 → 64, on an H100), with strides by
+/// their phases.
 pub fn convolution(call: &ConvCall, tf32: bool) -> Option<(Convolution, Addresses)> {
     let (element, g) = (element(call.dtype)?, &call.geometry);
     let whole = element == Element::F64 || element == Element::F32 && !tf32;
-    let forward = element == Element::F32 && call.part == ConvPart::InputGradient && g.has_forward_gradient();
+    let forward =
+        element == Element::F32 && call.part == ConvPart::InputGradient && (g.has_forward_gradient() || g.has_phases());
     if whole && (g.is_product() || forward) {
         return None;
     }
