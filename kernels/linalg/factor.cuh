@@ -64,6 +64,20 @@ TS_KERNEL void __launch_bounds__(256) ts_cholesky_finish(const __grid_constant__
         ts_fault(g.fault, TS_NOT_POSITIVE, 0, blockIdx.x, info, g.n);
 }
 
+// Finds the first pivot on the diagonal of a factor of Cholesky that is no positive number, where info has found none.
+TS_KERNEL void __launch_bounds__(256) ts_check_pivots(const __grid_constant__ Args g) {
+    __shared__ int first;
+    if (threadIdx.x == 0) first = 0x7fffffff;
+    __syncthreads();
+    const T* a = g.a + blockIdx.x * g.a_batch;
+    for (int j = threadIdx.x; j < (int)g.n; j += 256) {
+        const T pivot = a[j * (g.a_column + 1)];
+        if (!(pivot > 0 && pivot < ts_inf(T()))) atomicMin(&first, j + 1);
+    }
+    __syncthreads();
+    if (threadIdx.x == 0 && g.info[blockIdx.x] == 0 && first != 0x7fffffff) g.info[blockIdx.x] = first;
+}
+
 // The larger of two pivot candidates; of equal ones the upper row.
 TS_FN void ts_max_pivot(T& max_abs, int& pivot_row, T abs, int row) {
     if (abs > max_abs || (abs == max_abs && row < pivot_row)) max_abs = abs, pivot_row = row;
@@ -129,6 +143,34 @@ TS_KERNEL void __launch_bounds__(1024) ts_getf2(const __grid_constant__ Args g) 
         }
     }
     if (t == 0) g.info[blockIdx.x] = info, g.swaps[blockIdx.x] = swaps;
+}
+// A library's pivots, i64 from 1 on in b, as ours: `pivots`, `rows` and `swaps`. m: rows; k: pivots of a matrix.
+TS_KERNEL void __launch_bounds__(256) ts_take_pivots(const __grid_constant__ Args g) {
+    __shared__ int order[8192];
+    const ts_i64* from = (const ts_i64*)g.b + blockIdx.x * g.k;
+    ts_i32 *rows = g.rows + blockIdx.x * g.m, *pivots = g.pivots + blockIdx.x * g.k;
+    const bool fits = g.m <= 8192;
+    int* const at = fits ? order : rows;
+    for (int r = threadIdx.x; r < (int)g.m; r += 256) at[r] = r;
+    for (int j = threadIdx.x; j < (int)g.k; j += 256) pivots[j] = (ts_i32)from[j] - 1;
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        int swaps = 0;
+        for (int j = 0; j < (int)g.k; j++) {
+            const int other = pivots[j], kept = at[j];
+            at[j] = at[other];
+            at[other] = kept;
+            swaps += other != j;
+        }
+        g.swaps[blockIdx.x] = swaps;
+    }
+    __syncthreads();
+    for (int r = threadIdx.x; r < (int)g.m && fits; r += 256) rows[r] = order[r];
+}
+// Identity matrices of n rows in c.
+TS_KERNEL void __launch_bounds__(256) ts_identity(const __grid_constant__ Args g) {
+    for (ts_i64 i = (ts_i64)blockIdx.y * 256 + threadIdx.x; i < g.n * g.n; i += (ts_i64)gridDim.y * 256)
+        g.c[blockIdx.x * g.n * g.n + i] = T(i % (g.n + 1) == 0);
 }
 // laswp and trsm: applies a panel's row exchanges to the other columns, and solves with its triangle the columns to its
 // right. n: columns of the matrix; b_row: columns of the panel.

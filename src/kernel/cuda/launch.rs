@@ -165,6 +165,10 @@ pub enum Decomposition {
     Orthonormal { k: usize },
     /// Both triangles in A, and pivots in i64, as LAPACK's getrf.
     Lu,
+    /// The solutions of systems with those triangles and pivots, `sides` columns in `left`, which they replace.
+    LuSolve { sides: usize },
+    /// The lower factor of Cholesky in the lower triangle of A.
+    Cholesky,
 }
 
 /// Decompositions of a batch of matrices that lie one behind the other, each dense and column-major.

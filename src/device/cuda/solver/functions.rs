@@ -66,6 +66,10 @@ functions! {
     geqrf = "cusolverDnXgeqrf": fn(Object, Object, i64, i64, DataType, Place, i64, DataType, Place, DataType, Place, usize,
         *mut c_void, usize, *mut i32) -> Status;
     // Handle, m, n, k, A, lda, tau.
+    sorgqr_size = "cusolverDnSorgqr_bufferSize": fn(Object, i32, i32, i32, Place, i32, Place, *mut i32) -> Status;
+    sorgqr = "cusolverDnSorgqr": fn(Object, i32, i32, i32, Place, i32, Place, Place, i32, *mut i32) -> Status;
+    dorgqr_size = "cusolverDnDorgqr_bufferSize": fn(Object, i32, i32, i32, Place, i32, Place, *mut i32) -> Status;
+    dorgqr = "cusolverDnDorgqr": fn(Object, i32, i32, i32, Place, i32, Place, Place, i32, *mut i32) -> Status;
     ungqr_size = "cusolverDnZungqr_bufferSize": fn(Object, i32, i32, i32, Place, i32, Place, *mut i32) -> Status;
     ungqr = "cusolverDnZungqr": fn(Object, i32, i32, i32, Place, i32, Place, Place, i32, *mut i32) -> Status;
     // Handle, params, m, n, A, pivots.
@@ -73,6 +77,14 @@ functions! {
         *mut usize) -> Status;
     getrf = "cusolverDnXgetrf": fn(Object, Object, i64, i64, DataType, Place, i64, *mut i64, DataType, Place, usize,
         *mut c_void, usize, *mut i32) -> Status;
+    // Handle, params, trans, n, sides, A, pivots, B.
+    getrs = "cusolverDnXgetrs": fn(Object, Object, u32, i64, i64, DataType, Place, i64, *const i64, DataType, Place, i64,
+        *mut i32) -> Status;
+    // Handle, params, uplo, n, A.
+    potrf_size = "cusolverDnXpotrf_bufferSize": fn(Object, Object, u32, i64, DataType, Place, i64, DataType, *mut usize,
+        *mut usize) -> Status;
+    potrf = "cusolverDnXpotrf": fn(Object, Object, u32, i64, DataType, Place, i64, DataType, Place, usize, *mut c_void,
+        usize, *mut i32) -> Status;
 }
 
 impl Functions {

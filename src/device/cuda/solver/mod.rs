@@ -39,10 +39,14 @@ pub enum Task {
     Eig,
     /// LAPACK's geqrf. Values: tau.
     Reflectors,
-    /// The first n columns of Q of `k` reflectors in A, of which the values are tau. A: Q. Complex f64 only.
+    /// The first n columns of Q of `k` reflectors in A, of which the values are tau. A: Q. Not for complex f32.
     Orthonormal { k: usize },
     /// LAPACK's getrf. Values: the pivots, i64, counted from 1.
     Lu,
+    /// LAPACK's getrs with those in A and values, for `sides` columns. Left: B, then X.
+    LuSolve { sides: usize },
+    /// LAPACK's potrf, of the lower triangle.
+    Cholesky,
 }
 
 /// The elements of a matrix.
@@ -253,6 +257,8 @@ impl Solver {
             Task::Reflectors => self.reflectors(problem, work),
             Task::Orthonormal { k } => self.orthonormal(problem, k, work),
             Task::Lu => self.lu(problem, work),
+            Task::LuSolve { sides } => self.lu_solve(problem, sides, work),
+            Task::Cholesky => self.cholesky(problem, work),
         }
     }
 
@@ -513,17 +519,23 @@ impl Solver {
     fn orthonormal(&self, p: &Problem, k: usize, work: Work<'_>) -> Result<(), DriverError> {
         let (f, h, m, n, k) = (self.functions, self.handle, p.m as i32, p.n as i32, k as i32);
         let (a, tau, info) = (place(p.at.a), place(p.at.values), place(p.at.info).cast());
+        let (names, size, run) = match p.number {
+            Number::F32 => (["cusolverDnSorgqr_bufferSize", "cusolverDnSorgqr"], f.sorgqr_size, f.sorgqr),
+            Number::F64 => (["cusolverDnDorgqr_bufferSize", "cusolverDnDorgqr"], f.dorgqr_size, f.dorgqr),
+            Number::C64 => return Err(DriverError::refused("cusolver", "columns of Q in complex f32")),
+            Number::C128 => (["cusolverDnZungqr_bufferSize", "cusolverDnZungqr"], f.ungqr_size, f.ungqr),
+        };
         let mut words = 0;
         // SAFETY: as for `eigh_batched`; a size is one integer, and counts elements.
         unsafe {
-            check("cusolverDnZungqr_bufferSize", (f.ungqr_size)(h, m, n, k, a, m, tau, &mut words))?;
+            check(names[0], size(h, m, n, k, a, m, tau, &mut words))?;
             match work {
                 Work::Size(sizes) => {
                     *sizes = [words.max(1) as usize * p.number.bytes(), 0];
                     Ok(())
                 }
                 Work::Run { device, .. } => {
-                    check("cusolverDnZungqr", (f.ungqr)(h, m, n, k, a, m, tau, place(device.address), words, info))
+                    check(names[1], run(h, m, n, k, a, m, tau, place(device.address), words, info))
                 }
             }
         }
@@ -542,6 +554,37 @@ impl Solver {
                 Work::Run { device: Workspace { address: d, bytes }, host: o } => check(
                     "cusolverDnXgetrf",
                     (f.getrf)(h, q, m, n, t, a, m, pivots, t, place(d), bytes, start(o), o.len(), info),
+                ),
+            }
+        }
+    }
+}
+
+impl Solver {
+    fn lu_solve(&self, p: &Problem, sides: usize, work: Work<'_>) -> Result<(), DriverError> {
+        let (f, h, q) = (self.functions, self.handle, self.params);
+        let (n, t) = (p.n as i64, p.number.data_type());
+        let (a, pivots, b, info) =
+            (place(p.at.a), place(p.at.values).cast_const().cast(), place(p.at.left), place(p.at.info).cast());
+        let Work::Run { .. } = work else { return Ok(()) };
+        // SAFETY: as for `eigh_batched`.
+        let status = unsafe { (f.getrs)(h, q, 0, n, sides as i64, t, a, n, pivots, t, b, n, info) };
+        check("cusolverDnXgetrs", status)
+    }
+
+    fn cholesky(&self, p: &Problem, work: Work<'_>) -> Result<(), DriverError> {
+        let (f, h, q) = (self.functions, self.handle, self.params);
+        let (n, t, lower) = (p.n as i64, p.number.data_type(), 0);
+        let (a, info) = (place(p.at.a), place(p.at.info).cast());
+        // SAFETY: as for `eigh_batched`.
+        unsafe {
+            match work {
+                Work::Size([d, o]) => {
+                    check("cusolverDnXpotrf_bufferSize", (f.potrf_size)(h, q, lower, n, t, a, n, t, d, o))
+                }
+                Work::Run { device: Workspace { address: d, bytes }, host: o } => check(
+                    "cusolverDnXpotrf",
+                    (f.potrf)(h, q, lower, n, t, a, n, t, place(d), bytes, start(o), o.len(), info),
                 ),
             }
         }
@@ -609,11 +652,16 @@ impl Problem {
         let (m, n, number) = (self.m, self.n, self.number);
         let values = match self.task {
             Task::Eigh { .. } | Task::Svd { .. } => n * number.real().bytes(),
-            Task::Lu => m.min(n) * 8,
+            Task::Lu | Task::LuSolve { .. } => m.min(n) * 8,
+            Task::Cholesky => 0,
             Task::Orthonormal { k } => k * number.bytes(),
             Task::Eig | Task::Reflectors => m.min(n) * number.bytes(),
         };
-        let left = if self.is_small() { m * m } else { m * n };
+        let left = match self.task {
+            Task::LuSolve { sides } => n * sides,
+            _ if self.is_small() => m * m,
+            _ => m * n,
+        };
         let on = |place: u64, bytes: usize| if place == 0 { 0 } else { place + (first * bytes) as u64 };
         let Places { a, values: v, left: l, right, info } = self.at;
         let at = Places {

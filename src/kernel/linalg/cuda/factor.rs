@@ -1,12 +1,13 @@
 //! CUDA launches of the kernels in `kernel/linalg/host/factor`: Cholesky, LU, triangular systems.
 
+use super::alone;
 use super::panels::{
     Batch, IntArrays, NO_MATRIX, NONE, Operands, PANEL, columns, copied_columns, matrices, rows, sizes, transposed,
 };
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView};
 use crate::kernel::cuda::dense::{Output, copy_view, input};
-use crate::kernel::cuda::{Gpu, GpuError, Matrix};
+use crate::kernel::cuda::{Decomposition, Gpu, GpuError, Matrix};
 use crate::kernel::host::attributes;
 
 type Done = Result<(), GpuError>;
@@ -68,6 +69,18 @@ pub fn cholesky(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (a, out) = if attributes::flag(call, 0) { (transposed(a), transposed(out)) } else { (a.clone(), out.clone()) };
     let work = copied_columns(&a, batch.dtype, gpu)?;
     let w = columns(&work);
+    let operands = Operands { a: w, n, int_arrays, fault: outcome.fault, ..NONE };
+    if let Some(all) = alone::matrices(&batch, [n, n], Decomposition::Cholesky, gpu)? {
+        alone::cholesky(&all, &batch, &work, &operands, gpu)?;
+    } else {
+        cholesky_by_panels(&batch, w, n, int_arrays, gpu)?;
+    }
+    batch.each("ts_cholesky_finish", n * n, &operands, gpu)?;
+    copy_view(&work, &out, gpu)?;
+    outcome.finish(gpu)
+}
+
+fn cholesky_by_panels(batch: &Batch, w: Matrix, n: usize, int_arrays: IntArrays, gpu: &mut dyn Gpu) -> Done {
     for first in (0..n.max(1)).step_by(PANEL) {
         let width = PANEL.min(n - first);
         let (head, next) = (batch.place(w, first, first), first + width);
@@ -78,9 +91,7 @@ pub fn cholesky(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
         batch.columns("ts_trsm", n - next, &Operands { a: head, b: sides, n: width, k: n - next, ..NONE }, gpu)?;
         batch.update([below, sides, batch.place(w, next, next)], [n - next, n - next, width], true, gpu)?;
     }
-    batch.each("ts_cholesky_finish", n * n, &Operands { a: w, n, int_arrays, fault: outcome.fault, ..NONE }, gpu)?;
-    copy_view(&work, &out, gpu)?;
-    outcome.finish(gpu)
+    Ok(())
 }
 
 pub fn triangular_solve(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
@@ -107,6 +118,8 @@ struct Lu {
     both: Matrix,
     sizes: [usize; 2],
     int_arrays: IntArrays,
+    /// The matrices as the library takes them, and its pivots, if it has factorized them.
+    library: Option<(super::solver::Batch, *mut u8)>,
 }
 
 impl Lu {
@@ -116,7 +129,14 @@ impl Lu {
         let k = m.min(n);
         let (rows, pivots) = (batch.int_scratch(m, gpu)?, batch.int_scratch(k, gpu)?);
         let int_arrays = IntArrays { rows, pivots, info, swaps: batch.int_scratch(1, gpu)? };
-        let w = columns(&copied_columns(a, batch.dtype, gpu)?);
+        let work = copied_columns(a, batch.dtype, gpu)?;
+        let w = columns(&work);
+        let mut lu = Lu { batch, both: w, sizes: [m, n], int_arrays, library: None };
+        if let Some(all) = alone::matrices(&batch, [m, n], Decomposition::Lu, gpu)? {
+            let operands = Operands { a: w, m, n, k, int_arrays, ..NONE };
+            lu.library = Some((all, alone::lu(&all, &batch, &work, &operands, gpu)?));
+            return Ok(lu);
+        }
         for first in (0..k.max(1)).step_by(PANEL) {
             let (width, next) = (PANEL.min(k - first), PANEL.min(k - first) + first);
             let operands = Operands { a: w, m, n: width, k, first, int_arrays, ..NONE };
@@ -127,11 +147,14 @@ impl Lu {
             let parts = [batch.place(w, next, first), batch.place(w, first, next), batch.place(w, next, next)];
             batch.update(parts, [m - next, n - next, width], false, gpu)?;
         }
-        Ok(Lu { batch, both: w, sizes: [m, n], int_arrays })
+        Ok(lu)
     }
 
     /// Solves for contiguous row-major right-hand sides (the identity if there are none) into `x`.
     fn solve(&self, b: Option<&RawView>, x: &RawView, gpu: &mut dyn Gpu) -> Done {
+        if let Some((all, pivots)) = &self.library {
+            return alone::lu_solve(all, &self.batch, [self.both.ptr, *pivots], b, x, gpu);
+        }
         let [n, k] = sizes(x);
         let to = rows(x);
         let operands = Operands { b: b.map_or(NO_MATRIX, rows), c: to, n, k, int_arrays: self.int_arrays, ..NONE };

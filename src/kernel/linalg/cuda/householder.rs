@@ -1,10 +1,11 @@
 //! CUDA launches of QR decompositions: `kernel/linalg/host/householder` and `spectral::qr`.
 
+use super::alone;
 use super::panels::{self, Batch, NO_MATRIX, NONE, Operands, PANEL, columns, copied_columns, rows, sizes};
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView};
 use crate::kernel::cuda::dense::{Output, copy_view, scratch};
-use crate::kernel::cuda::{Gpu, GpuError, Matrix};
+use crate::kernel::cuda::{Decomposition, Gpu, GpuError, Matrix};
 use crate::kernel::host::attributes;
 
 type Done = Result<(), GpuError>;
@@ -25,6 +26,8 @@ struct Reflectors {
     /// Scratch memory for products V' C of a panel's reflectors with other columns.
     vtc: Matrix,
     sizes: [usize; 2],
+    /// The matrices as the library takes them, if it has made the reflectors.
+    library: Option<super::solver::Batch>,
 }
 
 impl Reflectors {
@@ -38,7 +41,15 @@ impl Reflectors {
         let (vtv, vtc) =
             (rows(&matrix_scratch(k.next_multiple_of(PANEL), PANEL)?), rows(&matrix_scratch(PANEL, columns_max)?));
         let packed = copied_columns(a, dtype, gpu)?;
-        let all = Reflectors { batch, packed, v, tau: rows(&tau), vtv, vtc, sizes: [m, n] };
+        let mut all = Reflectors { batch, packed, v, tau: rows(&tau), vtv, vtc, sizes: [m, n], library: None };
+        let q = super::solver::Batch { dtype, complex: false, count: batch.count, m, n: k };
+        if let Some(matrices) = alone::matrices(&batch, [m, n], Decomposition::Reflectors, gpu)?
+            && gpu.decomposes(&q.call(Decomposition::Orthonormal { k }))?
+        {
+            alone::reflectors(&matrices, &all.packed, all.tau.ptr, gpu)?;
+            all.library = Some(matrices);
+            return Ok(all);
+        }
         let work = columns(&all.packed);
         for first in (0..k).step_by(PANEL) {
             let width = PANEL.min(k - first);
@@ -54,6 +65,9 @@ impl Reflectors {
 
     /// The first columns of Q, as many as row-major `q` has.
     fn orthonormal(&self, q: &RawView, gpu: &mut dyn Gpu) -> Done {
+        if let Some(matrices) = &self.library {
+            return alone::orthonormal(matrices, &self.packed, self.tau.ptr, q, gpu);
+        }
         let ([m, n], [_, k], to) = (self.sizes, sizes(q), rows(q));
         self.batch.each("ts_eye", m * k, &Operands { c: to, m, k, ..NONE }, gpu)?;
         // The columns before a panel are those of the identity, which are zero in its rows.

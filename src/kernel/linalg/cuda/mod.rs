@@ -1,5 +1,6 @@
 //! CUDA launches of factorizations, spectra and matrix functions.
 
+mod alone;
 pub mod complex;
 pub mod eigh;
 pub mod factor;

@@ -67,6 +67,8 @@ pub fn decomposition(call: &DecomposeCall) -> Option<Problem> {
         Decomposition::Reflectors => Task::Reflectors,
         Decomposition::Orthonormal { k } => Task::Orthonormal { k },
         Decomposition::Lu => Task::Lu,
+        Decomposition::LuSolve { sides } => Task::LuSolve { sides },
+        Decomposition::Cholesky => Task::Cholesky,
     };
     let DecomposeCall { m, n, count, .. } = *call;
     let [a, values, left, right, info] =
