@@ -25,6 +25,8 @@ pub(super) struct Form {
     pub reduced: usize,
     /// Whether indices need 64 bits.
     pub wide: bool,
+    /// Whether places in memory do, in elements from a view's first.
+    pub far: bool,
 }
 
 /// The arguments: one struct of 64-bit words, in this order.
@@ -33,8 +35,9 @@ pub(super) fn args(parts: &Parts, views: usize, form: &Form) -> String {
     let columns = views + 1;
     // Positions of reductions.
     let index = if form.wide { "ts_u64" } else { "ts_u32" };
+    let place = if form.far { "ts_i64" } else { "int" };
     format!(
-        "typedef {index} ts_index;\nstruct Args {{\n    ts_u64 n, m, lanes, chunk, scratch, tail, count, hold, word, bound;\n    char* p[{}];\n    ts_u64 s[{}];\n    \
+        "typedef {index} ts_index;\ntypedef {place} ts_place;\nstruct Args {{\n    ts_u64 n, m, lanes, chunk, scratch, tail, count, hold, word, bound;\n    char* p[{}];\n    ts_u64 s[{}];\n    \
          void* f[{}];\n    ts_u64 ksize[{k}], kdiv[{k}], rsize[{r}], rdiv[{r}];\n    \
          ts_i64 kstep[{columns}][{k}], rstep[{columns}][{r}];\n}};\n",
         or_one(views),
@@ -46,8 +49,15 @@ pub(super) fn args(parts: &Parts, views: usize, form: &Form) -> String {
 }
 
 /// Code that splits index `i` over `dims` dims and adds to `o{column}`; `prefix` is `k` or `r`. An index of the
-/// innermost dim counts vectors.
-fn offsets(prefix: char, dims: usize, columns: &[usize], wide: bool, vector: u64, indent: &str) -> String {
+/// innermost dim counts vectors; `steps`: of the columns along it, where they are known.
+fn offsets(
+    prefix: char,
+    dims: usize,
+    columns: &[usize],
+    wide: bool,
+    (vector, steps): (u64, &[Step]),
+    indent: &str,
+) -> String {
     let mut text = String::new();
     if dims == 0 {
         return text;
@@ -56,7 +66,7 @@ fn offsets(prefix: char, dims: usize, columns: &[usize], wide: bool, vector: u64
     let _ = writeln!(text, "{indent}{word} {prefix}left = ({word})i;");
     for dim in (0..dims).rev() {
         if dim == 0 {
-            let _ = writeln!(text, "{indent}ts_i64 {prefix}x0 = {prefix}left;");
+            let _ = writeln!(text, "{indent}const ts_place {prefix}x0 = (ts_place){prefix}left;");
         } else {
             let quotient = if wide {
                 format!("{prefix}left / g.{prefix}size[{dim}]")
@@ -66,13 +76,19 @@ fn offsets(prefix: char, dims: usize, columns: &[usize], wide: bool, vector: u64
             let _ = writeln!(text, "{indent}{word} {prefix}q{dim} = {quotient};");
             let _ = writeln!(
                 text,
-                "{indent}ts_i64 {prefix}x{dim} = {prefix}left - {prefix}q{dim} * ({word})g.{prefix}size[{dim}]; \
+                "{indent}const ts_place {prefix}x{dim} = (ts_place)({prefix}left - {prefix}q{dim} * ({word})g.{prefix}size[{dim}]); \
                  {prefix}left = {prefix}q{dim};"
             );
         }
-        let times = if dim + 1 == dims && vector > 1 { format!(" * {vector}") } else { String::new() };
+        let last = dim + 1 == dims;
+        let times = if last && vector > 1 { format!(" * {vector}") } else { String::new() };
         for &column in columns {
-            let _ = writeln!(text, "{indent}o{column} += {prefix}x{dim}{times} * g.{prefix}step[{column}][{dim}];");
+            let step = match steps.get(column).filter(|_| last) {
+                Some(Step::Zero) => continue,
+                Some(Step::Unit) => String::new(),
+                _ => format!(" * (ts_place)g.{prefix}step[{column}][{dim}]"),
+            };
+            let _ = writeln!(text, "{indent}o{column} += {prefix}x{dim}{times}{step};");
         }
     }
     text
@@ -129,7 +145,7 @@ fn columns(parts: &Parts, views: &[RawView], results: bool) -> Vec<usize> {
 
 fn declare(columns: &[usize], indent: &str) -> String {
     let list: Vec<String> = columns.iter().map(|column| format!("o{column} = 0")).collect();
-    if list.is_empty() { String::new() } else { format!("{indent}ts_i64 {};\n", list.join(", ")) }
+    if list.is_empty() { String::new() } else { format!("{indent}ts_place {};\n", list.join(", ")) }
 }
 
 /// The code for one vector: the element function for each lane, then stores. Loads are in `{slot}` arrays.
@@ -192,7 +208,7 @@ pub(super) fn map(parts: &Parts, views: &[RawView], form: &Form) -> String {
             "    _Pragma(\"unroll\") for (int u = 0; u < {u}; u++) {{\n        ts_u64 i = first + u * {BLOCK};\n        \
              if (i < g.n) {{\n{}{}{body}        }}\n    }}\n",
             declare(&cols, "            "),
-            offsets('k', k, &cols, form.wide, v, "            "),
+            offsets('k', k, &cols, form.wide, (v, &form.steps), "            "),
         )
     };
     let mut loads = String::new();
@@ -254,7 +270,7 @@ pub(super) fn tiles(
     let _ = writeln!(text, "    const ts_i64 left = (ts_i64)(i % across) * {across}; i /= across;");
     let _ = writeln!(text, "    const ts_i64 top = (ts_i64)(i % down) * {down}; i /= down;");
     text.push_str(&declare(&cols, "    "));
-    text.push_str(&offsets('k', y, &cols, true, 1, "    "));
+    text.push_str(&offsets('k', y, &cols, true, (1, &[]), "    "));
     for &slot in crossing {
         let memory = memory_type(views[slot].dtype);
         let _ = writeln!(text, "    {{\n        {memory} r[{rounds}];");
@@ -330,7 +346,7 @@ pub(super) fn rows(parts: &Parts, views: &[RawView], form: &Form) -> String {
     let _ = writeln!(text, "    const ts_u64 lane = threadIdx.x % g.lanes;");
     text.push_str(&declare(&cols, "    "));
     let _ = writeln!(text, "    if (row < g.m) {{\n        const ts_u64 i = row;");
-    text.push_str(&offsets('k', form.output_dims, &cols, form.wide, 1, "        "));
+    text.push_str(&offsets('k', form.output_dims, &cols, form.wide, (1, &[]), "        "));
     text.push_str("    }\n");
     let _ = writeln!(
         text,
@@ -470,19 +486,19 @@ fn walk_reduced(
     let index = format!("from + u * {stride}");
     // Along a row the elements of a vector are positions of one row; across rows they belong to different rows.
     let row = stride == LANES;
-    let along = if row { form.vector } else { 1 };
+    let (along, steps): (u64, &[Step]) = if row { (form.vector, &form.steps) } else { (1, &[]) };
     let saved: String = walked.iter().map(|c| format!(", o{c} = b{c}")).collect();
     let saved = saved.trim_start_matches(", ").to_string();
     let enter = |body: &str| {
-        let declared = if saved.is_empty() { String::new() } else { format!("            ts_i64 {saved};\n") };
+        let declared = if saved.is_empty() { String::new() } else { format!("            ts_place {saved};\n") };
         format!(
             "        _Pragma(\"unroll\") for (int u = 0; u < {u}; u++) {{\n        const ts_u64 i = {index};\n        \
              if (i < end) {{\n{declared}{}{body}        }}\n        }}\n",
-            offsets('r', form.reduced, walked, form.wide, along, "            "),
+            offsets('r', form.reduced, walked, form.wide, (along, steps), "            "),
         )
     };
     for column in walked {
-        let _ = writeln!(text, "        const ts_i64 b{column} = o{column};");
+        let _ = writeln!(text, "        const ts_place b{column} = o{column};");
     }
     let mut loads = String::new();
     for &slot in &parts.loads {
@@ -511,7 +527,7 @@ pub(super) fn columns_kernel(parts: &Parts, views: &[RawView], form: &Form) -> S
     let _ = writeln!(text, "    const int y = threadIdx.x / 32;");
     text.push_str(&declare(&cols, "    "));
     let _ = writeln!(text, "    if (column < g.m) {{\n        const ts_u64 i = column;");
-    text.push_str(&offsets('k', k, &cols, form.wide, v, "        "));
+    text.push_str(&offsets('k', k, &cols, form.wide, (v, &form.steps), "        "));
     text.push_str("    }\n");
     let _ = writeln!(
         text,
@@ -570,7 +586,7 @@ fn close_rows(parts: &Parts, views: &[RawView], form: &Form) -> String {
     let _ = writeln!(text, "    ts_group_reduce(acc, (int)g.lanes, shared);");
     let _ = writeln!(text, "    if (lane == 0 && row < g.m) {{\n        const ts_u64 i = row;");
     text.push_str(&declare(&slots, "        "));
-    text.push_str(&offsets('k', form.output_dims, &slots, form.wide, 1, "        "));
+    text.push_str(&offsets('k', form.output_dims, &slots, form.wide, (1, &[]), "        "));
     text.push_str(&results(parts, views, "acc", &|_| String::new(), "        "));
     text.push_str("    }\n}\n");
     text
@@ -590,7 +606,7 @@ fn close_columns(parts: &Parts, views: &[RawView], form: &Form) -> String {
          acc.merge(ts_load_partial((const Acc*)g.scratch + (part * g.m + i) * {v} + r % {v}));"
     );
     text.push_str(&declare(&slots, "        "));
-    text.push_str(&offsets('k', k, &slots, form.wide, v, "        "));
+    text.push_str(&offsets('k', k, &slots, form.wide, (v, &form.steps), "        "));
     let inner = |slot: usize| match k {
         0 => String::new(),
         _ => format!(" + (ts_i64)(r % {v}) * g.kstep[{slot}][{}]", k - 1),

@@ -233,6 +233,16 @@ fn plan(
     })
 }
 
+/// Whether a column reaches 2^31 elements from its first one, to either side.
+fn is_far(output_dims: &[Dim], reduced: &[Dim]) -> bool {
+    let columns = output_dims.iter().chain(reduced).map(|dim| dim.strides.len()).max().unwrap_or(0);
+    let reach = |column: usize| -> u128 {
+        let dims = output_dims.iter().chain(reduced);
+        dims.map(|dim| dim.size as u128 * dim.strides[column].unsigned_abs() as u128).sum()
+    };
+    (0..columns).any(|column| reach(column) >= 1 << 31)
+}
+
 struct Make<'a> {
     parts: &'a Parts,
     views: &'a [RawView],
@@ -293,6 +303,7 @@ impl Make<'_> {
             output_dims: dims.len(),
             reduced: 0,
             wide: n >= 1 << 31,
+            far: is_far(&dims, &[]),
         };
         let empty = n == 0;
         if !empty && let Some((crossing, tile)) = self.crossing(&mut dims) {
@@ -369,6 +380,7 @@ impl Make<'_> {
             output_dims: output_dims.len(),
             reduced: reduced.len(),
             wide: m >= 1 << 31 || n >= 1 << 31,
+            far: is_far(&output_dims, &reduced),
         };
         let (mut output_dims, mut reduced) = (output_dims, reduced);
         let inner = if columns { &mut output_dims } else { &mut reduced };
