@@ -215,6 +215,7 @@ module.exports = grammar({
         $.closure,
         $.call,
         alias($._with_call, $.call),
+        $.method_call,
         $.member,
         $.index,
         $.unary_expression,
@@ -247,7 +248,26 @@ module.exports = grammar({
         PREC.postfix,
         seq(field('function', $._callee), optional(alias(token.immediate('!'), '!')), field('arguments', $.arguments)),
       ),
-    _callee: ($) => choice($.identifier, $.scoped_identifier, $.member, $.index, $.call, alias($._with_call, $.call), $.parenthesized),
+    _callee: ($) =>
+      choice(
+        $.identifier,
+        $.scoped_identifier,
+        $.index,
+        $.call,
+        alias($._with_call, $.call),
+        $.method_call,
+        $.parenthesized,
+      ),
+    method_call: ($) =>
+      prec(
+        PREC.postfix,
+        seq(
+          field('value', $.expression),
+          choice('.', '?.'),
+          field('name', $.identifier),
+          field('arguments', $.arguments),
+        ),
+      ),
     arguments: ($) => seq('(', comma($.expression), ')'),
 
     member: ($) =>

@@ -51,12 +51,27 @@ fn with_match(text: &str, comment: &str, pattern: &str) -> String {
     format!("{}{pattern}{}", &text[..key], &text[end..])
 }
 
-/// The text with what stands between two comment lines replaced.
-fn with_lines(text: &str, comment: &str, lines: &str) -> String {
-    let head = format!("\" generated: {comment}\n");
+/// The text with what stands between two comment lines replaced; a comment begins with `mark`.
+fn with_lines(text: &str, mark: &str, comment: &str, lines: &str) -> String {
+    let head = format!("{mark} generated: {comment}\n");
     let start = text.find(&head).expect("the comment is there") + head.len();
-    let end = start + text[start..].find("\" end\n").expect("it ends");
+    let end = start + text[start..].find(&format!("{mark} end\n")).expect("it ends");
     format!("{}{lines}{}", &text[..start], &text[end..])
+}
+
+/// A pattern of tree-sitter for nodes with one of the names.
+fn query(node: &str, capture: &str, names: &BTreeSet<String>) -> String {
+    let mut text = format!("({node}\n  (#any-of? {capture}");
+    let mut width = usize::MAX;
+    for name in names {
+        if width.saturating_add(name.len()) > 110 {
+            text.push_str("\n   ");
+            width = 3;
+        }
+        text.push_str(&format!(" \"{name}\""));
+        width += name.len() + 3;
+    }
+    format!("{text}))\n")
 }
 
 #[test]
@@ -75,9 +90,21 @@ fn editor_lists_are_those_of_the_table() {
     // Not: keywords. They would win over a variable of the same name; what is called is followed by its bracket.
     let called = format!("syntax match   tscriptOperation   \"\\<\\%({})\\>\\ze\\s*(\"\n", joined(&functions, "\\|"));
     let called = called.replace(")\\>\\ze", "\\)\\>\\ze");
-    let text = with_lines(&text, "operations and native functions", &called);
+    let text = with_lines(&text, "\"", "operations and native functions", &called);
     let read = format!("syntax match   tscriptProperty    \"\\.\\@<=\\%({}\\)\\>\"\n", joined(&properties, "\\|"));
-    let text = with_lines(&text, "properties", &read);
+    let text = with_lines(&text, "\"", "properties", &read);
     problems.extend(compare(&syntax, &text));
+
+    let queries = path("tree-sitter-tscript/queries/tscript/highlights.scm");
+    let text = std::fs::read_to_string(&queries).expect("the queries");
+    let read = query("(member name: (identifier) @variable.member.builtin)", "@variable.member.builtin", &properties);
+    let text = with_lines(&text, ";", "properties", &read);
+    let function = "@function.builtin";
+    let called = "[
+  (call function: (identifier) @function.builtin)
+  (call function: (scoped_identifier name: (identifier) @function.builtin))
+  (method_call name: (identifier) @function.builtin)]";
+    let text = with_lines(&text, ";", "operations and native functions", &query(called, function, &functions));
+    problems.extend(compare(&queries, &text));
     none(problems.into_iter().map(|problem| problem.chars().take(200).collect()).collect());
 }
