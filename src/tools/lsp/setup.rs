@@ -139,6 +139,10 @@ mod tests {
         known.read(&json!({"tscript": {"format": {"width": 80}}}));
         known.read(&json!({"format": {"width": 0}}));
         assert_eq!(known.width, 80);
-        assert_eq!(answer(&Client::default())["capabilities"]["textDocumentSync"]["change"], 2);
+        let can = &answer(&Client::default())["capabilities"];
+        assert_eq!(
+            (&can["textDocumentSync"]["change"], &can["diagnosticProvider"]["workspaceDiagnostics"]),
+            (&json!(2), &json!(false))
+        );
     }
 }
