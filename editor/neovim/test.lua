@@ -91,6 +91,22 @@ local function questions_are_answered()
   expect("a lens runs the script", command == "tscript.run" and vim.lsp.commands[command] ~= nil, lenses)
 end
 
+local function lenses_run()
+  local lens = await("a lens is shown", function()
+    vim.lsp.codelens.refresh({ bufnr = 0 })
+    return vim.lsp.codelens.get(0)[1]
+  end)
+  expect("it is that of the first line", lens.range.start.line == 0, lens)
+  local window = vim.api.nvim_get_current_win()
+  vim.api.nvim_win_set_cursor(0, { 1, 0 })
+  vim.lsp.codelens.run()
+  await("it runs the script in a terminal", function()
+    return vim.bo.buftype == "terminal" and table.concat(vim.api.nvim_buf_get_lines(0, 0, -1, true)):find("E0203", 1, true)
+  end)
+  vim.cmd("bwipeout!")
+  vim.api.nvim_set_current_win(window)
+end
+
 local function edits_are_made()
   vim.lsp.buf.format({ name = "tscript", timeout_ms = 20000 })
   local line = vim.api.nvim_buf_get_lines(0, 3, 4, true)[1]
@@ -139,6 +155,7 @@ try(function()
   end)
   diagnostics_arrive()
   questions_are_answered()
+  lenses_run()
   edits_are_made()
   tree_sitter_reads()
   vim.cmd("qall!")

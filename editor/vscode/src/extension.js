@@ -23,7 +23,8 @@ async function activate(context) {
   const restart = async () => {
     const program = settings.findProgram();
     await own.restart(program);
-    if (program === null) {
+    // What an untrusted folder has of its own is found once it is trusted.
+    if (program === null && vscode.workspace.isTrusted) {
       // Not awaited: the message stays until somebody answers.
       void missing.tell(context);
     }

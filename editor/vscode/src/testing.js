@@ -18,11 +18,21 @@ class Testing {
     watcher.onDidCreate((uri) => this.read(this.file(uri)));
     watcher.onDidChange((uri) => this.read(this.file(uri)));
     watcher.onDidDelete((uri) => this.controller.items.delete(uri.toString()));
-    this.parts = [this.controller, watcher];
+    // The buttons of a text that is open do not wait until the list is looked at.
+    const opened = vscode.workspace.onDidOpenTextDocument((document) => this.opened(document));
+    vscode.workspace.textDocuments.forEach((document) => this.opened(document));
+    this.parts = [this.controller, watcher, opened];
   }
 
   dispose() {
     this.parts.forEach((part) => part.dispose());
+  }
+
+  /** @param {vscode.TextDocument} document */
+  opened(document) {
+    if (document.uri.scheme === 'file' && document.fileName.endsWith('_test.rhai')) {
+      return this.read(this.file(document.uri));
+    }
   }
 
   async findAll() {
@@ -81,6 +91,9 @@ class Testing {
    * @param {vscode.CancellationToken} stop
    */
   async run(request, stop) {
+    if (request.include === undefined) {
+      await this.findAll();
+    }
     const run = this.controller.createTestRun(request);
     const asked = request.include ?? [...this.controller.items].map(([, item]) => item);
     const skipped = new Set(request.exclude ?? []);

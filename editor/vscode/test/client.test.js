@@ -41,7 +41,7 @@ async function start(config) {
  */
 function open(vscode, text) {
   const uri = vscode.Uri.file(path.join(folder({ 'script.rhai': text }), 'script.rhai'));
-  const document = { uri, languageId: 'tscript', version: 1, getText: () => text, isDirty: false, lineCount: text.split('\n').length };
+  const document = { uri, fileName: uri.fsPath, languageId: 'tscript', version: 1, getText: () => text, isDirty: false, lineCount: text.split('\n').length };
   vscode.workspace.textDocuments.push(document);
   vscode.workspace.onDidOpenTextDocument.fire(document);
   return document;
