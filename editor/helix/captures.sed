@@ -14,3 +14,5 @@ s/@keyword\.\(conditional\|repeat\|return\|exception\|import\)/@keyword.control.
 s/@keyword\.modifier/@keyword.storage.modifier/
 s/@comment\.documentation/@comment.line.documentation/
 s/ @spell//
+# Helix has no grammar of CUDA.
+s/(#set! injection\.language "cuda")/(#set! injection.language "cpp")/

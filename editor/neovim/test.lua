@@ -42,6 +42,9 @@ local SCRIPT = {
   "/// Doubles.",
   "fn double(x) { 2 * x }",
   "print(`${double(scores.mean()):.3f}`);",
+  "fn kernel() {",
+  "    cuda::kernel(`extern \"C\" __global__ void f(float* x) { x[0] = ${double(1)}; }`, \"f\")",
+  "}",
 }
 
 local function client()
@@ -138,6 +141,14 @@ local function tree_sitter_reads()
   for id, node in query:iter_captures(tree:root(), 0) do
     captures[vim.treesitter.get_node_text(node, 0) .. " " .. query.captures[id]] = true
   end
+  local injected = {}
+  local injections = vim.treesitter.query.get("tscript", "injections")
+  for id, node in injections:iter_captures(tree:root(), 0) do
+    if injections.captures[id] == "injection.content" then
+      table.insert(injected, vim.treesitter.get_node_text(node, 0))
+    end
+  end
+  expect("CUDA in a kernel, around its values", vim.tbl_contains(injected, "; }"), injected)
   for _, wanted in ipairs({ "randn function.builtin", "double function", "nn module", "keepdim property", ":.3f string.special" }) do
     expect("color: " .. wanted, captures[wanted], vim.tbl_keys(captures))
   end

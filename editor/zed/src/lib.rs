@@ -2,7 +2,7 @@
 //! `tscript` on the path.
 
 use zed_extension_api::settings::LspSettings;
-use zed_extension_api::{self as zed, Command, LanguageServerId, Result, Worktree, serde_json};
+use zed_extension_api::{self as zed, serde_json, Command, LanguageServerId, Result, Worktree};
 
 struct Tscript;
 
@@ -14,9 +14,9 @@ impl zed::Extension for Tscript {
     fn language_server_command(&mut self, server: &LanguageServerId, worktree: &Worktree) -> Result<Command> {
         let binary = LspSettings::for_worktree(server.as_ref(), worktree)?.binary;
         let written = binary.as_ref().and_then(|binary| binary.path.clone());
-        let command = written
-            .or_else(|| worktree.which("tscript"))
-            .ok_or("the program `tscript` is not on the path; `lsp.tscript.binary.path` in the settings names another")?;
+        let command = written.or_else(|| worktree.which("tscript")).ok_or(
+            "the program `tscript` is not on the path; `lsp.tscript.binary.path` in the settings names another",
+        )?;
         let args = binary.and_then(|binary| binary.arguments).unwrap_or_else(|| vec!["lsp".into()]);
         Ok(Command { command, args, env: worktree.shell_env() })
     }
