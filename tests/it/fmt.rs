@@ -15,7 +15,7 @@ const EXEMPT: &[(&str, &str)] = &[
     ("tests/check/wrong", "mistakes, also of the parser; lines and columns are the test"),
     ("tests/errors", "mistakes, also of the parser; lines and columns are the test"),
     ("tests/fmt", "texts that are to be formatted"),
-    ("editor/vscode/tests", "lines and columns are the test"),
+    ("editor/vscode/test/grammar", "lines and columns are the test"),
 ];
 
 fn session() -> Session {

@@ -55,7 +55,7 @@ fn a_new_project_works() {
     assert_eq!(written(&["check", ".", "--deny-warnings"], &folder), "");
     assert!(text(&std::fs::read(folder.join("README.md")).expect("a page")).starts_with("# circles\n"));
     for settings in [".vscode/settings.json", ".helix/languages.toml", ".nvim.lua"] {
-        assert!(text(&std::fs::read(folder.join(settings)).expect(settings)).contains("lsp"), "{settings}");
+        assert!(text(&std::fs::read(folder.join(settings)).expect(settings)).contains("tscript"), "{settings}");
     }
     let again = tscript(&["new", "circles"], parent.path());
     assert_eq!((again.status.code(), text(&again.stdout)), (Some(1), String::new()));

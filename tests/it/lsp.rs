@@ -784,6 +784,14 @@ fn the_whole_folder_is_checked_on_demand() {
     client.wait("an end", of_progress("end"));
     client.request("workspace/executeCommand", json!({"command": "tscript.checkFolder", "arguments": []}));
     assert_eq!(client.diagnostics("bad.rhai")[0]["code"], "E0102");
+    // Of what is open the client asks itself; what it opens later is not told twice.
+    let open = client.uri("good.rhai");
+    let told = |message: &Value| {
+        message["method"] == "textDocument/publishDiagnostics" && message["params"]["uri"] == open.as_str()
+    };
+    assert!(!client.waiting.iter().any(told));
+    client.open("bad.rhai", "print(nothing);\n");
+    assert_eq!(client.diagnostics("bad.rhai"), [] as [Value; 0]);
 }
 
 #[test]

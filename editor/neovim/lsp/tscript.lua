@@ -1,6 +1,7 @@
--- The language server, for Neovim 0.11 and newer.
+-- The language server. `vim.lsp.config("tscript", { .. })` changes it.
 return {
   cmd = { "tscript", "lsp" },
   filetypes = { "tscript" },
-  root_markers = { ".git" },
+  root_markers = { "main.rhai", ".git" },
+  settings = { tscript = { inlayHints = { shapes = true, parameterNames = true }, format = { width = 100 } } },
 }

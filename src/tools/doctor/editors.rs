@@ -35,7 +35,11 @@ const EDITORS: &[Editor] = &[
             "~config/VSCodium/User/settings.json",
         ],
     },
-    Editor { name: "Zed", programs: &["zed", "zeditor"], places: &["~config/zed/settings.json"] },
+    Editor {
+        name: "Zed",
+        programs: &["zed", "zeditor"],
+        places: &["~config/zed/settings.json", "~data/zed/extensions/installed"],
+    },
     Editor {
         name: "Emacs",
         programs: &["emacs"],

@@ -49,6 +49,8 @@ struct Server {
     workspace: Workspace,
     /// Texts whose diagnostics are to be sent.
     stale: BTreeSet<String>,
+    /// Texts whose diagnostics were sent to a client that asks for those of what is open: it would show them twice.
+    checked: BTreeSet<String>,
     /// The last semantic tokens by text.
     sent: BTreeMap<String, Sent>,
     sent_count: u64,
@@ -93,6 +95,7 @@ impl Server {
             documents: Documents::default(),
             workspace: Workspace::default(),
             stale: BTreeSet::new(),
+            checked: BTreeSet::new(),
             sent: BTreeMap::new(),
             sent_count: 0,
         }
@@ -240,6 +243,9 @@ impl Server {
             }
             "textDocument/didOpen" => {
                 if let Some(name) = self.documents.open(&params["textDocument"]) {
+                    if self.checked.remove(&name) {
+                        self.publish(&name, None, Vec::new());
+                    }
                     self.changed(&name);
                 }
             }
@@ -465,6 +471,12 @@ impl Server {
                     })
                 });
                 for (name, version, found) in self.check_all(&Value::Null, token) {
+                    if self.client.pulls {
+                        if version.is_some() {
+                            continue;
+                        }
+                        self.checked.insert(name.clone());
+                    }
                     self.publish(&name, version, found);
                 }
                 Ok(Value::Null)

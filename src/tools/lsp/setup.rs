@@ -94,7 +94,8 @@ pub fn answer(client: &Client) -> Value {
     json!({"capabilities": can, "serverInfo": {"name": "tscript", "version": env!("CARGO_PKG_VERSION")}})
 }
 
-/// What does not depend on the client.
+/// What does not depend on the client. `workspaceDiagnostics` would make Visual Studio Code ask for all files every other second;
+/// `tscript.checkFolder` is for when somebody wants them.
 const CAPABILITIES: &str = r#"{
     "textDocumentSync": {"openClose": true, "change": 2, "save": true},
     "completionProvider": {"triggerCharacters": [".", ":", "\"", "{", "/"], "resolveProvider": true},
@@ -116,7 +117,7 @@ const CAPABILITIES: &str = r#"{
     "codeActionProvider": {"codeActionKinds": ["quickfix", "refactor.rewrite"]},
     "codeLensProvider": {"resolveProvider": false},
     "semanticTokensProvider": {"full": {"delta": true}, "range": true},
-    "diagnosticProvider": {"identifier": "tscript", "interFileDependencies": true, "workspaceDiagnostics": true},
+    "diagnosticProvider": {"identifier": "tscript", "interFileDependencies": true, "workspaceDiagnostics": false},
     "workspace": {"workspaceFolders": {"supported": true, "changeNotifications": true}}
 }"#;
 
@@ -138,6 +139,10 @@ mod tests {
         known.read(&json!({"tscript": {"format": {"width": 80}}}));
         known.read(&json!({"format": {"width": 0}}));
         assert_eq!(known.width, 80);
-        assert_eq!(answer(&Client::default())["capabilities"]["textDocumentSync"]["change"], 2);
+        let can = &answer(&Client::default())["capabilities"];
+        assert_eq!(
+            (&can["textDocumentSync"]["change"], &can["diagnosticProvider"]["workspaceDiagnostics"]),
+            (&json!(2), &json!(false))
+        );
     }
 }
