@@ -3,6 +3,7 @@
 
 mod convolutions;
 mod custom;
+mod factorizations;
 mod faults;
 mod kernels;
 mod memory;
