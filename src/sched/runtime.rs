@@ -109,6 +109,7 @@ pub struct Runtime {
     default_float: AtomicU8,
     /// Index in `MatmulPrecision::ALL`.
     matmul_precision: AtomicU8,
+    deterministic: AtomicBool,
     /// Results up to this size skip admission, on the host and on a GPU: a window full of them is small.
     pub(super) tiny_bytes: usize,
     pub(super) tiny_device_bytes: usize,
@@ -259,6 +260,7 @@ impl Runtime {
             has_keeper: AtomicBool::new(false),
             default_float: AtomicU8::new(DType::F32 as u8),
             matmul_precision: AtomicU8::new(MatmulPrecision::Highest as u8),
+            deterministic: AtomicBool::new(false),
             tiny_bytes,
             tiny_device_bytes,
             tight: AtomicU64::new(0),
@@ -336,6 +338,22 @@ impl Runtime {
 
     pub fn matmul_precision(&self) -> MatmulPrecision {
         MatmulPrecision::ALL[self.matmul_precision.load(Ordering::Relaxed) as usize]
+    }
+
+    pub fn deterministic(&self) -> bool {
+        self.deterministic.load(Ordering::Relaxed)
+    }
+
+    /// For sums on GPUs that are queued from now on.
+    pub fn set_deterministic(&self, only: bool) {
+        let mut state = self.state.lock();
+        self.flush_all(&mut state);
+        self.deterministic.store(only, Ordering::Relaxed);
+        // Prepared plans may contain the other way.
+        state.plans.clear();
+        if let Some(gpus) = self.gpus_if_opened() {
+            gpus.backend.set_deterministic(only);
+        }
     }
 
     /// For products that are queued from now on.

@@ -271,6 +271,10 @@ pub trait Gpu {
     fn decompose(&mut self, _decomposition: &DecomposeCall) -> Result<Vec<RightVectors>, GpuError> {
         Err(GpuError::Unsupported("decompositions by a library"))
     }
+    /// Whether sums of floats must be the same in each run (`use_deterministic_algorithms`).
+    fn deterministic(&self) -> bool {
+        false
+    }
     fn multiprocessors(&self) -> u32;
     /// Compute capability, major and minor.
     fn capability(&self) -> (u32, u32);

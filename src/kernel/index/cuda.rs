@@ -328,16 +328,26 @@ impl AdvancedIndex {
         self.prepare(Width::Copied, gpu)?.copy("ts_index_put", self.x.dtype.size_bytes(), gpu)
     }
 
-    /// `x[..] += factor * other`, for types of `x` that have an atomic addition.
+    /// `x[..] += factor * other`, for types of `x` that have an atomic addition. In a fixed order, where that is asked for, the
+    /// host adds.
     fn add(&self, factor: f64, gpu: &mut dyn Gpu) -> Done {
+        self.ordered(gpu)?;
         let allowed = if self.x.dtype == DType::F32 { Width::Added(4) } else { Width::One };
         let mut prepared = self.prepare(allowed, gpu)?;
         prepared.args.factor = factor;
         prepared.sum("ts_index_add", self.x.dtype, self.other.dtype, 0, gpu)
     }
 
+    fn ordered(&self, gpu: &dyn Gpu) -> Done {
+        match self.x.dtype.is_float() && gpu.deterministic() {
+            true => Err(GpuError::Unsupported("sums of floats in a fixed order")),
+            false => Ok(()),
+        }
+    }
+
     /// `x[..]` combined with `other` by the operation of this number (`FOLD` in the text).
     fn fold(&self, way: u32, gpu: &mut dyn Gpu) -> Done {
+        self.ordered(gpu)?;
         let prepared = self.prepare(Width::One, gpu)?;
         prepared.sum("ts_scatter_reduce", self.x.dtype, self.other.dtype, way, gpu)
     }

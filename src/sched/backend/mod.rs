@@ -90,6 +90,9 @@ pub trait Backend: Send + Sync {
     /// Sets the precision of products that are queued from now on.
     fn set_matmul_precision(&self, _precision: MatmulPrecision) {}
 
+    /// Whether sums of floats that are queued from now on must be the same in each run.
+    fn set_deterministic(&self, _only: bool) {}
+
     /// Queues collected commands now: the caller waits for them.
     fn let_go(&self) {}
 

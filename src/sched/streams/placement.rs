@@ -46,6 +46,7 @@ impl Runtime {
         let open = || {
             let gpus = Gpus::open(&self.options)?;
             gpus.backend.set_matmul_precision(self.matmul_precision());
+            gpus.backend.set_deterministic(self.deterministic());
             Some(gpus)
         };
         self.opened.get_or_init(open).as_ref()

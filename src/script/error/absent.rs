@@ -19,7 +19,8 @@ const AUTOCAST: &str = "mixed precision is a block, which ends as it began: `aut
     `autocast(#{enabled: false}) { .. }` inside it";
 pub(super) const SCALER: &str =
     "a scaler of gradients is `amp::grad_scaler()`, after `import \"amp\" as amp;`, on every device";
-const DETERMINISM: &str = "the same seed gives the same numbers on every device; there is nothing to switch on";
+const DETERMINISM: &str =
+    "`use_deterministic_algorithms(true)` is the switch; the same seed gives the same numbers on every device";
 const THREADS: &str = "the pool of threads has one for each core of the machine";
 const DEVICES: &str = "devices are the CPU and CUDA GPUs: `x.to(\"cuda:0\")`";
 const ELEMENTWISE: &str =
@@ -191,16 +192,7 @@ const TABLE: Reasons = &[
         &["is_autocast_cpu_enabled", "get_autocast_cpu_dtype", "get_autocast_gpu_dtype"],
     ),
     ("autocast is there for \"cpu\" and \"cuda\", with \"bf16\" and \"f16\"", &["is_autocast_available"]),
-    (
-        DETERMINISM,
-        &[
-            "use_deterministic_algorithms",
-            "are_deterministic_algorithms_enabled",
-            "set_deterministic_debug_mode",
-            "get_deterministic_debug_mode",
-            "set_flush_denormal",
-        ],
-    ),
+    (DETERMINISM, &["set_deterministic_debug_mode", "get_deterministic_debug_mode", "set_flush_denormal"]),
     (THREADS, &["set_num_threads", "get_num_threads", "set_num_interop_threads", "get_num_interop_threads"]),
     (
         DEVICES,

@@ -141,6 +141,21 @@ fn defaults(module: &mut Natives, host: &Arc<Host>) {
     });
     let shared = host.clone();
     raw(module, "get_float32_matmul_precision", 0, move |_, _| Ok(shared.rt.matmul_precision().name().into()));
+    for arity in 1..=2 {
+        let shared = host.clone();
+        raw(module, "use_deterministic_algorithms", arity, move |context, values| -> Native {
+            let context = context.expect("registered with a context");
+            shared.call(&context, |_| match values[0].as_bool() {
+                Ok(only) => {
+                    shared.rt.set_deterministic(only);
+                    Ok(Dynamic::UNIT)
+                }
+                Err(_) => crate::fail!(ARGUMENT_TYPE, "`use_deterministic_algorithms` takes `true` or `false`"),
+            })
+        });
+    }
+    let shared = host.clone();
+    raw(module, "are_deterministic_algorithms_enabled", 0, move |_, _| Ok(shared.rt.deterministic().into()));
     let shared = host.clone();
     raw(module, "get_default_dtype", 0, move |_, _| Ok(Dynamic::from(DTypeValue(shared.rt.default_float()))));
 }

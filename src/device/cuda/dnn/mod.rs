@@ -1,8 +1,8 @@
 //! Convolutions by cuDNN, if it is installed: forward, dgrad and wgrad. The library is loaded for the first one. Knows
 //! no tensors: images are addresses, sizes and strides.
 //!
-//! Only deterministic engines whose precision the caller allows are used. The library's heuristic chooses one by the
-//! sizes; nothing is timed, so a script uses the same engine in every run.
+//! Only engines whose precision the caller allows are used, and where it says so only deterministic ones. The library's
+//! heuristic chooses one by the sizes; nothing is timed, so a script uses the same engine in every run.
 
 use super::blas::{Element, Outcome, Precision, Workspace};
 use super::context::Context;
@@ -75,6 +75,8 @@ pub struct Convolution {
     pub direction: Direction,
     pub element: Element,
     pub precision: Precision,
+    /// Whether the result must be the same in each run: some engines add with atomics.
+    pub deterministic: bool,
     /// Spatial dims, 2 or 3; a convolution of one dim is one of two with a size of 1.
     pub dims: usize,
     pub x: Image,
@@ -223,7 +225,7 @@ impl Drop for Dnn {
 }
 
 impl Plan {
-    /// The library's first choice among engines that are precise enough, deterministic, and within the limit of scratch
+    /// The library's first choice among engines that are allowed and within the limit of scratch
     /// memory. `None` also if the library cannot describe or plan the convolution.
     fn choose(functions: &'static Functions, handle: Handle, key: &Key) -> Option<Plan> {
         let convolution = &key.0;
@@ -231,7 +233,7 @@ impl Plan {
         // CUDNN_HEUR_MODE_A, then CUDNN_HEUR_MODE_FALLBACK.
         for mode in [3, 2] {
             for config in graph.configs(functions, HeuristicMode(mode)).unwrap_or_default() {
-                if !is_exact(functions, &config, convolution) {
+                if !is_allowed(functions, &config, convolution) {
                     continue;
                 }
                 if let Ok((plan, bytes)) = plan(functions, handle, &config)
@@ -259,8 +261,8 @@ fn plan(
     Ok((plan, bytes[0].max(0) as usize))
 }
 
-/// Whether an engine is as precise as required, by the numerical notes that the library gives on it.
-fn is_exact(functions: &'static Functions, config: &Descriptor, convolution: &Convolution) -> bool {
+/// Whether an engine is as precise, and as deterministic, as required, by the numerical notes that the library gives on it.
+fn is_allowed(functions: &'static Functions, config: &Descriptor, convolution: &Convolution) -> bool {
     const TENSOR_CORE: Note = Note(0);
     const DOWN_CONVERT_INPUTS: Note = Note(1);
     const REDUCED_PRECISION_REDUCTION: Note = Note(2);
@@ -277,11 +279,16 @@ fn is_exact(functions: &'static Functions, config: &Descriptor, convolution: &Co
         Ok::<_, DriverError>(notes[..count.min(notes.len())].to_vec())
     };
     let Ok(notes) = notes() else { return false };
-    let never = [DOWN_CONVERT_INPUTS, REDUCED_PRECISION_REDUCTION, FFT, NONDETERMINISTIC, WINOGRAD_TILE_13X13];
+    let never = [DOWN_CONVERT_INPUTS, REDUCED_PRECISION_REDUCTION, FFT, WINOGRAD_TILE_13X13];
     // Winograd's transformed inputs would be rounded to 16 bits.
     let short = matches!(convolution.element, Element::F16 | Element::Bf16);
     let whole = convolution.element == Element::F32 && convolution.precision == Precision::Full;
-    let forbidden = |note: &Note| never.contains(note) || short && *note == WINOGRAD || whole && *note == TENSOR_CORE;
+    let forbidden = |note: &Note| {
+        never.contains(note)
+            || convolution.deterministic && *note == NONDETERMINISTIC
+            || short && *note == WINOGRAD
+            || whole && *note == TENSOR_CORE
+    };
     !notes.iter().any(forbidden)
 }
 
@@ -409,6 +416,7 @@ mod tests {
             direction: Direction::Forward,
             element: Element::F32,
             precision: Precision::Full,
+            deterministic: true,
             dims: 2,
             x: image([2, 4, 9, 7]),
             w: image([6, 4, 3, 3]),

@@ -38,6 +38,7 @@ pub struct CudaDevice {
     /// none.
     workspaces: Mutex<HashMap<u32, u64>>,
     tf32: AtomicBool,
+    deterministic: AtomicBool,
 }
 
 impl CudaDevice {
@@ -54,6 +55,7 @@ impl CudaDevice {
             graphs: Arc::default(),
             workspaces: Mutex::default(),
             tf32: AtomicBool::new(false),
+            deterministic: AtomicBool::new(false),
         }
     }
 
@@ -65,6 +67,16 @@ impl CudaDevice {
     /// As `tf32`, for work that is queued from now on.
     pub fn set_tf32(&self, may_round: bool) {
         self.tf32.store(may_round, Ordering::Relaxed);
+    }
+
+    /// Whether sums of floats must be the same in each run.
+    pub fn deterministic(&self) -> bool {
+        self.deterministic.load(Ordering::Relaxed)
+    }
+
+    /// As `deterministic`, for work that is queued from now on.
+    pub fn set_deterministic(&self, only: bool) {
+        self.deterministic.store(only, Ordering::Relaxed);
     }
 
     /// A window begins; its commands are replayed if they equal those of the last time.

@@ -4,7 +4,7 @@ use super::device::CudaDevice;
 use super::vendor;
 use crate::device::cache::StreamPoint;
 use crate::device::cuda::blas::{Outcome, Workspace};
-use crate::device::cuda::dnn::{Addresses, Run};
+use crate::device::cuda::dnn::{Addresses, Convolution, Run};
 use crate::device::cuda::replay;
 use crate::device::cuda::{Shape, Stream, Text};
 use crate::kernel::cuda::gate::gate;
@@ -72,6 +72,13 @@ impl Gated {
                 Ok(hold)
             }
         }
+    }
+}
+
+impl Lane<'_> {
+    /// As the library takes it, by the modes of the session.
+    fn convolution(&self, call: &ConvCall) -> Option<(Convolution, Addresses)> {
+        vendor::convolution(call, self.device.tf32(), self.device.deterministic())
     }
 }
 
@@ -146,7 +153,7 @@ impl Gpu for Lane<'_> {
     }
 
     fn convolve(&mut self, convolution: &ConvCall) -> Result<bool, GpuError> {
-        let Some((convolution, at)) = vendor::convolution(convolution, self.device.tf32()) else { return Ok(false) };
+        let Some((convolution, at)) = self.convolution(convolution) else { return Ok(false) };
         let scratch = match self.device.with_replay(|replay, _| replay.expected_scratch(&convolution, &at)) {
             None => self.device.convolution_scratch(&convolution, &at).map_err(device_error)?,
             known => known,
@@ -161,7 +168,7 @@ impl Gpu for Lane<'_> {
 
     fn convolves_transposed(&mut self, call: &ConvCall) -> Result<bool, GpuError> {
         let channels_last = ConvCall { order: ConvOrder::ChannelsLast, ..*call };
-        let all = [call, &channels_last].map(|call| vendor::convolution(call, self.device.tf32()));
+        let all = [call, &channels_last].map(|call| self.convolution(call));
         let [Some((plain, at)), Some((channels_last, _))] = all else { return Ok(false) };
         // The library transposes both images here: its scratch memory must hold them.
         let turns = plain.image_bytes() / 4 * 3;
@@ -187,6 +194,10 @@ impl Gpu for Lane<'_> {
         self.device.let_go();
         let right = self.device.decompose(&problem, workspace, self.stream).map_err(device_error)?;
         Ok(right.into_iter().map(vendor::right_vectors).collect())
+    }
+
+    fn deterministic(&self) -> bool {
+        self.device.deterministic()
     }
 
     fn multiprocessors(&self) -> u32 {

@@ -198,6 +198,10 @@ impl Backend for Cuda {
         self.devices.iter().for_each(|device| device.set_tf32(precision != MatmulPrecision::Highest));
     }
 
+    fn set_deterministic(&self, only: bool) {
+        self.devices.iter().for_each(|device| device.set_deterministic(only));
+    }
+
     fn let_go(&self) {
         self.devices.iter().for_each(|device| device.let_go());
     }

@@ -88,7 +88,7 @@ pub fn right_vectors(right: Right) -> RightVectors {
 /// Not in f32 throughout: gradients of a 1x1 kernel, which take half the time as products, and gradients of inputs,
 /// which take half the time as forward convolutions (64 images of 56², 256 → 64 and 3×3, 64 → 64, on an H100), with strides by
 /// their phases.
-pub fn convolution(call: &ConvCall, tf32: bool) -> Option<(Convolution, Addresses)> {
+pub fn convolution(call: &ConvCall, tf32: bool, deterministic: bool) -> Option<(Convolution, Addresses)> {
     let (element, g) = (element(call.dtype)?, &call.geometry);
     let whole = element == Element::F64 || element == Element::F32 && !tf32;
     let forward =
@@ -117,6 +117,7 @@ pub fn convolution(call: &ConvCall, tf32: bool) -> Option<(Convolution, Addresse
         },
         element,
         precision: if tf32 && element == Element::F32 { Precision::Tf32 } else { Precision::Full },
+        deterministic,
         dims: 3 - skip,
         x: image([g.batch, g.groups * g.channels], g.input),
         w: image([g.groups * g.filters, g.channels], g.kernel),
@@ -158,16 +159,16 @@ mod tests {
 
     #[test]
     fn a_convolution_has_two_dims_where_the_third_has_size_one() {
-        let (flat, at) = convolution(&CALL, false).expect("f32");
+        let (flat, at) = convolution(&CALL, false, true).expect("f32");
         assert_eq!((flat.dims, at.w), (2, 512));
         assert_eq!((flat.x.sizes, flat.x.strides), ([2, 12, 9, 8, 1], [864, 72, 8, 1, 1]));
         assert_eq!(flat.w.sizes, [15, 4, 3, 3, 1]);
         assert_eq!(flat.y.sizes, [2, 15, 4, 8, 1]);
         assert_eq!((flat.stride, flat.padding, flat.dilation), ([2, 1, 1], [1, 2, 0], [1, 2, 1]));
-        let (last, _) = convolution(&ConvCall { order: ConvOrder::ChannelsLast, ..CALL }, false).expect("f32");
+        let (last, _) = convolution(&ConvCall { order: ConvOrder::ChannelsLast, ..CALL }, false, true).expect("f32");
         assert_eq!((last.x.sizes, last.x.strides[..4].to_vec()), (flat.x.sizes, vec![864, 1, 96, 12]));
         let padded = ConvCall { geometry: Geometry { padding: [1, 1, 2], output: [3, 4, 8], ..GEOMETRY }, ..CALL };
-        let (deep, _) = convolution(&padded, false).expect("f32");
+        let (deep, _) = convolution(&padded, false, true).expect("f32");
         assert_eq!((deep.dims, deep.x.sizes), (3, [2, 12, 1, 9, 8]));
         assert_eq!((deep.stride, deep.padding, deep.dilation), ([1, 2, 1], [1, 1, 2], [1, 1, 2]));
     }
@@ -177,10 +178,13 @@ mod tests {
         let product =
             Geometry { groups: 1, kernel: [1; 3], stride: [1; 3], padding: [0; 3], output: [1, 9, 8], ..GEOMETRY };
         let one = ConvCall { geometry: product, ..CALL };
-        let taken = |dtype, tf32| convolution(&ConvCall { dtype, ..one }, tf32).is_some();
+        let taken = |dtype, tf32| convolution(&ConvCall { dtype, ..one }, tf32, true).is_some();
         assert_eq!([taken(DType::F32, false), taken(DType::F64, true)], [false; 2]);
         assert_eq!([taken(DType::F32, true), taken(DType::BF16, false)], [true; 2]);
-        assert!(convolution(&ConvCall { geometry: Geometry { stride: [1, 2, 1], ..product }, ..one }, false).is_some());
+        assert!(
+            convolution(&ConvCall { geometry: Geometry { stride: [1, 2, 1], ..product }, ..one }, false, true)
+                .is_some()
+        );
     }
 
     #[test]
@@ -194,7 +198,7 @@ mod tests {
             ..GEOMETRY
         };
         let like = ConvCall { part: ConvPart::InputGradient, geometry: forward, ..CALL };
-        let taken = |call: ConvCall, tf32| convolution(&call, tf32).is_some();
+        let taken = |call: ConvCall, tf32| convolution(&call, tf32, true).is_some();
         assert!(forward.has_forward_gradient() && !taken(like, false) && taken(like, true));
         assert!(taken(ConvCall { dtype: DType::F64, ..like }, false));
         assert!(taken(ConvCall { part: ConvPart::WeightGradient, ..like }, false));
@@ -210,7 +214,8 @@ mod tests {
 
     #[test]
     fn only_f32_is_rounded_for_tensor_cores() {
-        let precision = |dtype, tf32| convolution(&ConvCall { dtype, ..CALL }, tf32).map(|(made, _)| made.precision);
+        let precision =
+            |dtype, tf32| convolution(&ConvCall { dtype, ..CALL }, tf32, true).map(|(made, _)| made.precision);
         assert_eq!(precision(DType::F32, true), Some(Precision::Tf32));
         assert_eq!(precision(DType::F32, false), Some(Precision::Full));
         assert_eq!(precision(DType::BF16, true), Some(Precision::Full));
