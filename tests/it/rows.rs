@@ -61,6 +61,16 @@ fn second_derivatives() {
             positive,
             "grid_sample(arange(9.0, #{dtype: \"f64\"}).cos().reshape([1, 1, 3, 3]), x.reshape([1, 1, 2, 2]), \"bicubic\")",
         ),
+        (
+            positive,
+            "grid_sample(outer(x, x).cos().reshape([1, 1, 4, 4]), (x * 3).reshape([1, 1, 2, 2]), \"bilinear\", \"reflection\")",
+        ),
+        (
+            positive,
+            "grid_sample(outer(x, x).reshape([1, 1, 4, 4]), (x * 1.3).reshape([1, 1, 2, 2]), \"bicubic\", \"border\", true)",
+        ),
+        (positive, "grid_sample(outer(x, x).reshape([1, 1, 4, 4]), x.reshape([1, 1, 2, 2]), \"nearest\")"),
+        (positive, "cross(outer(x, x)[..3], x[1..].unsqueeze(1), 0)"),
     ];
     for (points, y) in cases {
         holds(&format!(
