@@ -85,6 +85,23 @@ fn second_derivatives() {
     }
 }
 
+/// The places of the pixels themselves, for sides of one pixel and of several.
+#[test]
+fn places_of_pixels() {
+    let grid = |align: bool| {
+        format!(
+            "affine_grid(tensor([[[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]]]), [1, 1, 1, 3, 2], {align})"
+        )
+    };
+    let expected = |x: f64, y: f64| {
+        let rows = [-y, 0.0, y].map(|y| [-x, x].map(|x| format!("[{x:?}, {y:?}, 0.0]")).join(", "));
+        format!("tensor([[[[{}]]]])", rows.join("], ["))
+    };
+    for (align, expected) in [(true, expected(1.0, 1.0)), (false, expected(0.5, 2.0 / 3.0))] {
+        holds(&format!("allclose({}, {expected})", grid(align)));
+    }
+}
+
 /// First derivatives that PyTorch does not have, against central differences in f64.
 #[test]
 fn first_derivatives() {

@@ -133,6 +133,18 @@ fn rearrangements() {
     }
 }
 
+/// A triangle is counted by a root, in parts that begin anywhere.
+#[test]
+fn triangles() {
+    let triangles = [(1, 1, 9), (1, 7, 28), (1, 7, 20), (3, 7, 90), (1, 900, 405_450), (250, 900, 400_000)];
+    for (first, columns, n) in triangles {
+        for is_reversed in [false, true] {
+            let attrs = [Attr::Int(5), Attr::Int(first), Attr::Int(columns), Attr::Bool(is_reversed)];
+            check(&copy::TRIANGLE_INDICES, &[], &[(DType::I64, &[2, n], None)], &attrs, 0.0);
+        }
+    }
+}
+
 #[test]
 fn products() {
     let all = [

@@ -272,6 +272,18 @@ fn resampling() {
 }
 
 #[test]
+fn sums_of_windows() {
+    for (dtype, close) in FLOATS {
+        for (dim, out) in [(1, [2, 5, 3, 4]), (3, [2, 6, 3, 5])] {
+            let (x, weights) = (input((dtype, &[2, 6, 3, 4], None), 1), input((dtype, &[3, 5], None), 2));
+            // The last windows end behind the last input.
+            let first = ints(DType::I64, &[5], |i| (i as i64 * 7) % 4);
+            check(&resample::WINDOW_SUMS, &[x, first, weights], &[(dtype, &out, None)], &[Attr::Int(dim)], close);
+        }
+    }
+}
+
+#[test]
 fn sampling_at_places() {
     let not_finite = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e9, -1.0, 1.0];
     let at = |dtype, shape: &[usize]| {

@@ -1,5 +1,7 @@
 //! Sampling images at given places: `affine_grid` and `grid_sample`. A kernel gives the results and another the gradients;
-//! gradients of gradients are those of the composition in `grid_grad.rs`.
+//! gradients of gradients are those of the composition in `gradient.rs`.
+
+mod gradient;
 
 use crate::args;
 use crate::base::diag::Result;
@@ -13,7 +15,7 @@ use crate::op::expr::compute;
 use crate::op::infer;
 use crate::op::row::{CallForm, Grad, Lower, Op, Save, Source, ex};
 use crate::op::rows::linalg::matmul::product;
-use crate::op::rows::nn::grid_grad::Sampler;
+use crate::op::rows::nn::grid_sample::gradient::Sampler;
 use crate::op::rows::nn::windows::float_only;
 use crate::op::rows::shape::join::CAT;
 use crate::op::rows::shape::rearrange::transposed;
@@ -75,13 +77,13 @@ fn base_places(e: &mut dyn Emit, theta: &Tensor, sizes: &[usize], align: bool) -
     for (d, &size) in sizes.iter().enumerate().rev() {
         let at = e.source(Source::Position, &[size], DType::I64, theta.device())?;
         let at = e.cast(&at, DType::F64)?;
-        let (first, size) = match (size, align) {
+        let (first, steps) = match (size, align) {
             (1, _) => (0, 1),
             (_, true) => (0, size - 1),
             (_, false) => (1, size),
         };
-        let edges = if whole[d] == 1 { 0.0 } else { 1.0 };
-        let moved = compute(e, |c| (c.of(&at) * 2.0 + first) / size as f64 - edges)?;
+        let edges = if size == 1 { 0.0 } else { 1.0 };
+        let moved = compute(e, |c| (c.of(&at) * 2.0 + first) / steps as f64 - edges)?;
         let place = e.cast(&moved, theta.dtype())?;
         let along: Shape = (0..whole.len()).map(|at| if at == d { size } else { 1 }).collect();
         let place = e.call(&RESHAPE, args![&place, along.as_slice()])?;

@@ -10,7 +10,6 @@ pub mod dropout;
 pub mod embedding;
 pub mod embedding_bag;
 pub mod fractional_pool;
-mod grid_grad;
 pub mod grid_sample;
 pub mod interpolate;
 pub mod likelihood;
