@@ -61,6 +61,16 @@ fn second_derivatives() {
             positive,
             "grid_sample(arange(9.0, #{dtype: \"f64\"}).cos().reshape([1, 1, 3, 3]), x.reshape([1, 1, 2, 2]), \"bicubic\")",
         ),
+        (
+            positive,
+            "grid_sample(outer(x, x).cos().reshape([1, 1, 4, 4]), (x * 3).reshape([1, 1, 2, 2]), \"bilinear\", \"reflection\")",
+        ),
+        (
+            positive,
+            "grid_sample(outer(x, x).reshape([1, 1, 4, 4]), (x * 1.3).reshape([1, 1, 2, 2]), \"bicubic\", \"border\", true)",
+        ),
+        (positive, "grid_sample(outer(x, x).reshape([1, 1, 4, 4]), x.reshape([1, 1, 2, 2]), \"nearest\")"),
+        (positive, "cross(outer(x, x)[..3], x[1..].unsqueeze(1), 0)"),
     ];
     for (points, y) in cases {
         holds(&format!(
@@ -72,6 +82,23 @@ fn second_derivatives() {
              let down = first((x.detach() - h).requires_grad_()).detach();
              allclose(exact, (up - down) / (2 * h), 1e-5, 1e-6)"
         ));
+    }
+}
+
+/// The places of the pixels themselves, for sides of one pixel and of several.
+#[test]
+fn places_of_pixels() {
+    let grid = |align: bool| {
+        format!(
+            "affine_grid(tensor([[[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]]]), [1, 1, 1, 3, 2], {align})"
+        )
+    };
+    let expected = |x: f64, y: f64| {
+        let rows = [-y, 0.0, y].map(|y| [-x, x].map(|x| format!("[{x:?}, {y:?}, 0.0]")).join(", "));
+        format!("tensor([[[[{}]]]])", rows.join("], ["))
+    };
+    for (align, expected) in [(true, expected(1.0, 1.0)), (false, expected(0.5, 2.0 / 3.0))] {
+        holds(&format!("allclose({}, {expected})", grid(align)));
     }
 }
 

@@ -3,11 +3,12 @@
 use crate::base::dtype::Scalar;
 use crate::base::layout::Strides;
 use crate::kernel::abi::{Call, RawView};
+use crate::kernel::copy::host::arrange::diagonals;
 use crate::kernel::cuda::dense::{Output, copy_view, fill as fill_view, input};
 use crate::kernel::cuda::rows::each;
 use crate::kernel::cuda::specialize::{Value, source};
 use crate::kernel::cuda::{Gpu, GpuError, Source};
-use crate::kernel::host::walk::{dim, int, ints, narrow, reversed, shifted};
+use crate::kernel::host::walk::{dim, flag, int, ints, narrow, reversed, scalar, shifted};
 use crate::kernel::index::cuda as index;
 use crate::kernel::structs::structs;
 
@@ -112,6 +113,15 @@ pub fn triu(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     triangle(call, 0, gpu)
 }
 
+pub fn fill_diagonal(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
+    let (x, y) = (&call.inputs[0], &call.outputs[0]);
+    if x.ptr != y.ptr {
+        copy_view(x, y, gpu)?;
+    }
+    let value = scalar(call, 1).unwrap_or(Scalar::Int(0));
+    diagonals(y, flag(call, 0)).iter().try_for_each(|diagonal| fill_view(value, diagonal, gpu))
+}
+
 fn triangle_text(bytes: usize, lower: u32) -> &'static Source {
     source("copy/tril_triu.cuh", &[("B", Value::Number(bytes as u32)), ("LOWER", Value::Number(lower))])
 }
@@ -162,5 +172,6 @@ pub fn texts() -> Vec<&'static Source> {
         .into_iter()
         .map(|bytes| triangle_text(bytes, (bytes > 2) as u32))
         .chain(super::cuda_transpose::texts())
+        .chain(super::cuda_triangle::texts())
         .collect()
 }

@@ -6,6 +6,7 @@
 pub mod arrange;
 pub mod strided_add;
 pub mod transpose;
+pub mod triangle;
 
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::{Shape, Strides};

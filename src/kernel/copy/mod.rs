@@ -4,6 +4,8 @@
 pub mod cuda;
 #[cfg(feature = "cuda")]
 pub mod cuda_transpose;
+#[cfg(feature = "cuda")]
+mod cuda_triangle;
 pub mod host;
 
 use super::family::family;
@@ -19,9 +21,11 @@ family! {
         "diag_embed" DIAG_EMBED: host::arrange::diag_embed, cuda::diag_embed;
         "tril" TRIL: host::arrange::tril, cuda::tril;
         "triu" TRIU: host::arrange::triu, cuda::triu;
+        "fill_diagonal" FILL_DIAGONAL: host::arrange::fill_diagonal, cuda::fill_diagonal;
+        "triangle_indices" TRIANGLE_INDICES: host::triangle::triangle_indices, cuda_triangle::triangle_indices;
         "strided_add" STRIDED_ADD: host::strided_add::strided_add, cuda::strided_add;
     }
-    headers { "copy/transpose.cuh" "copy/tril_triu.cuh" }
-    structs { cuda::TRIL_TRIU_ARGS cuda_transpose::TRANSPOSE_ARGS }
+    headers { "copy/transpose.cuh" "copy/tril_triu.cuh" "copy/triangle.cuh" }
+    structs { cuda::TRIL_TRIU_ARGS cuda_transpose::TRANSPOSE_ARGS cuda_triangle::TRIANGLE_ARGS }
     texts cuda::texts
 }

@@ -28,6 +28,9 @@ pub trait Real: faer::traits::RealField + Copy + Default + std::iter::Sum + std:
     unsafe fn exp_in<S: Simd>(x: Self::In<S>) -> Self::In<S>;
     fn ln(self) -> Self;
     fn sqrt(self) -> Self;
+    fn floor(self) -> Self;
+    /// To the nearest whole number, of two the even one.
+    fn round_even(self) -> Self;
     /// `self * a + b`, rounded once.
     fn fma(self, a: Self, b: Self) -> Self;
 
@@ -105,6 +108,14 @@ impl Real for f32 {
         f32::sqrt(self)
     }
     #[inline(always)]
+    fn floor(self) -> f32 {
+        f32::floor(self)
+    }
+    #[inline(always)]
+    fn round_even(self) -> f32 {
+        f32::round_ties_even(self)
+    }
+    #[inline(always)]
     fn fma(self, a: f32, b: f32) -> f32 {
         self.mul_add(a, b)
     }
@@ -151,6 +162,14 @@ impl Real for f64 {
     #[inline(always)]
     fn sqrt(self) -> f64 {
         f64::sqrt(self)
+    }
+    #[inline(always)]
+    fn floor(self) -> f64 {
+        f64::floor(self)
+    }
+    #[inline(always)]
+    fn round_even(self) -> f64 {
+        f64::round_ties_even(self)
     }
     #[inline(always)]
     fn fma(self, a: f64, b: f64) -> f64 {

@@ -5,6 +5,7 @@
 //! rotation for equal values), and are faer's.
 
 pub mod complex;
+pub mod cross;
 pub mod factor;
 pub mod householder;
 pub mod spectral;

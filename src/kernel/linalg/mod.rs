@@ -1,4 +1,4 @@
-//! Factorizations, solutions of linear systems, spectra, matrix functions.
+//! Cross products, factorizations, solutions of linear systems, spectra, matrix functions.
 
 #[cfg(feature = "cuda")]
 pub mod cuda;
@@ -9,6 +9,7 @@ use super::family::family;
 family! {
     "linalg";
     kernels {
+        "cross" CROSS: host::cross::cross, cuda::cross::cross;
         "cholesky" CHOLESKY: host::factor::cholesky, cuda::factor::cholesky;
         "triangular_solve" TRIANGULAR_SOLVE: host::factor::triangular_solve, cuda::factor::triangular_solve;
         "solve" SOLVE: host::factor::solve, cuda::factor::solve;
@@ -32,7 +33,7 @@ family! {
         "complex_svd" COMPLEX_SVD: host::complex::svd, cuda::complex::svd;
         "complex_eig" COMPLEX_EIG: host::complex::eig, cuda::complex::eig;
     }
-    headers { "linalg/panel.cuh" "linalg/factor.cuh" "linalg/householder.cuh" "linalg/matrix_exp.cuh" "linalg/jacobi.cuh" "linalg/solver.cuh" }
-    structs { cuda::panels::PANEL_ARGS cuda::jacobi::JACOBI_ARGS cuda::matrix_exp::MATRIX_EXP_ARGS cuda::solver::SOLVER_ARGS }
+    headers { "linalg/cross.cuh" "linalg/panel.cuh" "linalg/factor.cuh" "linalg/householder.cuh" "linalg/matrix_exp.cuh" "linalg/jacobi.cuh" "linalg/solver.cuh" }
+    structs { cuda::cross::CROSS_ARGS cuda::panels::PANEL_ARGS cuda::jacobi::JACOBI_ARGS cuda::matrix_exp::MATRIX_EXP_ARGS cuda::solver::SOLVER_ARGS }
     texts cuda::texts
 }

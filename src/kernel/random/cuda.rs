@@ -6,7 +6,8 @@ use crate::kernel::cuda::dense::{Output, input, scratch};
 use crate::kernel::cuda::rows::{each, launch};
 use crate::kernel::cuda::specialize::{Value, source};
 use crate::kernel::cuda::{Gpu, GpuError, Source};
-use crate::kernel::host::attributes;
+use crate::kernel::fused::cuda::space::division;
+use crate::kernel::random::multinomial::{BLOCK, GROUP, by_sums};
 use crate::kernel::sort::cuda as sort;
 use crate::kernel::structs::structs;
 
@@ -16,16 +17,22 @@ structs! {
     pub static ARGS = "random/multinomial_args.cuh";
     struct Args {
         x: const T,
-        y: mut T,
         cumsum: mut f64,
+        starts: mut f64,
+        seen: mut void,
         keys: mut f64,
         sampled: mut i64,
         last: mut i64,
         fault: mut void,
         rows: usize,
         n: usize,
+        /// Blocks of a row.
+        blocks: usize,
         samples: usize,
+        divide_samples: u64,
         replacement: u64,
+        /// Whether cumulative weights are wanted.
+        sums: u64,
         seed: u64,
         offset: u64,
     }
@@ -45,35 +52,43 @@ pub fn multinomial(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     if y.numel() == 0 {
         return Ok(());
     }
-    let (rows, replaced) = (x.numel() / n, attributes::flag(call, 0));
-    let x = input(x, DType::F64, gpu)?;
+    let (rows, replaced) = (x.numel() / n, by_sums(call, samples));
+    let blocks = n.div_ceil(BLOCK);
+    let x = input(x, x.dtype, gpu)?;
     let picked = Output::new(y, DType::I64, gpu)?;
-    let sums = scratch(DType::F64, &[rows, n], gpu)?;
-    let last = scratch(DType::I64, &[rows], gpu)?;
-    let keys = if replaced { sums.clone() } else { scratch(DType::F64, &[rows, n], gpu)? };
+    let weights = scratch(DType::F64, &[rows, n], gpu)?;
     let args = Args {
         x: x.ptr,
-        y: std::ptr::null_mut(),
-        cumsum: sums.ptr,
-        keys: keys.ptr,
+        cumsum: weights.ptr,
+        starts: scratch(DType::F64, &[rows, blocks + 1], gpu)?.ptr,
+        seen: scratch(DType::I32, &[rows, blocks, 3], gpu)?.ptr,
+        keys: weights.ptr,
         sampled: picked.dense.ptr,
-        last: last.ptr,
+        last: scratch(DType::I64, &[rows], gpu)?.ptr,
         fault: gpu.fault_slot(0)?,
         rows,
         n,
+        blocks,
         samples,
+        divide_samples: division(samples as u64),
         replacement: replaced as u64,
+        sums: replaced as u64,
         seed: call.seed,
         offset: call.offset,
     };
-    let source = text(DType::F64);
-    launch(source, "ts_cumulative_weights", (rows, 1), 32, args.words(), gpu)?;
+    let source = text(x.dtype);
+    if n <= GROUP {
+        each(source, "ts_short_rows", rows, args.words(), gpu)?;
+    } else {
+        launch(source, "ts_block_weights", (rows * blocks, 1), 256, args.words(), gpu)?;
+        launch(source, "ts_block_starts", (rows, 1), 256, args.words(), gpu)?;
+    }
     if replaced {
         each(source, "ts_multinomial_search", rows * samples, args.words(), gpu)?;
     } else {
         each(source, "ts_exponential_keys", rows * n, args.words(), gpu)?;
         let at = RawView::contiguous(picked.dense.ptr, DType::I64, &[rows, samples]);
-        sort::smallest(&keys, &at, gpu)?;
+        sort::smallest(&weights, &at, gpu)?;
         each(source, "ts_clear_failed_rows", rows * samples, args.words(), gpu)?;
     }
     picked.finish(gpu)

@@ -49,15 +49,66 @@ fn scale(size: usize, out: usize, align_corners: bool, factor: Option<f64>) -> f
     }
 }
 
-/// The resampling of one side as a matrix `[out, size]`, row-major, in the mode "bilinear" or "bicubic".
-pub fn matrix(mode: &str, size: usize, out: usize, align_corners: bool, factor: Option<f64>) -> Vec<f64> {
-    let scale = scale(size, out, align_corners, factor);
-    let mut matrix = vec![0.0; out * size];
-    for (row, out) in matrix.chunks_exact_mut(size.max(1)).zip(0..) {
-        let taps = taps(mode, size, scale, out);
-        row[taps.first..][..taps.weights.len()].copy_from_slice(&taps.weights);
+/// Resampling of a side: what outputs read.
+#[derive(Clone, Copy)]
+pub struct Side<'a> {
+    /// "bilinear" or "bicubic".
+    pub mode: &'a str,
+    pub size: usize,
+    pub out: usize,
+    pub align_corners: bool,
+    pub factor: Option<f64>,
+    /// With PyTorch's weights for bytes.
+    pub is_coarse: bool,
+}
+
+/// Windows of equal length: what each of `first.len()` results reads first, and the weights, by tap and then by result.
+pub struct Windows {
+    pub first: Vec<i64>,
+    pub taps: usize,
+    pub weights: Vec<f64>,
+}
+
+impl Side<'_> {
+    fn taps(&self) -> Vec<Taps> {
+        let scale = scale(self.size, self.out, self.align_corners, self.factor);
+        let mut taps: Vec<Taps> = (0..self.out).map(|out| taps(self.mode, self.size, scale, out)).collect();
+        if self.is_coarse {
+            let mut all: Vec<f64> = taps.iter().flat_map(|taps| &taps.weights).copied().collect();
+            coarse(&mut all);
+            taps.iter_mut().flat_map(|taps| &mut taps.weights).zip(all).for_each(|(weight, coarse)| *weight = coarse);
+        }
+        taps
     }
-    matrix
+
+    /// What outputs read.
+    pub fn windows(&self) -> Windows {
+        windows(self.taps(), self.size)
+    }
+
+    /// What inputs read of the outputs' gradients.
+    pub fn transposed(&self) -> Windows {
+        let mut readers: Vec<Taps> = (0..self.size).map(|_| Taps { first: self.out, weights: Vec::new() }).collect();
+        for (out, taps) in self.taps().iter().enumerate() {
+            for (reader, &weight) in readers[taps.first..].iter_mut().zip(&taps.weights) {
+                reader.first = reader.first.min(out);
+                // Outputs between that do not read it.
+                reader.weights.resize(out - reader.first, 0.0);
+                reader.weights.push(weight);
+            }
+        }
+        windows(readers, self.out)
+    }
+}
+
+fn windows(all: Vec<Taps>, size: usize) -> Windows {
+    let taps = all.iter().map(|taps| taps.weights.len()).max().unwrap_or(0);
+    let mut weights = vec![0.0; taps * all.len()];
+    for (at, one) in all.iter().enumerate() {
+        one.weights.iter().enumerate().for_each(|(k, &weight)| weights[k * all.len() + at] = weight);
+    }
+    let first = all.iter().map(|one| one.first.min(size.saturating_sub(1)) as i64).collect();
+    Windows { first, taps, weights }
 }
 
 /// PyTorch's weights for bytes: multiples of the smallest power of two for which the largest weight fits into 15 bits.
@@ -73,12 +124,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_add_up_to_one() {
-        for (size, out, align) in [(8, 3, false), (3, 8, false), (8, 3, true), (5, 1, true), (1, 4, false)] {
+    fn weights_add_up_to_one_and_are_transposed() {
+        for (size, out, align_corners) in [(8, 3, false), (3, 8, false), (8, 3, true), (5, 1, true), (1, 4, false)] {
             for mode in ["bilinear", "bicubic"] {
-                for row in matrix(mode, size, out, align, None).chunks(size) {
-                    assert!((row.iter().sum::<f64>() - 1.0).abs() < 1e-12, "{mode} {size} {out} {align}");
+                let side = Side { mode, size, out, align_corners, factor: None, is_coarse: false };
+                let (there, back) = (side.windows(), side.transposed());
+                let mut matrix = vec![0.0; size * out];
+                for o in 0..out {
+                    let weights = || (0..there.taps).map(|k| there.weights[k * out + o]);
+                    assert!((weights().sum::<f64>() - 1.0).abs() < 1e-12, "{mode} {size} {out} {align_corners}");
+                    weights().enumerate().filter(|(_, w)| *w != 0.0).for_each(|(k, w)| {
+                        matrix[o * size + there.first[o] as usize + k] = w;
+                    });
                 }
+                for i in 0..size {
+                    for k in (0..back.taps).filter(|k| back.weights[k * size + i] != 0.0) {
+                        let weight = std::mem::take(&mut matrix[(back.first[i] as usize + k) * size + i]);
+                        assert_eq!(weight, back.weights[k * size + i]);
+                    }
+                }
+                assert!(matrix.iter().all(|&weight| weight == 0.0));
             }
         }
     }

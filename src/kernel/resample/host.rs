@@ -2,7 +2,7 @@
 //!
 //! Every mode is separable: each output reads up to four inputs along each dim, with weights from a table. Formulas are
 //! those of PyTorch's `UpSample.h`, computed in the same precision. `area` is adaptive average pooling; antialiasing is
-//! a product with the matrices of `antialias.rs`.
+//! sums of the windows of `antialias.rs`.
 
 use crate::kernel::abi::Call;
 use crate::kernel::host::attributes;

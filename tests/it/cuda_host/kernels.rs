@@ -9,7 +9,7 @@ use tscript::internals::kernel::abi::{Call, Faults, RawView, Threads};
 use tscript::internals::kernel::cuda::ConvOrder;
 use tscript::internals::kernel::family::Kernel;
 use tscript::internals::kernel::{
-    attention, conv, copy, index, loss, matmul, norm, pool, resample, scan, select, softmax, sort,
+    attention, conv, copy, index, linalg, loss, matmul, norm, pool, resample, scan, select, softmax, sort,
 };
 
 /// A view: dtype, shape, strides (`None`: row-major).
@@ -118,8 +118,30 @@ fn rearrangements() {
         check(strided, &[x()], &[(dtype, &[200], None)], &[dims(&[60, 12, 2]), Attr::Int(3)], 0.0);
         let close = if dtype == DType::BF16 { 3e-2 } else { 1e-6 };
         check(strided, &[x()], &[(dtype, &[40], None)], &[dims(&[0, 3, 2]), Attr::Int(1)], close);
+        for (shape, wraps) in
+            [(&[4, 7][..], true), (&[11, 3], false), (&[11, 3], true), (&[8, 3], true), (&[5, 5, 5], false)]
+        {
+            let attrs = [Attr::Bool(wraps), Attr::Int(9)];
+            check(&copy::FILL_DIAGONAL, &[input((dtype, shape, None), 1)], &[(dtype, shape, None)], &attrs, 0.0);
+        }
+        for (shape, dim) in [([3, 4, 5], 0), ([2, 3, 7], 1), ([3, 5, 3], 2)] {
+            let (x, y) = (input((dtype, &shape, None), 1), input((dtype, &shape, None), 2));
+            check(&linalg::CROSS, &[x, y], &[(dtype, &shape, None)], &[Attr::Int(dim)], close);
+        }
         let diagonal = [Attr::Int(-1), Attr::Int(0), Attr::Int(2)];
         check(&copy::DIAG_EMBED, &[input((dtype, &[2, 2], None), 1)], &[(dtype, &[3, 2, 3], None)], &diagonal, 0.0);
+    }
+}
+
+/// A triangle is counted by a root, in parts that begin anywhere.
+#[test]
+fn triangles() {
+    let triangles = [(1, 1, 9), (1, 7, 28), (1, 7, 20), (3, 7, 90), (1, 900, 405_450), (250, 900, 400_000)];
+    for (first, columns, n) in triangles {
+        for is_reversed in [false, true] {
+            let attrs = [Attr::Int(5), Attr::Int(first), Attr::Int(columns), Attr::Bool(is_reversed)];
+            check(&copy::TRIANGLE_INDICES, &[], &[(DType::I64, &[2, n], None)], &attrs, 0.0);
+        }
     }
 }
 

@@ -272,6 +272,57 @@ fn resampling() {
 }
 
 #[test]
+fn sums_of_windows() {
+    for (dtype, close) in FLOATS {
+        for (dim, out) in [(1, [2, 5, 3, 4]), (3, [2, 6, 3, 5])] {
+            let (x, weights) = (input((dtype, &[2, 6, 3, 4], None), 1), input((dtype, &[3, 5], None), 2));
+            // The last windows end behind the last input.
+            let first = ints(DType::I64, &[5], |i| (i as i64 * 7) % 4);
+            check(&resample::WINDOW_SUMS, &[x, first, weights], &[(dtype, &out, None)], &[Attr::Int(dim)], close);
+        }
+    }
+}
+
+#[test]
+fn sampling_at_places() {
+    let not_finite = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e9, -1.0, 1.0];
+    let at = |dtype, shape: &[usize]| {
+        let place = |i: usize| match i % 7 {
+            3 => not_finite[i / 7 % 6],
+            _ => ((i * 37 % 101) as f64 - 50.0) / 32.0,
+        };
+        Memory::new(dtype, shape, &strides(shape, None), place)
+    };
+    let shapes: [[&[usize]; 3]; 3] = [
+        [&[2, 3, 5, 7], &[2, 4, 6, 2], &[2, 3, 4, 6]],
+        [&[1, 2, 3, 4, 5], &[1, 3, 5, 2, 3], &[1, 2, 3, 5, 2]],
+        [&[2, 3, 1, 1], &[2, 9, 11, 2], &[2, 3, 9, 11]],
+    ];
+    for ([image, grid, out], between, outside, align) in shapes
+        .into_iter()
+        .flat_map(|shape| (0..3).map(move |between| (shape, between)))
+        .flat_map(|(shape, between)| (0..3).map(move |outside| (shape, between, outside)))
+        .flat_map(|(shape, between, outside)| [false, true].map(|align| (shape, between, outside, align)))
+    {
+        let modes = [Attr::Int(between), Attr::Int(outside), Attr::Bool(align)];
+        for (dtype, close) in FLOATS {
+            let (x, at) = (|| input((dtype, image, None), 1), || at(dtype, grid));
+            check(&resample::GRID_SAMPLE, &[x(), at()], &[(dtype, out, None)], &modes, close * 4.0);
+            let g = || input((dtype, out, None), 2);
+            for (dx, dgrid) in [(true, true), (true, false), (false, true)] {
+                let attrs: Vec<Attr> = modes.iter().cloned().chain([Attr::Bool(dx), Attr::Bool(dgrid)]).collect();
+                let mut inputs = vec![g(), at()];
+                inputs.extend(dgrid.then(x));
+                let made = [(dtype, image, None), (dtype, grid, None)];
+                let made: Vec<_> =
+                    made.into_iter().zip([dx, dgrid]).filter(|(_, is)| *is).map(|(view, _)| view).collect();
+                check(&resample::GRID_SAMPLE_GRAD, &inputs, &made, &attrs, close * 16.0);
+            }
+        }
+    }
+}
+
+#[test]
 fn samples() {
     for dtype in [DType::F32, DType::F64, DType::F16] {
         let p = |i: usize| if i % 4 == 1 { 0.0 } else { (wave(i) * 0.4).abs() };
@@ -281,6 +332,13 @@ fn samples() {
             check(&random::MULTINOMIAL, &[rows()], &[(DType::I64, &[5, 40], None)], &attrs, 0.0);
             let one = || Memory::new(dtype, &[3000], &[1], p);
             check(&random::MULTINOMIAL, &[one()], &[(DType::I64, &[9], None)], &attrs, 0.0);
+            // Rows of a thread, of a block, and of several, one of them not full; a single sample.
+            for (n, k) in [(128, 1), (129, 1), (2048, 20), (2049, 20), (530_000, 7)] {
+                let long = Memory::new(dtype, &[2, n], &[n as isize, 1], p);
+                check(&random::MULTINOMIAL, &[long], &[(DType::I64, &[2, k], None)], &attrs, 0.0);
+                let bad = Memory::new(dtype, &[1, n], &[n as isize, 1], |i| if i + 3 == n { f64::NAN } else { 1.0 });
+                check(&random::MULTINOMIAL, &[bad], &[(DType::I64, &[1, k], None)], &attrs, 0.0);
+            }
             let bad = Memory::new(dtype, &[4, 6], &[6, 1], |i| if i == 15 { -1.0 } else { 1.0 });
             check(&random::MULTINOMIAL, &[bad], &[(DType::I64, &[4, 3], None)], &attrs, 0.0);
             let nothing = Memory::new(dtype, &[2, 6], &[6, 1], |i| (i / 6) as f64);

@@ -2,10 +2,12 @@
 //!
 //! Each is expressed by views and left to `copy_view`; only tril and triu have a loop of their own.
 
-use super::{copy_view, zero};
+use super::{copy_view, expanded, scalar_bytes, zero};
+use crate::base::dtype::Scalar;
 use crate::kernel::abi::{Call, RawView};
 use crate::kernel::host::element::by_size;
-use crate::kernel::host::walk::{Ptr, StridedIter, dim, int, ints, narrow, reversed, shifted};
+use crate::kernel::host::staging::Shared;
+use crate::kernel::host::walk::{Ptr, StridedIter, dim, flag, int, ints, narrow, reversed, scalar, shifted};
 
 /// Concatenates tensors. Inputs: n tensors whose sizes agree except in `dim` (an input of shape `[0]` is skipped, as in
 /// PyTorch); outputs `[y]`, to whose dtype each is converted. Attrs `[dim]`.
@@ -52,6 +54,10 @@ pub unsafe fn repeat(call: &Call<'_>) {
 /// As [`crate::kernel::abi::HostFn`].
 pub unsafe fn repeat_interleave(call: &Call<'_>) {
     let (x, y, d, count) = (&call.inputs[0], &call.outputs[0], dim(call, 0), dim(call, 1));
+    if d + 1 == x.shape.len() && count > 1 && x.is_contiguous() && y.is_contiguous() {
+        // SAFETY: `HostFn`: the views are valid; they are contiguous.
+        return by_size!(x.dtype, T => unsafe { repeat_elements::<T>(x.slice(), y.slice_mut(), count, call) });
+    }
     let (mut from, mut to) = (x.clone(), y.clone());
     to.shape = x.shape.clone();
     to.strides[d] *= count as isize;
@@ -61,6 +67,72 @@ pub unsafe fn repeat_interleave(call: &Call<'_>) {
     }
     // SAFETY: the same elements of the output under a longer shape.
     unsafe { copy_view(&from, &to, call.threads) }
+}
+
+fn repeat_elements<T: Copy + Send + Sync>(from: &[T], to: &mut [T], count: usize, call: &Call<'_>) {
+    let to = Shared::new(to);
+    call.threads.split(from.len(), (16 * 1024 / count).max(1), |range| {
+        // SAFETY: each element has its own part of the output.
+        let to = unsafe { to.range(range.start * count..range.end * count) };
+        let from = &from[range];
+        // Small counts that the compiler knows make vectors.
+        match count {
+            2 => repeat_all::<T, 2>(from, to),
+            3 => repeat_all::<T, 3>(from, to),
+            4 => repeat_all::<T, 4>(from, to),
+            8 => repeat_all::<T, 8>(from, to),
+            _ => from.iter().zip(to.chunks_exact_mut(count)).for_each(|(&x, to)| to.fill(x)),
+        }
+    });
+}
+
+fn repeat_all<T: Copy, const N: usize>(from: &[T], to: &mut [T]) {
+    from.iter().zip(to.as_chunks_mut::<N>().0).for_each(|(&x, to)| *to = [x; N]);
+}
+
+/// Views of what `fill_diagonal` writes: the elements whose coordinates are equal, and with `wraps` those of further diagonals
+/// that begin a row below the last one's end.
+pub fn diagonals(y: &RawView, wraps: bool) -> Vec<RawView> {
+    let step = y.strides.iter().sum();
+    let line = |first: usize, len: usize| RawView {
+        strides: [step].into_iter().collect(),
+        ..shifted(y, first as isize * y.strides[0], [len].into_iter().collect(), y.strides.clone())
+    };
+    let least = y.shape.iter().copied().min().unwrap_or(0);
+    let (rows, columns) = (y.shape[0], y.shape[y.shape.len() - 1]);
+    if !wraps || y.shape.len() != 2 || rows <= columns + 1 || columns == 0 {
+        return vec![line(0, least)];
+    }
+    // As many whole ones as there are, in one view, and the rest.
+    let whole = rows / (columns + 1);
+    let down = y.strides[0] * (columns + 1) as isize;
+    let block = RawView {
+        shape: [whole, columns].into_iter().collect(),
+        strides: [down, step].into_iter().collect(),
+        ..line(0, 0)
+    };
+    let left = rows - whole * (columns + 1);
+    vec![block, line(whole * (columns + 1), left.min(columns))]
+}
+
+/// `y = x` with a number on the diagonal. Inputs `[x]` of 2 dims and more; outputs `[y]` like `x`, which may be `x`. Attrs
+/// `[wrap, value]`.
+///
+/// # Safety
+/// As [`crate::kernel::abi::HostFn`], except that `y` may be `x`.
+pub unsafe fn fill_diagonal(call: &Call<'_>) {
+    let (x, y) = (&call.inputs[0], &call.outputs[0]);
+    // SAFETY: the views are valid; a value on our stack lives until the call ends.
+    unsafe {
+        if x.ptr != y.ptr {
+            copy_view(x, y, call.threads);
+        }
+        let mut bytes = scalar_bytes(scalar(call, 1).unwrap_or(Scalar::Int(0)), y.dtype);
+        let value = RawView { ptr: bytes.as_mut_ptr(), ..blank(y) };
+        for diagonal in diagonals(y, flag(call, 0)) {
+            copy_view(&expanded(&value, &diagonal.shape), &diagonal, call.threads);
+        }
+    }
 }
 
 fn blank(view: &RawView) -> RawView {

@@ -2,6 +2,7 @@
 
 mod alone;
 pub mod complex;
+pub mod cross;
 pub mod eigh;
 pub mod factor;
 pub mod householder;
@@ -17,5 +18,7 @@ use crate::kernel::cuda::Source;
 /// Texts for the compile test.
 pub fn texts() -> Vec<&'static Source> {
     let headers = [factor::TEXT, householder::TEXT, matrix_exp::TEXT, jacobi::TEXT, solver::TEXT];
-    headers.into_iter().flat_map(|header| [DType::F32, DType::F64].map(|dtype| panels::text(header, dtype))).collect()
+    let dense =
+        headers.into_iter().flat_map(|header| [DType::F32, DType::F64].map(|dtype| panels::text(header, dtype)));
+    dense.chain(cross::texts()).collect()
 }

@@ -9,7 +9,7 @@ use crate::base::attr::Attr;
 use crate::kernel::abi::{Call, RawView, Threads};
 use crate::kernel::copy::host::copy_view;
 use crate::kernel::guard;
-use crate::kernel::host::element::Key;
+use crate::kernel::host::element::{Element, Key, by_dtype};
 use crate::kernel::host::walk::{Ptr, dim, flag, narrow, shifted};
 
 /// Bound: comparisons, or copies of slices, between two calls of `guard::check`.
@@ -34,9 +34,15 @@ pub unsafe fn unique(call: &Call<'_>) {
     // case.
     unsafe {
         let (inverse, counts) = (inverse.slice_mut::<i64>(), counts.slice_mut::<i64>());
+        if whole && consecutive {
+            let flat = flattened(x, &mut memory, call.threads);
+            let found = by_dtype!(x.dtype, T => neighbors(flat.slice::<T>(), values.slice_mut::<T>(), inverse, counts));
+            *number.ptr.cast::<i64>() = found as i64;
+            return;
+        }
         let firsts = if whole {
             let flat = flattened(x, &mut memory, call.threads);
-            let (firsts, size) = (elements(&flat, consecutive, call.threads, inverse, counts), x.dtype.size_bytes());
+            let (firsts, size) = (elements(&flat, call.threads, inverse, counts), x.dtype.size_bytes());
             let (from, to) = (Ptr::<u8>::of(&flat), Ptr::<u8>::of(values));
             for (place, &first) in firsts.iter().enumerate() {
                 std::ptr::copy_nonoverlapping(from.at((first * size) as isize), to.at((place * size) as isize), size);
@@ -50,28 +56,40 @@ pub unsafe fn unique(call: &Call<'_>) {
 }
 
 /// Numbers the distinct elements of a contiguous row; returns the first position of each.
-unsafe fn elements(
-    flat: &RawView,
-    consecutive: bool,
-    threads: &Threads,
-    inverse: &mut [i64],
-    counts: &mut [i64],
-) -> Vec<usize> {
+unsafe fn elements(flat: &RawView, threads: &Threads, inverse: &mut [i64], counts: &mut [i64]) -> Vec<usize> {
     by_key!(flat.dtype, kind => {
         let row = Row { kind, first: Ptr::of(flat), stride: 1, length: flat.numel() };
         let (mut pairs, mut spare) = (Vec::new(), Vec::new());
         // SAFETY: the row has `length` elements, all of which are read.
-        unsafe {
-            if consecutive {
-                row.load(0..row.length, false, &mut pairs);
-            } else {
-                row.order(false, &mut pairs, &mut spare, threads);
-            }
-        }
+        unsafe { row.order(false, &mut pairs, &mut spare, threads) };
         let keys: Vec<_> = pairs.iter().map(|&pair| unpair(&row, pair)).collect();
         let same = |a: usize, b: usize| keys[a].0 == keys[b].0 && row.kind.nan != Some(keys[a].0);
         runs(keys.len(), |rank| keys[rank].1 as usize, same, inverse, counts)
     })
+}
+
+/// Elements without those that equal their neighbor before, of which the first is kept; where each went, and how many did; returns
+/// their number. The loop has no branches, which data would mislead.
+fn neighbors<T: Element>(x: &[T], values: &mut [T], inverse: &mut [i64], counts: &mut [i64]) -> usize {
+    let Some(&first) = x.first() else { return 0 };
+    (values[0], inverse[0], counts[0]) = (first, 0, 1);
+    let (mut place, mut kept) = (0, first);
+    for start in (1..x.len()).step_by(1 << 16) {
+        guard::check();
+        for i in start..x.len().min(start + (1 << 16)) {
+            let is_new = x[i] != x[i - 1];
+            place += is_new as usize;
+            kept = if is_new { x[i] } else { kept };
+            values[place] = kept;
+            inverse[i] = place as i64;
+            // The end of the run, as far as it is known.
+            counts[place] = i as i64 + 1;
+        }
+    }
+    for at in (1..=place).rev() {
+        counts[at] -= counts[at - 1];
+    }
+    place + 1
 }
 
 fn unpair<K: Key>(_: &Row<'_, K>, pair: K::Pair) -> (K, u32) {

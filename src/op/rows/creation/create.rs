@@ -1,11 +1,13 @@
 //! Creation of tensors: constants, ranges, grids, and new tensors with the properties of another.
 
 use crate::args;
+use crate::base::device_id::DeviceId;
 use crate::base::diag::Result;
 use crate::base::dtype::{Category, DType, Scalar};
 use crate::fail;
+use crate::kernel::copy;
 use crate::op::args::Args;
-use crate::op::emit::Emit;
+use crate::op::emit::{Emit, KernelCall};
 use crate::op::infer;
 use crate::op::row::{CallForm, Grad, Lower, Op, Returns, Source, ex};
 use crate::op::rows::pointwise::arith::{ADD, MUL, POW, SUB, element_of, filling};
@@ -411,26 +413,47 @@ fn triangle(e: &mut dyn Emit, a: &Args, lower: bool) -> Result<Vec<Tensor>> {
     if dtype.is_float() || dtype == DType::Bool {
         fail!(DTYPE, "indices are integers, not {dtype}");
     }
-    let range = |row: i64| {
-        let edge = row.saturating_add(offset);
-        if lower { 0..edge.saturating_add(1).clamp(0, cols) } else { edge.clamp(0, cols)..cols }
-    };
-    // The nonempty rows, and the number of elements in all.
-    let (first, end) = if lower {
-        (offset.saturating_neg().clamp(0, rows), rows)
-    } else {
-        (0, cols.saturating_sub(offset).clamp(0, rows))
-    };
     let below = clamped_sum(rows, if lower { offset.saturating_add(1) } else { offset }, cols);
     let n = if lower { below } else { rows as i128 * cols as i128 - below };
-    let filled = if n == 0 { 0..0 } else { first..end };
-    infer::size_bytes(&[2, usize::try_from(n).unwrap_or(usize::MAX)], DType::I64)?;
-    e.host_room(usize::try_from(16 * n).unwrap_or(usize::MAX))?;
-    let mut bytes = Vec::with_capacity(n as usize * 16);
-    filled.clone().for_each(|row| range(row).for_each(|_| bytes.extend(row.to_le_bytes())));
-    filled.for_each(|row| range(row).for_each(|col| bytes.extend(col.to_le_bytes())));
-    let indices = e.upload(&bytes, &[2, n as usize], DType::I64, device)?;
+    let shape = [2, usize::try_from(n).unwrap_or(usize::MAX)];
+    infer::size_bytes(&shape, DType::I64)?;
+    // The longer side of the diagonal is counted from the element where it begins.
+    let indices = if n == 0 {
+        e.empty(&shape, DType::I64, device)?
+    } else if lower {
+        let row = offset.saturating_neg().clamp(0, rows);
+        triangle_indices(
+            e,
+            n as usize,
+            row,
+            row.saturating_add(offset).saturating_add(1).min(cols),
+            cols,
+            false,
+            device,
+        )?
+    } else {
+        let row = cols.saturating_sub(offset).clamp(0, rows) - 1;
+        let first = cols - row.saturating_add(offset).clamp(0, cols);
+        triangle_indices(e, n as usize, row, first, cols, true, device)?
+    };
     Ok(vec![e.cast(&indices, dtype)?])
+}
+
+/// Rows and columns, `[2, n]`, of a matrix' elements from row `start` on: `first` of that row, one more of each other, up to `cols`.
+/// `reversed`: back from the last element of row `start`, and of each before it, in the same order as ever.
+pub fn triangle_indices(
+    e: &mut dyn Emit,
+    n: usize,
+    start: i64,
+    first: i64,
+    cols: i64,
+    reversed: bool,
+    device: DeviceId,
+) -> Result<Tensor> {
+    let mut call = KernelCall::new("triangle_indices", &copy::TRIANGLE_INDICES);
+    call.device = Some(device);
+    let call = call.int(start).int(first).int(cols).flag(reversed).output(&[2, n], DType::I64);
+    Ok(e.kernel(call)?.swap_remove(0))
 }
 
 signature!(meshgrid(tensors: Tensors, indexing: Str(&["ij", "xy"]) = "ij"));

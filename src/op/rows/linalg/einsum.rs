@@ -8,10 +8,11 @@ use crate::base::diag::{Diag, Result};
 use crate::base::dtype::DType;
 use crate::base::layout::Shape;
 use crate::fail;
+use crate::kernel::linalg;
 use crate::op::args::Args;
-use crate::op::emit::Emit;
+use crate::op::emit::{Emit, KernelCall};
 use crate::op::infer;
-use crate::op::row::{CallForm, Grad, Lower, Op, ex};
+use crate::op::row::{CallForm, Grad, Lower, Op, Save, ex};
 use crate::op::rows::linalg::matmul::{check_dtypes, product};
 use crate::op::rows::reduction::reduce::SUM;
 use crate::op::rows::shape::copies::ROLL;
@@ -480,6 +481,10 @@ pub static CROSS: Op = Op {
         if x.shape().get(dim) != Some(&3) || y.shape().get(dim) != Some(&3) {
             fail!(SHAPE, "dimension {dim} must have size 3 in both operands");
         }
+        if x.dtype() == y.dtype() && !x.dtype().is_complex() && x.dtype() != DType::Bool {
+            let (x, y) = (e.call(&EXPAND, args![x, shape.as_slice()])?, e.call(&EXPAND, args![y, shape.as_slice()])?);
+            return e.apply(&CROSSED, args![&x, &y, dim]);
+        }
         let roll = |e: &mut dyn Emit, x: &Tensor, by: i64| e.call(&ROLL, args![x, by, dim]);
         let (a1, b2) = (roll(e, x, -1)?, roll(e, y, -2)?);
         let (a2, b1) = (roll(e, x, -2)?, roll(e, y, -1)?);
@@ -490,4 +495,33 @@ pub static CROSS: Op = Op {
     ..Op::BASE
 };
 
-pub static ROWS: &[&Op] = &[&EINSUM, &TENSORDOT, &KRON, &MATRIX_POWER, &CROSS];
+signature!(crossed(input: Tensor, other: Tensor, dim: Int));
+
+/// Of operands of one shape and dtype.
+static CROSSED: Op = Op {
+    name: "cross",
+    params: crossed::PARAMS,
+    summary: "Cross products along a dimension of size 3.",
+    lower: Lower::Kernel(|_, a| {
+        let (x, y) = (a.input(), a.tensor(crossed::other));
+        let call = KernelCall::new("cross", &linalg::CROSS).input(x).input(y).int(a.int(crossed::dim));
+        Ok(call.output(&x.shape(), x.dtype()))
+    }),
+    saves: &[Save::For(crossed::input, crossed::other), Save::For(crossed::other, crossed::input)],
+    grad: Grad::Rule(|e, v| {
+        let dim = v.args.int(crossed::dim);
+        let dx = match v.needs(crossed::input) {
+            true => Some(e.call(&CROSSED, args![v.saved(crossed::other), v.g(), dim])?),
+            false => None,
+        };
+        let dy = match v.needs(crossed::other) {
+            true => Some(e.call(&CROSSED, args![v.g(), v.saved(crossed::input), dim])?),
+            false => None,
+        };
+        Ok(vec![dx, dy])
+    }),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+pub static ROWS: &[&Op] = &[&EINSUM, &TENSORDOT, &KRON, &MATRIX_POWER, &CROSS, &CROSSED];

@@ -18,6 +18,7 @@ use crate::op::rows::ordering::distinct::BUCKETIZE;
 use crate::op::rows::pointwise::arith::SUB_ALPHA;
 use crate::op::rows::pointwise::blend::CLAMP_MIN;
 use crate::op::rows::pointwise::compare::{EQ, ISNAN, LOGICAL_OR, WHERE};
+use crate::op::rows::reduction::reduce::SUM;
 use crate::op::rows::shape::view::{EXPAND, RESHAPE, SLICE};
 use crate::op::tensor::{Meta, Tensor};
 use crate::signature;
@@ -132,23 +133,13 @@ fn embedding_bag(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
             fail!(DTYPE, "`per_sample_weights` is {}, but `weight` is {}", factors.dtype(), weight.dtype());
         }
     }
+    let is_even = input.ndim() == 2 && a.opt_tensor(embedding_bag::offsets).is_none();
+    if is_even && mode != "max" && a.is_none(embedding_bag::padding_idx) {
+        return of_one_size(e, a);
+    }
     let (flat, mut bag, count) = bags(e, a)?;
     let (n, d) = (flat.numel() as i64, weight.shape()[1]);
-    let padding = match a.opt_int(embedding_bag::padding_idx) {
-        Some(at) => Attr::Int(at),
-        None => Attr::None,
-    };
-    let rows = e.call(
-        &EMBEDDING,
-        args![
-            &flat,
-            weight,
-            padding,
-            a.attr(embedding_bag::max_norm).clone(),
-            a.float(embedding_bag::norm_type),
-            a.flag(embedding_bag::scale_grad_by_freq)
-        ],
-    )?;
+    let rows = looked_up(e, a, &flat)?;
     // 16-bit floats are rounded once, at the end.
     let wide = widened(rows.dtype());
     let mut wider = e.cast(&rows, wide)?;
@@ -183,6 +174,37 @@ fn embedding_bag(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
     };
     let kept = e.call(&SLICE, args![&reduced, 0, 0, count, 1])?;
     Ok(vec![e.cast(&kept, rows.dtype())?])
+}
+
+/// The rows that `input` numbers.
+fn looked_up(e: &mut dyn Emit, a: &Args, input: &Tensor) -> Result<Tensor> {
+    let padding = match a.opt_int(embedding_bag::padding_idx) {
+        Some(at) => Attr::Int(at),
+        None => Attr::None,
+    };
+    let (max_norm, order) = (a.attr(embedding_bag::max_norm).clone(), a.float(embedding_bag::norm_type));
+    let by_frequency = a.flag(embedding_bag::scale_grad_by_freq);
+    e.call(&EMBEDDING, args![input, a.tensor(embedding_bag::weight), padding, max_norm, order, by_frequency])
+}
+
+/// Sums or means of bags that are the rows of a matrix: reductions, without a place for each number.
+fn of_one_size(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
+    let input = a.input();
+    let (bags, n) = (input.shape()[0], input.shape()[1]);
+    let rows = looked_up(e, a, input)?;
+    // 16-bit floats are rounded once, at the end.
+    let wide = widened(rows.dtype());
+    let mut wider = e.cast(&rows, wide)?;
+    if let Some(factors) = a.opt_tensor(embedding_bag::per_sample_weights) {
+        let column = e.call(&RESHAPE, args![factors, [bags, n, 1].as_slice()])?;
+        let column = e.cast(&column, wide)?;
+        wider = e.mul(&wider, &column)?;
+    }
+    let mut sums = e.call(&SUM, args![&wider, 1])?;
+    if a.text(embedding_bag::mode) == "mean" {
+        sums = e.div(&sums, Scalar::Int(n.max(1) as i64))?;
+    }
+    Ok(vec![e.cast(&sums, rows.dtype())?])
 }
 
 /// The largest row of each bag, column by column; 0 for an empty one. Of equal rows the first has the gradient, as in

@@ -1,26 +1,26 @@
-//! Sampling images at given places: `affine_grid` and `grid_sample`. The places become positions of neighbors and
-//! weights by element-wise maps, the neighbors are gathered; so gradients of any order come along.
+//! Sampling images at given places: `affine_grid` and `grid_sample`. A kernel gives the results and another the gradients;
+//! gradients of gradients are those of the composition in `gradient.rs`.
+
+mod gradient;
 
 use crate::args;
 use crate::base::diag::Result;
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::Shape;
 use crate::fail;
+use crate::kernel::resample::{self, grid};
 use crate::op::args::Args;
-use crate::op::emit::Emit;
-use crate::op::expr::{Expr, compute};
+use crate::op::emit::{Backward, Emit, KernelCall};
+use crate::op::expr::compute;
 use crate::op::infer;
-use crate::op::row::{CallForm, Grad, Lower, Op, ex};
-use crate::op::rows::indexing::gather::GATHER;
+use crate::op::row::{CallForm, Grad, Lower, Op, Save, Source, ex};
 use crate::op::rows::linalg::matmul::product;
-use crate::op::rows::nn::activation::HARDTANH;
+use crate::op::rows::nn::grid_sample::gradient::Sampler;
 use crate::op::rows::nn::windows::float_only;
-use crate::op::rows::pointwise::arith::FMOD;
-use crate::op::rows::pointwise::power::MINIMUM;
-use crate::op::rows::pointwise::unary::{FLOOR, ROUND};
+use crate::op::rows::shape::join::CAT;
 use crate::op::rows::shape::rearrange::transposed;
-use crate::op::rows::shape::view::{EXPAND, RESHAPE, SELECT, STRAIGHT};
-use crate::op::tensor::Tensor;
+use crate::op::rows::shape::view::{EXPAND, RESHAPE};
+use crate::op::tensor::{Meta, Tensor};
 use crate::signature;
 
 signature!(affine_grid(theta: Tensor, size: Ints, align_corners: Bool = None));
@@ -55,7 +55,7 @@ Places run from -1 to 1: between the centers of the corner pixels with `align_co
             fail!(SHAPE, "`theta` must have shape {expected:?} for this `size`; it has {:?}", theta.shape().as_slice());
         }
         let sizes: Shape = size[2..].iter().map(|&n| n as usize).collect();
-        let base = places(e, theta, &sizes, a.flag(affine_grid::align_corners))?;
+        let base = base_places(e, theta, &sizes, a.flag(affine_grid::align_corners))?;
         let theta = transposed(e, theta)?;
         let grid = product(e, &base, &theta)?;
         let mut shape = Shape::from_slice(&[size[0] as usize]);
@@ -69,164 +69,97 @@ Places run from -1 to 1: between the centers of the corner pixels with `align_co
 };
 
 /// The pixels' own places with a one behind: `[pixels, n + 1]`, the last dimension first, as `theta` reads them.
-fn places(e: &mut dyn Emit, theta: &Tensor, sizes: &[usize], align: bool) -> Result<Tensor> {
-    let place = |i: usize, size: usize| match (size, align) {
-        (1, _) => 0.0,
-        (_, true) => 2.0 * i as f64 / (size - 1) as f64 - 1.0,
-        (_, false) => (2 * i + 1) as f64 / size as f64 - 1.0,
-    };
+fn base_places(e: &mut dyn Emit, theta: &Tensor, sizes: &[usize], align: bool) -> Result<Tensor> {
     infer::size_bytes(sizes, DType::F64)?;
     let pixels: usize = sizes.iter().product();
-    e.host_room(pixels.saturating_mul(8 * (sizes.len() + 1)))?;
-    let mut bytes = Vec::with_capacity(pixels * (sizes.len() + 1) * 8);
-    for pixel in 0..pixels {
-        let mut rest = pixel;
-        for &size in sizes.iter().rev() {
-            bytes.extend(place(rest % size, size).to_ne_bytes());
-            rest /= size;
+    let whole: Shape = sizes.iter().copied().chain([1]).collect();
+    let mut columns = Vec::with_capacity(sizes.len() + 1);
+    for (d, &size) in sizes.iter().enumerate().rev() {
+        let at = e.source(Source::Position, &[size], DType::I64, theta.device())?;
+        let at = e.cast(&at, DType::F64)?;
+        let (first, steps) = match (size, align) {
+            (1, _) => (0, 1),
+            (_, true) => (0, size - 1),
+            (_, false) => (1, size),
+        };
+        let edges = if size == 1 { 0.0 } else { 1.0 };
+        let moved = compute(e, |c| (c.of(&at) * 2.0 + first) / steps as f64 - edges)?;
+        let place = e.cast(&moved, theta.dtype())?;
+        let along: Shape = (0..whole.len()).map(|at| if at == d { size } else { 1 }).collect();
+        let place = e.call(&RESHAPE, args![&place, along.as_slice()])?;
+        columns.push(e.call(&EXPAND, args![&place, whole.as_slice()])?);
+    }
+    columns.push(e.full(&whole, Scalar::Int(1), &Meta::of(theta))?);
+    let base = e.call(&CAT, args![columns, sizes.len() as i64])?;
+    e.call(&RESHAPE, args![&base, [pixels, sizes.len() + 1].as_slice()])
+}
+
+signature!(places(input: Tensor, grid: Tensor, mode: Int, padding_mode: Int, align_corners: Bool));
+
+/// Arguments: image, places, mode and padding as the kernel numbers them, align_corners.
+static SAMPLE: Op = Op {
+    name: "grid_sample",
+    params: places::PARAMS,
+    summary: "Reads images at places.",
+    lower: Lower::Kernel(|_, a| {
+        let (x, grid) = (a.input(), a.tensor(places::grid));
+        let (shape, at) = (x.shape(), grid.shape());
+        let out: Shape = shape[..2].iter().chain(&at[1..at.len() - 1]).copied().collect();
+        let call = KernelCall::new("grid_sample", &resample::GRID_SAMPLE).input(x).input(grid);
+        Ok(with_modes(call, a).output(&out, x.dtype()))
+    }),
+    saves: &[Save::For(places::input, places::grid), Save::In(places::grid)],
+    grad: Grad::Rule(|e, v| {
+        let wanted = [places::input, places::grid].map(|at| v.needs(at));
+        // Places of the nearest pixels change nothing.
+        let is_nearest = v.args.int(places::mode) == grid::NEAREST;
+        let made = [wanted[0], wanted[1] && !is_nearest];
+        let mut grads = match made {
+            [false, false] => [None, None],
+            _ if e.grad_enabled() => composed(e, v, made)?,
+            _ => gradients(e, v, made)?,
+        };
+        if wanted[1] && is_nearest {
+            grads[1] = Some(e.zeros_like(v.meta(places::grid))?);
         }
-        bytes.extend(1f64.to_ne_bytes());
-    }
-    let base = e.upload(&bytes, &[pixels, sizes.len() + 1], DType::F64, theta.device())?;
-    e.cast(&base, theta.dtype())
+        Ok(grads.to_vec())
+    }),
+    piecewise_linear: true,
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+fn with_modes(call: KernelCall, a: &Args) -> KernelCall {
+    call.int(a.int(places::mode)).int(a.int(places::padding_mode)).flag(a.flag(places::align_corners))
 }
 
-/// What becomes of places outside of the image.
-#[derive(Clone, Copy, PartialEq)]
-enum Outside {
-    Zeros,
-    Border,
-    Reflection,
+/// By the kernel: the gradients of the image and of the places that are to be made, at least one.
+fn gradients(e: &mut dyn Emit, v: &Backward<'_>, made: [bool; 2]) -> Result<[Option<Tensor>; 2]> {
+    let call =
+        KernelCall::new("grid_sample_grad", &resample::GRID_SAMPLE_GRAD).input(v.g()).input(v.saved(places::grid));
+    let call = if made[1] { call.input(v.saved(places::input)) } else { call };
+    let mut call = with_modes(call, v.args).flag(made[0]).flag(made[1]);
+    for (at, made) in [places::input, places::grid].into_iter().zip(made) {
+        let meta = v.meta(at);
+        call = if made { call.output(&meta.shape, meta.dtype) } else { call };
+    }
+    let mut results = e.kernel(call)?.into_iter();
+    Ok(made.map(|made| if made { results.next() } else { None }))
 }
 
-#[derive(Clone, Copy, PartialEq)]
-enum Between {
-    Linear,
-    Nearest,
-    Cubic,
+/// The same by rows, which have gradients.
+fn composed(e: &mut dyn Emit, v: &Backward<'_>, made: [bool; 2]) -> Result<[Option<Tensor>; 2]> {
+    let sampler = Sampler {
+        between: v.args.int(places::mode),
+        outside: v.args.int(places::padding_mode),
+        align: v.args.flag(places::align_corners),
+        image: v.meta(places::input).shape.clone(),
+    };
+    let x = made[1].then(|| v.saved(places::input));
+    sampler.gradients(e, [v.g(), v.saved(places::grid)], x, made[0])
 }
 
-/// How to sample, and sizes of the image.
-struct Sampler {
-    outside: Outside,
-    align: bool,
-    sizes: Shape,
-}
-
-impl Sampler {
-    /// From -1..1 to pixels of dimension `d`.
-    fn pixels<'c>(&self, place: Expr<'c>, d: usize) -> Expr<'c> {
-        let (size, from) = (self.sizes[d] as f64, place + 1.0);
-        if self.align { from * (0.5 * (size - 1.0)) } else { from * (0.5 * size) - 0.5 }
-    }
-
-    /// Positions held or mirrored into the image.
-    fn inside<'c>(&self, x: Expr<'c>, d: usize) -> Expr<'c> {
-        let last = self.sizes[d] as f64 - 1.0;
-        let x = match self.outside {
-            Outside::Zeros => return x,
-            Outside::Border => x,
-            Outside::Reflection if self.align && last == 0.0 => x * 0.0,
-            Outside::Reflection if self.align => mirrored(x, 2.0 * last),
-            Outside::Reflection => mirrored(x + 0.5, 2.0 * (last + 1.0)) - 0.5,
-        };
-        x.call(&HARDTANH, args![0.0, last])
-    }
-
-    /// Is a whole position in the image? And the position, harmless where it is not, as i64.
-    fn index<'c>(&self, x: Expr<'c>, d: usize) -> (Expr<'c>, Expr<'c>) {
-        let last = self.sizes[d] as f64 - 1.0;
-        let known = x.greater_equal(0.0).and(x.less_equal(last));
-        (known, known.choose(x, 0.0).cast(DType::I64))
-    }
-
-    /// Elements of the image (`[N, C, pixels]`) at whole positions, one of `[N, 1, out]` for each dimension; 0 outside.
-    fn fetch<'c>(&self, image: Expr<'c>, at: &[Expr<'c>]) -> Expr<'c> {
-        let (mut known, mut flat) = self.index(at[0], 0);
-        for (d, &x) in at.iter().enumerate().skip(1) {
-            let (also, index) = self.index(x, d);
-            (known, flat) = (known.and(also), flat * Scalar::Int(self.sizes[d] as i64) + index);
-        }
-        let values = image.then_with(flat, |e, image, flat| {
-            let shape = [image.shape()[0], image.shape()[1], flat.shape()[2]];
-            let flat = e.call(&EXPAND, args![flat, shape.as_slice()])?;
-            e.call(&GATHER, args![image, 2, &flat])
-        });
-        values.zero_unless(known)
-    }
-
-    fn linear<'c>(&self, image: Expr<'c>, at: &[Expr<'c>]) -> Expr<'c> {
-        let ends = |&x: &Expr<'c>| {
-            let low = x.of(&FLOOR);
-            let up = x - low;
-            [(low, 1.0 - up), (low + 1.0, up)]
-        };
-        let axes: Vec<_> = at.iter().map(ends).collect();
-        let n = axes.len();
-        let term = |corner: usize| {
-            // The last dimension's ends alternate fastest.
-            let end = |d: usize| axes[d][corner >> (n - 1 - d) & 1];
-            let positions: Vec<Expr<'c>> = (0..n).map(|d| end(d).0).collect();
-            let weight = (0..n - 1).rev().fold(end(n - 1).1, |weight, d| weight * end(d).1);
-            self.fetch(image, &positions) * weight
-        };
-        (1..1usize << n).fold(term(0), |sum, corner| sum + term(corner))
-    }
-
-    fn nearest<'c>(&self, image: Expr<'c>, at: &[Expr<'c>]) -> Expr<'c> {
-        let whole: Vec<Expr<'c>> = at.iter().map(|x| x.of(&ROUND)).collect();
-        // A gradient of zeros for the places, as PyTorch's.
-        let (known, _) = self.index(whole[0], 0);
-        self.fetch(image, &whole) + known.choose(whole[0] * 0.0, 0.0)
-    }
-
-    fn cubic<'c>(&self, image: Expr<'c>, at: &[Expr<'c>]) -> Expr<'c> {
-        let taps = |(d, &x): (usize, &Expr<'c>)| {
-            let low = x.of(&FLOOR);
-            let tap = |(k, weight): (usize, Expr<'c>)| (self.inside(low + (k as f64 - 1.0), d).of(&FLOOR), weight);
-            cubic_weights(x - low).into_iter().enumerate().map(tap).collect()
-        };
-        let axes: Vec<Vec<_>> = at.iter().enumerate().map(taps).collect();
-        self.taps(image, &axes, &mut Vec::new())
-    }
-
-    /// The weighted sum over the taps of the dimensions from `chosen` on, the last dimension innermost.
-    fn taps<'c>(&self, image: Expr<'c>, axes: &[Vec<(Expr<'c>, Expr<'c>)>], chosen: &mut Vec<Expr<'c>>) -> Expr<'c> {
-        let Some(axis) = axes.get(chosen.len()) else { return self.fetch(image, chosen) };
-        let mut term = |&(position, weight): &(Expr<'c>, Expr<'c>)| {
-            chosen.push(position);
-            let value = self.taps(image, axes, chosen);
-            chosen.pop();
-            value * weight
-        };
-        let first = term(&axis[0]);
-        axis[1..].iter().fold(first, |sum, tap| sum + term(tap))
-    }
-}
-
-/// Mirrors positions at 0 and half of `twice`, as often as it takes.
-fn mirrored(x: Expr<'_>, twice: f64) -> Expr<'_> {
-    let extra = x.abs().with(&FMOD, twice);
-    extra.with(&MINIMUM, twice - extra)
-}
-
-/// Weights of the four neighbors at distance `t` from the second (Keys' kernel with a = -3/4).
-fn cubic_weights(t: Expr<'_>) -> [Expr<'_>; 4] {
-    const A: f64 = -0.75;
-    [far(t + 1.0, A), near(t, A), near(1.0 - t, A), far(2.0 - t, A)]
-}
-
-/// `a x³ - 5 a x² + 8 a x - 4 a`.
-fn far(x: Expr<'_>, a: f64) -> Expr<'_> {
-    ((x * a - 5.0 * a) * x + 8.0 * a) * x - 4.0 * a
-}
-
-/// `(a + 2) x³ - (a + 3) x² + 1`.
-fn near(x: Expr<'_>, a: f64) -> Expr<'_> {
-    (x * (a + 2.0) - (a + 3.0)) * x * x + 1.0
-}
-
-fn sampled(e: &mut dyn Emit, a: &Args, between: Between, outside: Outside, align: bool) -> Result<Vec<Tensor>> {
+fn sampled(e: &mut dyn Emit, a: &Args, between: i64, outside: i64, align: bool) -> Result<Vec<Tensor>> {
     let (x, grid) = (a.input(), a.tensor(grid_sample::grid));
     float_only(x, "input")?;
     infer::same_dtype(&[("input", x), ("grid", grid)])?;
@@ -249,39 +182,7 @@ fn sampled(e: &mut dyn Emit, a: &Args, between: Between, outside: Outside, align
     if shape[2..].contains(&0) {
         fail!(SHAPE, "an image of sizes {:?} is empty", &shape[2..]);
     }
-    let out: Shape = Shape::from_slice(&shape[..2]).into_iter().chain(places[1..=n].iter().copied()).collect();
-    let count: usize = places[1..=n].iter().product();
-    // As in PyTorch: cubic weights are worked out in f32 at least, the others in the operands' own dtype.
-    let narrow = x.dtype();
-    let wide = match (between, narrow) {
-        (Between::Cubic, DType::F16 | DType::BF16) => DType::F32,
-        _ => narrow,
-    };
-    let (x, grid) = (&e.cast(x, wide)?, &e.cast(grid, wide)?);
-    let image = e.call(&RESHAPE, args![x, [shape[0], shape[1], shape[2..].iter().product()].as_slice()])?;
-    // The gradients of both go by the places, and change with neither.
-    let (image, grid) = match between {
-        Between::Nearest => (e.call(&STRAIGHT, args![&image, grid])?, e.call(&STRAIGHT, args![grid, ()])?),
-        _ => (image, grid.clone()),
-    };
-    let grid = e.call(&RESHAPE, args![&grid, [shape[0], 1, count, n].as_slice()])?;
-    let sampler = Sampler { outside, align, sizes: Shape::from_slice(&shape[2..]) };
-    let y = compute(e, |c| {
-        let (image, grid) = (c.of(&image), c.of(&grid));
-        let position = |d: usize| {
-            // Places name the last dimension first.
-            let position = sampler.pixels(grid.call(&SELECT, args![3, n - 1 - d]), d);
-            if between == Between::Cubic { position } else { sampler.inside(position, d) }
-        };
-        let at: Vec<Expr<'_>> = (0..n).map(position).collect();
-        let y = match between {
-            Between::Linear => sampler.linear(image, &at),
-            Between::Nearest => sampler.nearest(image, &at),
-            Between::Cubic => sampler.cubic(image, &at),
-        };
-        y.call(&RESHAPE, args![out.as_slice()])
-    })?;
-    Ok(vec![e.cast(&y, narrow)?])
+    e.apply(&SAMPLE, args![x, grid, between, outside, align])
 }
 
 const GRID_DETAILS: &str = "`input` is [N, C, H, W] and `grid` [N, H', W', 2], places x, y between -1 and 1; the result [N, C, H', W']. \
@@ -305,14 +206,14 @@ pub static GRID_SAMPLE: Op = Op {
     ],
     lower: Lower::Compose(|e, a| {
         let between = match a.text(grid_sample::mode) {
-            "nearest" => Between::Nearest,
-            "bicubic" => Between::Cubic,
-            _ => Between::Linear,
+            "nearest" => grid::NEAREST,
+            "bicubic" => grid::CUBIC,
+            _ => grid::LINEAR,
         };
         let outside = match a.text(grid_sample::padding_mode) {
-            "border" => Outside::Border,
-            "reflection" => Outside::Reflection,
-            _ => Outside::Zeros,
+            "border" => grid::BORDER,
+            "reflection" => grid::REFLECTION,
+            _ => grid::ZEROS,
         };
         sampled(e, a, between, outside, a.flag(grid_sample::align_corners))
     }),
@@ -324,15 +225,11 @@ pub static GRID_SAMPLE: Op = Op {
 /// With numbers for the modes, as `torch.grid_sampler` takes them.
 fn by_number(e: &mut dyn Emit, a: &Args, dims: Option<usize>) -> Result<Vec<Tensor>> {
     let between = match a.int(numbered::interpolation_mode) {
-        0 => Between::Linear,
-        1 => Between::Nearest,
-        2 => Between::Cubic,
+        mode @ (grid::LINEAR | grid::NEAREST | grid::CUBIC) => mode,
         other => fail!(VALUE, "`interpolation_mode` is 0, 1 or 2, not {other}"),
     };
     let outside = match a.int(numbered::padding_mode) {
-        0 => Outside::Zeros,
-        1 => Outside::Border,
-        2 => Outside::Reflection,
+        mode @ (grid::ZEROS | grid::BORDER | grid::REFLECTION) => mode,
         other => fail!(VALUE, "`padding_mode` is 0, 1 or 2, not {other}"),
     };
     if let Some(dims) = dims.filter(|&dims| a.input().ndim() != dims) {
@@ -368,4 +265,4 @@ numbered! {
     GRID_SAMPLER_3D "grid_sampler_3d" Some(5);
 }
 
-pub static ROWS: &[&Op] = &[&AFFINE_GRID, &GRID_SAMPLE, &GRID_SAMPLER, &GRID_SAMPLER_2D, &GRID_SAMPLER_3D];
+pub static ROWS: &[&Op] = &[&AFFINE_GRID, &SAMPLE, &GRID_SAMPLE, &GRID_SAMPLER, &GRID_SAMPLER_2D, &GRID_SAMPLER_3D];

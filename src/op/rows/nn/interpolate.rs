@@ -7,16 +7,15 @@ use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::Shape;
 use crate::fail;
 use crate::kernel::resample;
-use crate::kernel::resample::antialias;
+use crate::kernel::resample::antialias::Side;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::row::{CallForm, Grad, Lower, Op, ex};
-use crate::op::rows::linalg::matmul::MATMUL;
 use crate::op::rows::nn::pool::{ADAPTIVE_AVG_POOL1D, ADAPTIVE_AVG_POOL2D, ADAPTIVE_AVG_POOL3D};
 use crate::op::rows::nn::windows::{spatial, tuple};
 use crate::op::rows::pointwise::blend::CLAMP;
 use crate::op::rows::pointwise::unary::FLOOR;
-use crate::op::rows::shape::rearrange::{PERMUTE, TRANSPOSE};
+use crate::op::rows::shape::rearrange::PERMUTE;
 use crate::op::rows::shape::view::RESHAPE;
 use crate::op::tensor::Tensor;
 use crate::signature;
@@ -146,8 +145,56 @@ fn interpolate(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
     e.cast(&y, dtype)
 }
 
-/// An image as a product with a matrix for each side, the last side first. Sums are at least `f32`; bytes are rounded after
-/// each side.
+signature!(windows(
+    input: Tensor, dim: Int, size: Int, mode: Text, align_corners: Bool, factor: Float = None, is_coarse: Bool = false,
+    out: Int = None,
+));
+
+/// One side with antialiasing; with `out`, the transpose of resampling from `size` to `out`.
+static WINDOWS: Op = Op {
+    name: "interpolate",
+    params: windows::PARAMS,
+    summary: "Resamples a dimension with antialiasing.",
+    lower: Lower::Steps(|e, a| {
+        let (x, dim, size) = (a.input(), a.int(windows::dim) as usize, a.int(windows::size) as usize);
+        let mut shape = x.shape();
+        let of = a.opt_int(windows::out);
+        let (from, to) = of.map_or((shape[dim], size), |out| (size, out as usize));
+        let side = Side {
+            mode: a.text(windows::mode),
+            size: from,
+            out: to,
+            align_corners: a.flag(windows::align_corners),
+            factor: a.opt_float(windows::factor),
+            is_coarse: a.flag(windows::is_coarse),
+        };
+        let made = if of.is_some() { side.transposed() } else { side.windows() };
+        let bytes: Vec<u8> = made.first.iter().flat_map(|at| at.to_ne_bytes()).collect();
+        let first = e.upload(&bytes, &[size], DType::I64, x.device())?;
+        let bytes: Vec<u8> = made.weights.iter().flat_map(|weight| weight.to_ne_bytes()).collect();
+        let weights = e.upload(&bytes, &[made.taps, size], DType::F64, x.device())?;
+        let weights = e.cast(&weights, x.dtype())?;
+        shape[dim] = size;
+        let call = KernelCall::new("window_sums", &resample::WINDOW_SUMS).input(x).input(&first).input(&weights);
+        e.kernel(call.int(dim as i64).output(&shape, x.dtype()))
+    }),
+    grad: Grad::Rule(|e, v| {
+        let dim = v.args.int(windows::dim);
+        let size = v.meta(windows::input).shape[dim as usize] as i64;
+        let out = match v.args.opt_int(windows::out) {
+            Some(_) => Arg::None,
+            None => v.args.int(windows::size).into(),
+        };
+        let [mode, align, factor, coarse] =
+            [windows::mode, windows::align_corners, windows::factor, windows::is_coarse]
+                .map(|at| v.args.get(at).clone());
+        Ok(vec![Some(e.call(&WINDOWS, args![v.g(), dim, size, mode, align, factor, coarse, out])?)])
+    }),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+/// An image side by side, the last first. Sums are at least `f32`; bytes are rounded after each side.
 fn antialiased(e: &mut dyn Emit, x: &Tensor, size: &Ints, mode: &str, align: bool, scales: &Attr) -> Result<Tensor> {
     let dtype = x.dtype();
     let inner = match dtype {
@@ -156,23 +203,9 @@ fn antialiased(e: &mut dyn Emit, x: &Tensor, size: &Ints, mode: &str, align: boo
     };
     let mut x = e.cast(x, inner)?;
     for dim in [1, 0] {
-        let (from, to) = (x.shape()[2 + dim], size[dim] as usize);
-        let factor = if let Attr::Floats(all) = scales { Some(all[dim]) } else { None };
-        e.host_room(from.saturating_mul(to).saturating_mul(size_of::<f64>()))?;
-        let mut weights = antialias::matrix(mode, from, to, align, factor);
-        if dtype == DType::U8 {
-            antialias::coarse(&mut weights);
-        }
-        let bytes: Vec<u8> = weights.iter().flat_map(|weight| weight.to_le_bytes()).collect();
-        let weights = e.upload(&bytes, &[to, from], DType::F64, x.device())?;
-        let weights = e.cast(&weights, inner)?;
-        x = match dim {
-            0 => e.call(&MATMUL, args![&weights, &x])?,
-            _ => {
-                let weights = e.call(&TRANSPOSE, args![&weights, 0, 1])?;
-                e.call(&MATMUL, args![&x, &weights])?
-            }
-        };
+        let factor = if let Attr::Floats(all) = scales { Attr::Float(all[dim]) } else { Attr::None };
+        let mode = Attr::Str(Text::Given(mode.into()));
+        x = e.call(&WINDOWS, args![&x, dim + 2, size[dim], mode, align, factor, dtype == DType::U8])?;
         if dtype == DType::U8 {
             x = rounded_to_bytes(e, &x)?;
         }
@@ -396,4 +429,4 @@ pub static CHANNEL_SHUFFLE: Op = Op {
 };
 
 pub static ROWS: &[&Op] =
-    &[&RESAMPLE, &RESAMPLE_SPREAD, &INTERPOLATE, &PIXEL_SHUFFLE, &PIXEL_UNSHUFFLE, &CHANNEL_SHUFFLE];
+    &[&RESAMPLE, &RESAMPLE_SPREAD, &WINDOWS, &INTERPOLATE, &PIXEL_SHUFFLE, &PIXEL_UNSHUFFLE, &CHANNEL_SHUFFLE];

@@ -1,19 +1,21 @@
 //! Clamping, interpolation, filling in place.
 
 use crate::args;
+use crate::base::attr::Attr;
 use crate::base::diag::Result;
 use crate::base::dtype::{DType, Scalar};
 use crate::fail;
+use crate::kernel::copy;
 use crate::kernel::elementwise as f;
 use crate::op::args::{Arg, Args};
-use crate::op::emit::{Backward, Emit};
+use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::expr::derive;
 use crate::op::infer;
 use crate::op::row::{CallForm, Grad, Lower, Op, Promote, Save, Source, ex};
 use crate::op::rows::pointwise::arith;
 use crate::op::rows::pointwise::arith::{element_of, filling};
 use crate::op::rows::pointwise::compare;
-use crate::op::rows::pointwise::compare::{GT, LOGICAL_AND, LT, WHERE};
+use crate::op::rows::pointwise::compare::{GT, LOGICAL_AND, LT};
 use crate::op::rows::pointwise::power::extreme;
 use crate::op::rows::shape::expanded::{each_place, fill_where};
 use crate::op::rows::signatures::{binary, unary};
@@ -357,11 +359,15 @@ pub static FILL_DIAGONAL: Op = Op {
         ex("zeros([2]).fill_diagonal_(5)", "E0201"),
         ex("zeros([2, 3, 2]).fill_diagonal_(5)", "E0201"),
     ],
-    lower: Lower::Compose(|e, a| {
-        let (mask, value) = on_diagonal(e, a)?;
-        e.apply(&WHERE, args![&mask, value, a.input()])
+    lower: Lower::Kernel(|_, a| {
+        let x = a.input();
+        let value = diagonal_value(a)?;
+        let call = KernelCall::new("fill_diagonal", &copy::FILL_DIAGONAL).input(x).flag(a.flag(fill_diagonal::wrap));
+        Ok(call.attr(Attr::Scalar(value)).output(&x.shape(), x.dtype()).writes_input())
     }),
-    grad: Grad::Composed,
+    grad: Grad::Rule(|e, v| {
+        Ok(vec![Some(e.call(&FILL_DIAGONAL, args![v.g(), Scalar::Int(0), v.args.flag(fill_diagonal::wrap)])?)])
+    }),
     inplace: true,
     expanded: Some(|e, a| {
         let (mask, value) = on_diagonal(e, a)?;
@@ -371,17 +377,22 @@ pub static FILL_DIAGONAL: Op = Op {
     ..Op::BASE
 };
 
-/// Where `fill_diagonal_` writes, and what.
-fn on_diagonal(e: &mut dyn Emit, a: &Args) -> Result<(Tensor, Scalar)> {
-    let x = a.input();
-    let shape = x.shape();
+/// What `fill_diagonal_` writes, if the tensor has a diagonal.
+fn diagonal_value(a: &Args) -> Result<Scalar> {
+    let shape = a.input().shape();
     if shape.len() < 2 {
         fail!(SHAPE, "a diagonal needs 2 dimensions or more, not shape {:?}", shape.as_slice());
     }
     if shape.len() > 2 && shape.iter().any(|&n| n != shape[0]) {
         fail!(SHAPE, "with more than 2 dimensions all must be of one size, not {:?}", shape.as_slice());
     }
-    let value = element_of(a.scalar(fill_diagonal::fill_value).unwrap_or(Scalar::Int(0)), x.dtype())?;
+    element_of(a.scalar(fill_diagonal::fill_value).unwrap_or(Scalar::Int(0)), a.input().dtype())
+}
+
+/// Where `fill_diagonal_` writes, and what.
+fn on_diagonal(e: &mut dyn Emit, a: &Args) -> Result<(Tensor, Scalar)> {
+    let (x, value) = (a.input(), diagonal_value(a)?);
+    let shape = x.shape();
     // Row-major positions on the diagonal are the multiples of the sum of strides.
     let mut stride = 0i64;
     let mut size = 1i64;

@@ -459,7 +459,7 @@ pub static MULTINOMIAL: Op = Op {
         let rows: usize = shape[..shape.len() - 1].iter().product();
         let last = out.len() - 1;
         out[last] = samples as usize;
-        let draws = rows as u64 * if replacement { samples as u64 } else { categories as u64 };
+        let draws = rows as u64 * if replacement || samples == 1 { samples as u64 } else { categories as u64 };
         Ok(KernelCall::new("multinomial", &sampling::MULTINOMIAL)
             .input(x)
             .flag(replacement)

@@ -10,9 +10,10 @@ use crate::op::args::{Arg, Args};
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::infer::{self, Operand};
 use crate::op::row::{CallForm, Grad, Lower, Op, ex};
+use crate::op::rows::creation::create::triangle_indices;
 use crate::op::rows::indexing::index::INDEX;
 use crate::op::rows::nn::padding::PAD_CONSTANT;
-use crate::op::rows::shape::rearrange::at_least;
+use crate::op::rows::shape::rearrange::{TRANSPOSE, at_least};
 use crate::op::rows::shape::view::{EXPAND, RESHAPE, SLICE, UNSQUEEZE};
 use crate::op::tensor::Tensor;
 use crate::signature;
@@ -270,7 +271,7 @@ pub static CARTESIAN_PROD: Op = Op {
     ..Op::BASE
 };
 
-/// Bound: rows of an index made on the host.
+/// Bound: numbers of an index made on the host.
 const MOST_CHOICES: usize = 1 << 26;
 
 /// All increasing choices of `r` of `n` numbers in order, one after the other.
@@ -307,6 +308,17 @@ fn choices(e: &dyn Emit, n: usize, r: usize, repeated: bool) -> Result<Vec<i64>>
     }
 }
 
+/// All increasing choices of 2 of the places of a vector, in order: the places of a triangle above the diagonal, or with it.
+fn pairs(e: &mut dyn Emit, x: &Tensor, repeated: bool) -> Result<Tensor> {
+    let (n, above) = (x.numel(), if repeated { 0 } else { 1 });
+    // The square of which these are a part is a size, so that its numbers are below 2^63.
+    infer::size_bytes(&[n, n], DType::I64)?;
+    let count = n * (n + 1 - 2 * above) / 2;
+    let last = (n - 1 - above) as i64;
+    let index = triangle_indices(e, count, last, 1, n as i64, true, x.device())?;
+    e.call(&TRANSPOSE, args![&index, 0, 1])
+}
+
 signature!(combinations(input: Tensor, r: Int = 2, with_replacement: Bool = false));
 
 pub static COMBINATIONS: Op = Op {
@@ -328,6 +340,11 @@ pub static COMBINATIONS: Op = Op {
         }
         if r == 0 {
             return Ok(vec![e.empty(&[0], x.dtype(), x.device())?]);
+        }
+        if r == 2 && x.numel() > 1 {
+            let index = pairs(e, x, a.flag(combinations::with_replacement))?;
+            return e
+                .apply(&INDEX, Args(smallvec::smallvec![Arg::Tensor(x.clone()), Arg::OptTensors(vec![Some(index)])]));
         }
         let index = choices(e, x.numel(), r as usize, a.flag(combinations::with_replacement))?;
         let bytes: Vec<u8> = index.iter().flat_map(|i| i.to_ne_bytes()).collect();
