@@ -46,7 +46,7 @@ pub fn main() -> ExitCode {
     let status = match script.spawn(move || dispatch(words)).map(std::thread::JoinHandle::join) {
         Ok(Ok(status)) => status,
         Ok(Err(_)) => {
-            complain(&run::internal());
+            complain(&run::internal(render::Coloring::of_stderr()));
             FAILED
         }
         Err(error) => {

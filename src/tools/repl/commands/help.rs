@@ -7,20 +7,19 @@ use crate::base::explain;
 use crate::base::suggest::nearest;
 use crate::script::error::why_absent;
 use crate::script::manual::{self, Page};
-use crate::tools::say;
 
 pub fn help(repl: &mut Repl, text: &str) -> Go {
     let mut words = text.split_whitespace();
     let (name, number) = (words.next(), words.next());
     match (name, number) {
-        (None, _) => overview(),
+        (None, _) => overview(repl),
         (Some(name), None) => about(repl, name),
         (Some(name), Some(number)) => example(repl, name, number),
     }
     Go::On
 }
 
-fn overview() {
+fn overview(repl: &Repl) {
     let mut text = String::from(
         "An entry is run when it is complete, and goes on in further lines until then. `_` is the last value.\n",
     );
@@ -32,7 +31,7 @@ fn overview() {
     }
     text += "\nNAME is an operation (`:help sum`), a function of the library (`:help nn::linear`), a module (`:help nn`),\n";
     text += "one of your functions, or the code of an error (`:help E0201`).";
-    say(&text);
+    repl.face.say(&text);
 }
 
 fn about(repl: &mut Repl, name: &str) {
@@ -40,18 +39,18 @@ fn about(repl: &mut Repl, name: &str) {
     let page = repl.session.borrow().page(plain);
     let in_modules = if page.is_some() { Vec::new() } else { manual::in_modules(plain) };
     if let Some(command) = COMMANDS.iter().find(|command| name.starts_with(':') && command.name == plain) {
-        say(&format!(":{} {}\n\n  {}", command.name, command.takes, command.summary));
+        repl.face.say(&format!(":{} {}\n\n  {}", command.name, command.takes, command.summary));
     } else if let Some(page) = page {
-        say(&drawn(repl, &page));
+        repl.face.say(&drawn(repl, &page));
     } else if let Some(code) = Code::parse(plain) {
-        say(&format!("{code}: {}\n\n{}", code.title(), explain::explain(code).trim()));
+        repl.face.say(&format!("{code}: {}\n\n{}", code.title(), explain::explain(code).trim()));
     } else if !manual::functions(plain).is_empty() {
         let functions = manual::functions(plain);
         let widest = functions.iter().map(|function| function.name.len()).max().unwrap_or(0);
         let lines = functions.iter().map(|function| format!("  {:<widest$}  {}", function.name, function.summary));
-        say(&format!("import \"{plain}\" as {plain};\n\n{}", lines.collect::<Vec<_>>().join("\n")));
+        repl.face.say(&format!("import \"{plain}\" as {plain};\n\n{}", lines.collect::<Vec<_>>().join("\n")));
     } else if let Some(command) = COMMANDS.iter().find(|command| command.name == plain) {
-        say(&format!(":{} {}\n\n  {}", command.name, command.takes, command.summary));
+        repl.face.say(&format!(":{} {}\n\n  {}", command.name, command.takes, command.summary));
     } else if repl.session.borrow().variables(0).iter().any(|variable| variable.name == plain) {
         // `?x` of a variable describes its value.
         super::state::kind(repl, plain);
@@ -108,6 +107,6 @@ fn example(repl: &mut Repl, name: &str, number: &str) {
         let help = if count == 0 { "it has none".to_string() } else { format!("it has {count}, counted from 1") };
         return repl.refuse(&format!("`{name}` has no example {number}"), &help);
     };
-    say(&repl.color.dim(&sample.code));
+    repl.face.say(&repl.color.dim(&sample.code));
     repl.evaluate(&sample.code);
 }

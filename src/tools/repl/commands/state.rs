@@ -3,7 +3,7 @@
 use super::super::{Go, Repl, answer};
 use crate::script::error::Error;
 use crate::script::inspect::look::Variable;
-use crate::tools::{devices as machine, run::guarded, say};
+use crate::tools::{devices as machine, run::guarded};
 
 /// Bound: lines of `:mem` about single lines of the script, and tensors of one variable that are looked at.
 const LINES: usize = 10;
@@ -28,7 +28,7 @@ pub fn kind(repl: &mut Repl, text: &str) -> Go {
         })
     };
     match guarded(work) {
-        Ok(text) => say(&text),
+        Ok(text) => repl.face.say(&text),
         Err(failure) => repl.fail(failure),
     }
     Go::On
@@ -37,7 +37,7 @@ pub fn kind(repl: &mut Repl, text: &str) -> Go {
 pub fn variables(repl: &mut Repl, _: &str) -> Go {
     let variables = repl.session.borrow().variables(TENSORS);
     if variables.is_empty() {
-        say("no variables");
+        repl.face.say("no variables");
         return Go::On;
     }
     let rows: Vec<[String; 5]> = variables.iter().map(row).collect();
@@ -49,8 +49,8 @@ pub fn variables(repl: &mut Repl, _: &str) -> Go {
         let [a, b, c, d, e] = [widths[0], widths[1], widths[2], widths[3], widths[4]];
         format!("{name:<a$}  {shape:<b$}  {dtype:<c$}  {device:<d$}  {bytes:>e$}").trim_end().to_string()
     };
-    say(&repl.color.dim(&drawn(&header)));
-    rows.iter().for_each(|row| say(&drawn(row)));
+    repl.face.say(&repl.color.dim(&drawn(&header)));
+    rows.iter().for_each(|row| repl.face.say(&drawn(row)));
     Go::On
 }
 
@@ -77,16 +77,16 @@ fn row(variable: &Variable) -> [String; 5] {
 pub fn memory(repl: &mut Repl, _: &str) -> Go {
     for memory in repl.session.borrow().memory_report() {
         let whole = memory.total.unwrap_or(memory.peak).max(1);
-        say(&format!("{}, of {}", memory.device, bytes(whole)));
+        repl.face.say(&format!("{}, of {}", memory.device, bytes(whole)));
         let line = |what: &str, amount: usize| {
-            say(&format!("  {what:<10} {} {}", bar(amount, whole), bytes(amount)));
+            repl.face.say(&format!("  {what:<10} {} {}", bar(amount, whole), bytes(amount)));
         };
         line("allocated", memory.allocated);
         line("reserved", memory.reserved);
         line("peak", memory.peak);
         for held in memory.held.iter().take(LINES) {
             let blocks = if held.blocks == 1 { "1 block".to_string() } else { format!("{} blocks", held.blocks) };
-            say(&format!("  {:>10}  in {blocks}, made at {}", bytes(held.bytes), held.made));
+            repl.face.say(&format!("  {:>10}  in {blocks}, made at {}", bytes(held.bytes), held.made));
         }
     }
     Go::On
@@ -103,7 +103,7 @@ fn bytes(count: usize) -> String {
 }
 
 pub fn devices(repl: &mut Repl, _: &str) -> Go {
-    say(&machine::report(&repl.settings));
+    repl.face.say(&machine::report(&repl.settings));
     Go::On
 }
 
@@ -114,7 +114,7 @@ pub fn streams(repl: &mut Repl, _: &str) -> Go {
             1 => "1 operation pending".to_string(),
             n => format!("{n} operations pending"),
         };
-        say(&format!("{} stream {}: {pending}", stream.device, stream.stream));
+        repl.face.say(&format!("{} stream {}: {pending}", stream.device, stream.stream));
     }
     Go::On
 }
