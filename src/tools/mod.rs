@@ -6,6 +6,7 @@ mod devices;
 mod doctor;
 mod explain;
 mod fmt;
+mod jupyter;
 mod lsp;
 mod new;
 pub mod profile;
@@ -88,6 +89,11 @@ fn dispatch(words: Vec<std::ffi::OsString>) -> u8 {
             0
         }
         Ok(Command::Lsp) => lsp::serve(),
+        Ok(Command::Install(options)) => jupyter::install(&options),
+        Ok(Command::Uninstall(options)) => jupyter::uninstall(&options),
+        Ok(Command::Kernel { file, settings }) => {
+            simulated(&settings).unwrap_or_else(|| jupyter::run(&file, settings))
+        }
         Ok(Command::Help(command)) => {
             say(&usage::help::text(command));
             0

@@ -1,6 +1,6 @@
 //! The commands after a colon, in one table that help, completion and suggestions read.
 
-mod help;
+pub mod help;
 mod measure;
 mod state;
 mod storage;

@@ -20,6 +20,7 @@ use super::{FAILED, complain, say, terminal};
 use crate::script::draw::terminal::Terminal;
 use crate::script::error::Error;
 use crate::script::session::handle::Session;
+pub use commands::help::described;
 use face::{Face, Streams};
 use habits::Habit;
 pub use history::file as history_file;

@@ -2,7 +2,7 @@
 
 use super::super::{Go, Repl, answer};
 use crate::script::error::Error;
-use crate::script::inspect::look::Variable;
+use crate::script::inspect::look::{Placed, Variable};
 use crate::tools::{devices as machine, run::guarded};
 
 /// Bound: lines of `:mem` about single lines of the script, and tensors of one variable that are looked at.
@@ -19,19 +19,25 @@ pub fn kind(repl: &mut Repl, text: &str) -> Go {
         let value = session.value_of(number, text)?;
         let kind = session.kind(&value);
         let tensors = session.tensors_in(&value, TENSORS);
-        Ok(match tensors.as_slice() {
-            [one] if one.path.is_empty() => format!("{kind} {}", answer::line(one)),
-            tensors => {
-                let lines: Vec<String> = tensors.iter().map(|t| format!("    {}", answer::line(t))).collect();
-                format!("{kind}\n{}", lines.join("\n"))
-            }
-        })
+        Ok(described(&kind, &tensors))
     };
     match guarded(work) {
         Ok(text) => repl.face.say(&text),
         Err(failure) => repl.fail(failure),
     }
     Go::On
+}
+
+/// A type, and its tensors: in the same line, or one in each.
+pub fn described(kind: &str, tensors: &[Placed]) -> String {
+    match tensors {
+        [] => kind.to_string(),
+        [one] if one.path.is_empty() => format!("{kind} {}", answer::line(one)),
+        tensors => {
+            let lines: Vec<String> = tensors.iter().map(|t| format!("    {}", answer::line(t))).collect();
+            format!("{kind}\n{}", lines.join("\n"))
+        }
+    }
 }
 
 pub fn variables(repl: &mut Repl, _: &str) -> Go {
