@@ -729,9 +729,8 @@ mod tests {
                 };
                 let given = format!("--{} {}", flag.name, value.unwrap_or_default());
                 let line = |operand: &str| format!("{} {operand} {given}", usage.name);
-                let taken = |operand: &&str| {
-                    read(&line(operand)).is_ok_and(|command| !matches!(command, Command::Help(_)))
-                };
+                let taken =
+                    |operand: &&str| read(&line(operand)).is_ok_and(|command| !matches!(command, Command::Help(_)));
                 assert_eq!(operands.iter().filter(|operand| taken(operand)).count(), 1, "{}", line(operands[0]));
                 for operand in operands.iter().filter(|_| value.is_some()) {
                     read(&format!("{} {operand} --{}", usage.name, flag.name)).expect_err(&line(operand));

@@ -91,9 +91,7 @@ fn dispatch(words: Vec<std::ffi::OsString>) -> u8 {
         Ok(Command::Lsp) => lsp::serve(),
         Ok(Command::Install(options)) => jupyter::install(&options),
         Ok(Command::Uninstall(options)) => jupyter::uninstall(&options),
-        Ok(Command::Kernel { file, settings }) => {
-            simulated(&settings).unwrap_or_else(|| jupyter::run(&file, settings))
-        }
+        Ok(Command::Kernel { file, settings }) => simulated(&settings).unwrap_or_else(|| jupyter::run(&file, settings)),
         Ok(Command::Help(command)) => {
             say(&usage::help::text(command));
             0

@@ -87,7 +87,9 @@ pub fn render(diag: &Diag, sources: &SourceMap, color: Coloring) -> String {
                 let label = ariadne::Label::<Span>::new((id(source), range.clone())).with_color(tint);
                 report.add_label(if text.is_empty() { label } else { label.with_message(clean(text)) });
             }
-            drawn(report.finish(), &places)
+            // ariadne colors the title in any case.
+            let text = drawn(report.finish(), &places);
+            text.map(|text| if color == Coloring::On { text } else { without_color(&text) })
         }
         None => None,
     }

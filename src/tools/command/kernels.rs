@@ -90,7 +90,10 @@ impl Said {
         let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '.' | '_' | '-');
         if !name.chars().all(fits) || !name.starts_with(|c: char| c.is_ascii_alphanumeric()) {
             let message = format!("`{name}` is no name of a kernel");
-            return Err(UsageError::new(message, "it has small letters, digits, `.`, `_` and `-`; `--display-name` may have any"));
+            return Err(UsageError::new(
+                message,
+                "it has small letters, digits, `.`, `_` and `-`; `--display-name` may have any",
+            ));
         }
         check(&flags)?;
         let place = self.places.into_iter().next().unwrap_or_default();

@@ -32,7 +32,8 @@ pub fn value(session: &Session, value: &Dynamic) -> Result<Option<Value>, Error>
 
 /// A table with the indices at its edges; dots where some are left out.
 fn table(table: &Table) -> String {
-    let gap = |indices: &[usize], at: usize| at > 0 && indices.get(at).is_some_and(|&index| index > indices[at - 1] + 1);
+    let gap =
+        |indices: &[usize], at: usize| at > 0 && indices.get(at).is_some_and(|&index| index > indices[at - 1] + 1);
     let row = |head: &str, cells: &mut dyn Iterator<Item = String>, cell: &str| {
         let mut text = format!("<tr><th>{head}</th>");
         for (at, content) in cells.enumerate() {
@@ -41,7 +42,8 @@ fn table(table: &Table) -> String {
         }
         text + "</tr>"
     };
-    let mut text = format!("<table><thead>{}</thead><tbody>", row("", &mut table.columns.iter().map(usize::to_string), "th"));
+    let mut text =
+        format!("<table><thead>{}</thead><tbody>", row("", &mut table.columns.iter().map(usize::to_string), "th"));
     for (at, cells) in table.cells.iter().enumerate() {
         if gap(&table.rows, at) {
             let dots = &mut table.columns.iter().map(|_| "…".to_string());

@@ -119,7 +119,9 @@ mod tests {
         let fits = |pattern: &str, text: &str| {
             matches(&pattern.chars().collect::<Vec<_>>(), &text.chars().collect::<Vec<_>>())
         };
-        for (pattern, text) in [("*", ""), ("a*c", "abbc"), ("*b?", "abbc"), ("é?", "éx"), ("**", "x"), ("a*b*c", "aXbXbc")] {
+        for (pattern, text) in
+            [("*", ""), ("a*c", "abbc"), ("*b?", "abbc"), ("é?", "éx"), ("**", "x"), ("a*b*c", "aXbXbc")]
+        {
             assert!(fits(pattern, text), "{pattern} {text}");
         }
         for (pattern, text) in [("", "x"), ("?", ""), ("a*c", "abcd"), ("*x", "xy")] {

@@ -74,7 +74,8 @@ fn write(folder: &Path, text: &str) -> Checked<()> {
     std::fs::create_dir_all(parent).map_err(cannot)?;
     let made = temporary().tempdir_in(parent).map_err(cannot)?;
     let logos = spec::logos()?;
-    let files = logos.iter().map(|(name, png)| (name.as_str(), png.as_slice())).chain([("kernel.json", text.as_bytes())]);
+    let files =
+        logos.iter().map(|(name, png)| (name.as_str(), png.as_slice())).chain([("kernel.json", text.as_bytes())]);
     for (name, bytes) in files {
         std::fs::write(made.path().join(name), bytes).map_err(cannot)?;
     }

@@ -47,14 +47,18 @@ fn kind(word: &str) -> &'static str {
     }
 }
 
-/// The reply to `inspect_request`: what `:help` says of the name at the cursor, or of the call around it.
+/// The reply to `inspect_request`: what the variable at the cursor is, or what `:help` says of the name there, or of the
+/// call around it.
 pub fn inspect(session: &Session, request: &Value) -> Value {
     let code = code(request);
     let at = cursor(code, request);
     let around = session.signature(&code[..at]);
     let of_call = around.as_deref().map(|signature| signature.split('(').next().unwrap_or_default());
     let names = [name_at(code, at), of_call];
-    let page = |color: Coloring| names.iter().flatten().find_map(|name| repl::described(session, color, name).ok());
+    let told = |name: &str, color: Coloring| {
+        repl::variable(session, name).or_else(|| repl::described(session, color, name).ok())
+    };
+    let page = |color: Coloring| names.iter().flatten().find_map(|name| told(name, color));
     match (page(Coloring::Off), page(Coloring::On)) {
         (Some(plain), Some(shown)) => {
             let html = format!("<pre>{}</pre>", colored(&shown));
@@ -72,9 +76,9 @@ pub fn inspect(session: &Session, request: &Value) -> Value {
 /// The name around a byte: `nn::linear`, `x.sum`.
 fn name_at(code: &str, at: usize) -> Option<&str> {
     let inside = |c: char| c.is_alphanumeric() || matches!(c, '_' | ':' | '.');
-    let start = code[..at].rfind(|c: char| !inside(c)).map_or(0, |before| {
-        before + code[before..].chars().next().map_or(0, char::len_utf8)
-    });
+    let start = code[..at]
+        .rfind(|c: char| !inside(c))
+        .map_or(0, |before| before + code[before..].chars().next().map_or(0, char::len_utf8));
     // Only as far as the word goes on: of `x.sum.y` at `sum` not the rest.
     let word = |c: char| c.is_alphanumeric() || c == '_';
     let end = code[at..].find(|c: char| !word(c)).map_or(code.len(), |length| at + length);
@@ -94,32 +98,31 @@ pub fn is_complete(session: &Session, request: &Value) -> Value {
     json!({"status": "incomplete", "indent": " ".repeat(indent + deeper)})
 }
 
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn session() -> Session {
         let mut session = Session::builder().build().expect("a session");
-        drop(session.enter(1, "let größe = tensor([1.0]); /// Doubles.\nfn twice(x) { x * 2 }").expect("runs"));
+        drop(session.enter(1, "let size = tensor([1.0]); /// Doubles.\nfn twice(x) { x * 2 }").expect("runs"));
         session
     }
 
     #[test]
     fn positions_are_in_characters() {
-        let code = "let 🦀 = größe.rel";
+        let code = "let s = \"größe 🦀\"; size.rel";
         let request = json!({"code": code, "cursor_pos": code.chars().count()});
         let reply = complete(&session(), &Offers::new(), &request);
-        assert_eq!((&reply["cursor_start"], &reply["cursor_end"]), (&json!(14), &json!(17)));
+        assert_eq!((&reply["cursor_start"], &reply["cursor_end"]), (&json!(24), &json!(27)));
         let words = reply["matches"].as_array().expect("a list");
         assert!(words.contains(&json!("relu(")), "{reply}");
         assert_eq!(reply["metadata"]["_jupyter_types_experimental"][0]["type"], "function");
         // In the middle, beyond the end, and without a place.
-        let reply = complete(&session(), &Offers::new(), &json!({"code": "grö + 1", "cursor_pos": 3}));
-        assert_eq!(reply["matches"], json!(["größe"]));
+        let reply = complete(&session(), &Offers::new(), &json!({"code": "siz + \"é\"", "cursor_pos": 3}));
+        assert_eq!(reply["matches"], json!(["size"]));
         for place in [json!(99), json!(-1), Value::Null] {
-            let reply = complete(&session(), &Offers::new(), &json!({"code": "größe.rel", "cursor_pos": place}));
-            assert_eq!(reply["cursor_end"], 9);
+            let reply = complete(&session(), &Offers::new(), &json!({"code": "\"é\" + s.rel", "cursor_pos": place}));
+            assert_eq!(reply["cursor_end"], 11);
         }
     }
 
@@ -137,9 +140,9 @@ mod tests {
             reply["data"]["text/plain"].as_str().unwrap_or_default().to_string()
         };
         assert!(text("softmax(x, 1)", 3).contains("softmax("));
-        assert!(text("größe.relu()", 8).contains("relu("));
+        assert!(text("size.relu()", 8).contains("relu("));
         assert!(text("twice(3)", 2).contains("twice(x)"));
-        assert!(text("größe", 5).contains("[1] f32 cpu"));
+        assert!(text("size", 4).contains("[1] f32 cpu"));
         assert!(text("nn::linear(2, ", 14).contains("linear("));
         assert_eq!(text("nothing_like_it", 3), "");
         assert_eq!(text("", 0), "");

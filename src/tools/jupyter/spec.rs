@@ -29,7 +29,7 @@ pub fn program(folder: &Path) -> Option<PathBuf> {
     let spec: Value = serde_json::from_str(&text).ok()?;
     let words = spec["argv"].as_array()?;
     let ours = spec["language"] == "tscript" && words.get(1)? == "jupyter" && words.get(2)? == "run";
-    words[0].as_str().filter(|_| ours).map(PathBuf::from)
+    words.first()?.as_str().filter(|_| ours).map(PathBuf::from)
 }
 
 /// The logos by their file names.

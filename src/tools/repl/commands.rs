@@ -2,7 +2,7 @@
 
 pub mod help;
 mod measure;
-mod state;
+pub mod state;
 mod storage;
 
 use super::{Go, Repl};

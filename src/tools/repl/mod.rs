@@ -21,6 +21,7 @@ use crate::script::draw::terminal::Terminal;
 use crate::script::error::Error;
 use crate::script::session::handle::Session;
 pub use commands::help::described;
+pub use commands::state::variable;
 use face::{Face, Streams};
 use habits::Habit;
 pub use history::file as history_file;
@@ -197,6 +198,7 @@ impl Repl {
     /// Runs an entry and shows its value; one that calls `exit` leaves.
     fn evaluate(&mut self, text: &str) -> Go {
         let number = self.take_number();
+        self.exit_status = None;
         let session = self.session.clone();
         let face = self.face.clone();
         let work = || -> Result<(), Error> {

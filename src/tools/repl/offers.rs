@@ -35,13 +35,7 @@ impl Offers {
     }
 
     /// After a colon: commands, then their arguments.
-    fn command(
-        &self,
-        session: &Session,
-        line: &str,
-        at: usize,
-        rest: &str,
-    ) -> rustyline::Result<(usize, Vec<Pair>)> {
+    fn command(&self, session: &Session, line: &str, at: usize, rest: &str) -> rustyline::Result<(usize, Vec<Pair>)> {
         let Some((name, argument)) = rest.split_once(char::is_whitespace) else {
             let names = COMMANDS.iter().map(|command| command.name).filter(|name| name.starts_with(rest));
             return Ok((at - rest.len(), names.map(|name| pair(format!("{name} "))).collect()));

@@ -79,8 +79,16 @@ const KERNELS: &[Flag] = &[
     Flag { name: "user", value: None, text: "in the user's folder, which it is unless given" },
     Flag { name: "sys-prefix", value: None, text: "in the active Python environment" },
     Flag { name: "prefix", value: value("DIR", Word::Folder), text: "in `DIR/share/jupyter`" },
-    Flag { name: "name", value: value("NAME", Word::Free), text: "the kernel's name for programs; `tscript` unless given" },
-    Flag { name: "display-name", value: value("TEXT", Word::Free), text: "its name for people; that for programs unless given" },
+    Flag {
+        name: "name",
+        value: value("NAME", Word::Free),
+        text: "the kernel's name for programs; `tscript` unless given",
+    },
+    Flag {
+        name: "display-name",
+        value: value("TEXT", Word::Free),
+        text: "its name for people; that for programs unless given",
+    },
 ];
 
 const SIMULATE_GPUS: Flag = Flag {

@@ -10,9 +10,6 @@ use crate::script::manual::{self, Page};
 use crate::script::session::handle::Session;
 use crate::tools::render::Coloring;
 
-/// Bound: tensors of a variable that are described.
-const TENSORS: usize = 1000;
-
 pub fn help(repl: &mut Repl, text: &str) -> Go {
     let mut words = text.split_whitespace();
     let (name, number) = (words.next(), words.next());
@@ -76,9 +73,9 @@ pub fn described(session: &Session, color: Coloring, name: &str) -> Result<Strin
     if let Some(command) = command {
         return Ok(of_command(command));
     }
-    if let Some(variable) = session.variables(TENSORS).into_iter().find(|variable| variable.name == plain) {
-        // `?x` of a variable describes its value.
-        return Ok(super::state::described(&variable.kind, &variable.tensors));
+    // `?x` of a variable describes its value.
+    if let Some(text) = super::state::variable(session, plain) {
+        return Ok(text);
     }
     if let Some((_, method)) = plain.rsplit_once('.').filter(|(_, method)| !method.is_empty()) {
         return described(session, color, method);

@@ -3,6 +3,7 @@
 use super::super::{Go, Repl, answer};
 use crate::script::error::Error;
 use crate::script::inspect::look::{Placed, Variable};
+use crate::script::session::handle::Session;
 use crate::tools::{devices as machine, run::guarded};
 
 /// Bound: lines of `:mem` about single lines of the script, and tensors of one variable that are looked at.
@@ -26,6 +27,12 @@ pub fn kind(repl: &mut Repl, text: &str) -> Go {
         Err(failure) => repl.fail(failure),
     }
     Go::On
+}
+
+/// What a variable of this name is.
+pub fn variable(session: &Session, name: &str) -> Option<String> {
+    let found = session.variables(TENSORS).into_iter().find(|variable| variable.name == name)?;
+    Some(described(&found.kind, &found.tensors))
 }
 
 /// A type, and its tensors: in the same line, or one in each.
