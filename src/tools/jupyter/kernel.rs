@@ -6,7 +6,7 @@
 use super::control;
 use super::execute::Executor;
 use super::outlet::{Outlet, PROTOCOL};
-use super::sockets::{Backlog, Event, Message as Frames, Peer, Publisher, SocketType, serve};
+use super::sockets::{Backlog, Event, Message as Frames, Peer, Publisher, SocketType, Told, serve};
 use super::wire::{Key, Message};
 use super::{connection, questions};
 use crate::base::code;
@@ -81,7 +81,7 @@ impl Kernel {
         end.clone().come_with_parent();
         control::start(asked, outlet.clone(), end);
         let key = &connection.key;
-        let listen = |address, kind, told: Box<dyn Fn(&Peer, Event) + Send + Sync>| {
+        let listen = |address, kind, told: Told| {
             serve(address, kind, &backlog, told).map_err(|error| {
                 let message = format!("the kernel cannot listen at {address}: {}", os_reason(&error));
                 let diag = Diag::error(code::FILE, message);
@@ -196,7 +196,7 @@ impl Kernel {
 }
 
 /// Gives what arrives at a socket to a queue. What is no message is dropped.
-fn requests(queue: Sender<Work>, key: &Key) -> Box<dyn Fn(&Peer, Event) + Send + Sync> {
+fn requests(queue: Sender<Work>, key: &Key) -> Told {
     let key = key.clone();
     Box::new(move |peer, event| {
         let Event::Message(message) = event else { return };

@@ -49,6 +49,9 @@ pub enum Event {
     Unsubscribed(Vec<u8>),
 }
 
+/// Is told what a peer does: on the peer's own thread, `Joined` first and `Left` last.
+pub type Told = Box<dyn Fn(&Peer, Event) + Send + Sync>;
+
 /// The other end of a connection.
 #[derive(Clone)]
 pub struct Peer {
@@ -110,13 +113,8 @@ enum Stream {
     Unix(UnixStream),
 }
 
-/// Listens at an address, and tells what each peer does: on the peer's own thread, `Joined` first and `Left` last.
-pub fn serve(
-    address: &Address,
-    kind: SocketType,
-    backlog: &Backlog,
-    told: impl Fn(&Peer, Event) + Send + Sync + 'static,
-) -> Result<()> {
+/// Listens at an address, and tells what each peer does.
+pub fn serve(address: &Address, kind: SocketType, backlog: &Backlog, told: Told) -> Result<()> {
     let listener = match address {
         Address::Tcp(ip, port) => Listener::Tcp(TcpListener::bind((ip.as_str(), *port))?),
         #[cfg(unix)]
@@ -272,11 +270,13 @@ fn write(
     }
 }
 
+/// A peer, and the beginnings of the topics that it wants.
+type Subscriber = (Peer, Vec<Vec<u8>>);
+
 /// A socket of kind `PUB`: each message goes to all peers that want its topic.
 #[derive(Clone, Default)]
 pub struct Publisher {
-    /// Peers with the beginnings of topics that they want.
-    subscribers: Arc<Mutex<Vec<(Peer, Vec<Vec<u8>>)>>>,
+    subscribers: Arc<Mutex<Vec<Subscriber>>>,
 }
 
 impl Publisher {
