@@ -200,6 +200,13 @@ class Cells(Conversation):
         reply, _ = self.run_cell(":nosuch")
         self.assertEqual(reply["status"], "error")
 
+    def test_commands_stand_among_other_lines(self):
+        reply, shown = self.run_cell("let among = [1, 2];\n:type among\namong.len()\n:nosuch\nprint(\"not run\");")
+        self.assertEqual([kind for kind, _ in shown], ["stream", "execute_result", "error"])
+        self.assertEqual((shown[0][1]["text"], reply["status"]), ("array\n", "error"))
+        reply, _ = self.run_cell("\n:vars\n\nnothing_there")
+        self.assertIn(f"cell [{reply['execution_count']}]:4:1", "\n".join(reply["traceback"]))
+
     def test_silent_cells_show_nothing_and_are_not_counted(self):
         before = self.run_cell("1")[0]["execution_count"]
         request = self.client.execute("print(1); show(eye(2)); 2", silent=True)

@@ -8,7 +8,7 @@ use super::wire::Message;
 use crate::script::session::handle::Session;
 use crate::tools::command::Settings;
 use crate::tools::repl::interrupts::Interrupts;
-use crate::tools::repl::{Go, Repl};
+use crate::tools::repl::{Go, Repl, is_finished};
 use crate::tools::run::{Failure, guarded};
 use serde_json::{Map, Value, json};
 use std::cell::RefCell;
@@ -49,8 +49,7 @@ impl Executor {
         self.outlet.begin(request, silent);
         self.outlet.show("execute_input", json!({"code": code, "execution_count": self.count}));
         self.face.begin(self.count);
-        self.repl.number = self.count;
-        let go = self.repl.take(code);
+        let go = self.take(code);
         let (failure, shown) = self.face.end();
         if counted {
             self.history.note(self.count, code, shown);
@@ -73,6 +72,20 @@ impl Executor {
         })
     }
 
+    /// The entries of a cell, up to the first that fails or leaves.
+    fn take(&mut self, code: &str) -> Go {
+        for entry in entries(code, |text| is_finished(&self.repl.session.borrow(), text)) {
+            self.repl.number = self.count;
+            if self.repl.take(&entry) == Go::Leave {
+                return Go::Leave;
+            }
+            if self.face.has_failed() {
+                break;
+            }
+        }
+        Go::On
+    }
+
     /// The values of expressions, each with its own error.
     fn expressions(&self, asked: &Value) -> Value {
         let evaluated = |text: &str| match guarded(|| {
@@ -93,5 +106,41 @@ impl Executor {
         let all = asked.as_object().into_iter().flatten();
         let values = all.map(|(name, text)| (name.clone(), evaluated(text.as_str().unwrap_or_default())));
         Value::Object(values.collect::<Map<_, _>>())
+    }
+}
+
+/// The entries of a cell: a line that begins with a colon is a command, unless it belongs to a text that is not finished
+/// before it. Each entry has as many line feeds before it as it has in the cell, so that errors name the cell's lines.
+fn entries(code: &str, is_finished: impl Fn(&str) -> bool) -> Vec<String> {
+    let mut entries = Vec::new();
+    let mut text = String::new();
+    for (index, line) in code.lines().enumerate() {
+        let command = line.trim_start().starts_with(':') && (text.trim().is_empty() || is_finished(text.trim_end()));
+        if command {
+            entries.push(std::mem::replace(&mut text, "\n".repeat(index + 1)));
+            entries.push(line.to_string());
+        } else {
+            text += line;
+            text.push('\n');
+        }
+    }
+    entries.push(text);
+    entries.retain(|entry| !entry.trim().is_empty());
+    entries
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_have_lines_of_their_own() {
+        let session = Session::builder().build().expect("a session");
+        let parts = |code: &str| entries(code, |text| is_finished(&session, text));
+        assert_eq!(parts("\nlet x = 1;\nx"), ["\nlet x = 1;\nx\n"]);
+        assert_eq!(parts(":vars\n:mem\n\n1"), [":vars", ":mem", "\n\n\n1\n"]);
+        assert_eq!(parts("let x = 1\n  :time x\nx"), ["let x = 1\n", "  :time x", "\n\nx\n"]);
+        assert_eq!(parts("let t = `a\n:b`;"), ["let t = `a\n:b`;\n"]);
+        assert_eq!(parts(" \n"), Vec::<String>::new());
     }
 }

@@ -36,6 +36,10 @@ impl Notebook {
         self.shown.take();
     }
 
+    pub fn has_failed(&self) -> bool {
+        self.failure.borrow().is_some()
+    }
+
     /// What became of the cell: its first error, or the text of its value.
     pub fn end(&self) -> (Option<Value>, Option<String>) {
         (self.failure.take(), self.shown.take())

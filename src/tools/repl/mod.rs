@@ -158,8 +158,10 @@ impl Repl {
 
     /// Runs one entry or command.
     pub fn take(&mut self, text: &str) -> Go {
-        let text = habits::without_prompts(text.trim());
-        let text = text.trim();
+        // Line feeds before the text stay: they count in the places of errors.
+        let text = habits::without_prompts(text.trim_end());
+        let whole = text.trim_end();
+        let text = whole.trim_start();
         if text.is_empty() {
             return Go::On;
         }
@@ -176,7 +178,7 @@ impl Repl {
                 self.refuse(&format!("`{entry}` is no entry here"), help);
                 Go::On
             }
-            (None, None) => self.evaluate(text),
+            (None, None) => self.evaluate(whole),
         };
         let late = self.session.borrow().late_errors();
         for error in late {
@@ -208,7 +210,7 @@ impl Repl {
         };
         match guarded(work) {
             Ok(()) => {
-                self.entries.push(text.to_string());
+                self.entries.push(text.trim_start().to_string());
                 self.exit_status = self.session.borrow().exit_status();
             }
             Err(failure) => self.fail(failure),
