@@ -108,6 +108,32 @@ pub fn format<E>(
     Ok(text)
 }
 
+/// The elements that are shown, in row-major order, without the blanks that align them in a text.
+pub fn elements<E>(
+    shape: &[usize],
+    dtype: DType,
+    options: &PrintOptions,
+    mut at: impl FnMut(&[usize]) -> Scalar,
+    grows: &mut dyn FnMut(usize) -> Result<(), E>,
+) -> Result<Vec<String>, E> {
+    let mut part = |which: usize, grows: &mut dyn FnMut(usize) -> Result<(), E>| -> Result<Vec<String>, E> {
+        let of_part = |index: &[usize]| [index, &[which]].concat();
+        let mut one = |index: &[usize]| if dtype.is_complex() { at(&of_part(index)) } else { at(index) };
+        let values = collect(shape, options, &mut one, grows)?;
+        let style = Style::of(&values, dtype.real_part(), options, grows)?;
+        Ok(values.into_iter().map(|value| style.element(value)).collect())
+    };
+    let real = part(0, grows)?;
+    if !dtype.is_complex() {
+        return Ok(real);
+    }
+    let join = |(real, imag): (String, String)| match imag.starts_with('-') {
+        true => format!("{real}{imag}j"),
+        false => format!("{real}+{imag}j"),
+    };
+    Ok(real.into_iter().zip(part(1, grows)?).map(join).collect())
+}
+
 fn collect<E>(
     shape: &[usize],
     options: &PrintOptions,

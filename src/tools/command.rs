@@ -1,7 +1,9 @@
 //! Parses the command line to a value. Reads words only: no file, no environment.
 
+mod kernels;
+
 use super::usage::{self, Usage, completions::Shell, table};
-use super::{check, fmt};
+use super::{check, fmt, jupyter};
 use crate::base::device_id::DeviceSpec;
 use crate::base::limits::MAX_SIMULATED_GPUS;
 use crate::base::suggest::nearest;
@@ -60,6 +62,14 @@ pub enum Command {
     Man,
     /// The language server.
     Lsp,
+    /// A kernel for notebooks: told to Jupyter, or taken away.
+    Install(jupyter::Options),
+    Uninstall(jupyter::Options),
+    /// The kernel, at the addresses of a connection file.
+    Kernel {
+        file: PathBuf,
+        settings: Settings,
+    },
     /// Of one command, or of the program.
     Help(Option<&'static str>),
     /// On one line, or with what the program is made of.
@@ -142,7 +152,7 @@ pub fn parse(mut words: Vec<OsString>) -> Result<Command, UsageError> {
         return Err(unknown_command(&name));
     };
     let name = usage.name;
-    if script_words.is_some() && name != "run" {
+    if script_words.is_some() && !["run", "jupyter"].contains(&name) {
         return Err(UsageError::new(
             format!("`tscript {name}` takes nothing after `--`"),
             "only `tscript run FILE -- ...` does",
@@ -150,6 +160,7 @@ pub fn parse(mut words: Vec<OsString>) -> Result<Command, UsageError> {
     }
     match name {
         "run" => run(&mut parser, script_words.unwrap_or_default()),
+        "jupyter" => kernels::parse(&mut parser, script_words),
         "check" => check(&mut parser),
         "fmt" => formatting(&mut parser),
         "test" => test(&mut parser),
@@ -711,12 +722,18 @@ mod tests {
                         }
                     }
                 });
-                let operand = if usage.operand.is_some() { "x.rhai" } else { "" };
+                let operands: &[&str] = match usage.operand {
+                    None => &[""],
+                    Some(usage::Word::OneOf(_)) => &["install", "run x.json"],
+                    Some(_) => &["x.rhai"],
+                };
                 let given = format!("--{} {}", flag.name, value.unwrap_or_default());
-                let line = format!("{} {operand} {given}", usage.name);
-                assert!(read(&line).is_ok_and(|command| !matches!(command, Command::Help(_))), "{line}");
-                if value.is_some() {
-                    read(&format!("{} {operand} --{}", usage.name, flag.name)).expect_err(&line);
+                let line = |operand: &str| format!("{} {operand} {given}", usage.name);
+                let taken =
+                    |operand: &&str| read(&line(operand)).is_ok_and(|command| !matches!(command, Command::Help(_)));
+                assert_eq!(operands.iter().filter(|operand| taken(operand)).count(), 1, "{}", line(operands[0]));
+                for operand in operands.iter().filter(|_| value.is_some()) {
+                    read(&format!("{} {operand} --{}", usage.name, flag.name)).expect_err(&line(operand));
                 }
             }
             assert_eq!(read(&format!("{} --help", usage.name)), Ok(help_of(usage)));

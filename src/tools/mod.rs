@@ -6,6 +6,7 @@ mod devices;
 mod doctor;
 mod explain;
 mod fmt;
+mod jupyter;
 mod lsp;
 mod new;
 pub mod profile;
@@ -46,7 +47,7 @@ pub fn main() -> ExitCode {
     let status = match script.spawn(move || dispatch(words)).map(std::thread::JoinHandle::join) {
         Ok(Ok(status)) => status,
         Ok(Err(_)) => {
-            complain(&run::internal());
+            complain(&run::internal(render::Coloring::of_stderr()));
             FAILED
         }
         Err(error) => {
@@ -88,6 +89,9 @@ fn dispatch(words: Vec<std::ffi::OsString>) -> u8 {
             0
         }
         Ok(Command::Lsp) => lsp::serve(),
+        Ok(Command::Install(options)) => jupyter::install(&options),
+        Ok(Command::Uninstall(options)) => jupyter::uninstall(&options),
+        Ok(Command::Kernel { file, settings }) => simulated(&settings).unwrap_or_else(|| jupyter::run(&file, settings)),
         Ok(Command::Help(command)) => {
             say(&usage::help::text(command));
             0

@@ -87,7 +87,9 @@ pub fn render(diag: &Diag, sources: &SourceMap, color: Coloring) -> String {
                 let label = ariadne::Label::<Span>::new((id(source), range.clone())).with_color(tint);
                 report.add_label(if text.is_empty() { label } else { label.with_message(clean(text)) });
             }
-            drawn(report.finish(), &places)
+            // ariadne colors the title in any case.
+            let text = drawn(report.finish(), &places);
+            text.map(|text| if color == Coloring::On { merged(&text) } else { without_color(&text) })
         }
         None => None,
     }
@@ -127,6 +129,27 @@ fn without_color(text: &str) -> String {
     let mut pieces = text.split('\x1b');
     let first = pieces.next().unwrap_or("").to_string();
     pieces.fold(first, |plain, piece| plain + piece.split_once('m').map_or("", |(_, rest)| rest))
+}
+
+/// Neighbors of one style within one pair of sequences; ariadne gives each character its own.
+fn merged(text: &str) -> String {
+    const NONE: &str = "0";
+    let (mut out, mut active, mut wanted) = (String::with_capacity(text.len()), NONE, NONE);
+    for (index, piece) in text.split("\x1b[").enumerate() {
+        let mut rest = piece;
+        if index > 0 {
+            (wanted, rest) = piece.split_once('m').unwrap_or((NONE, piece));
+        }
+        if !rest.is_empty() && wanted != active {
+            out += if active == NONE { "" } else { "\x1b[0m" };
+            if wanted != NONE {
+                out += &format!("\x1b[{wanted}m");
+            }
+            active = wanted;
+        }
+        out += rest;
+    }
+    out + if active == NONE { "" } else { "\x1b[0m" }
 }
 
 /// The texts by the line that each begins at.
@@ -317,6 +340,13 @@ error[E0102]: there is no variable `x`
         assert!(shown.contains("in: `f`, called from a.rhai:1:13\n"), "{shown}");
         assert!(shown.contains("in: 13 more calls\n"), "{shown}");
         assert!(render(&diag, &map, Coloring::On).contains('\x1b'));
+    }
+
+    #[test]
+    fn colors_are_merged() {
+        let text = "\x1b[31ma\x1b[0m\x1b[31mb\x1b[0m c\n\x1b[34md\x1b[0m\x1b[2m\x1b[0m\x1b[34me";
+        assert_eq!(merged(text), "\x1b[31mab\x1b[0m c\n\x1b[34mde\x1b[0m");
+        assert_eq!(merged("plain"), "plain");
     }
 
     #[test]

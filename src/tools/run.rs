@@ -193,7 +193,7 @@ pub enum Failure {
 pub fn guarded<R>(work: impl FnOnce() -> Result<R, Error>) -> Result<R, Failure> {
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(result) => result.map_err(Failure::Script),
-        Err(_) => Err(Failure::Panic(internal())),
+        Err(_) => Err(Failure::Panic(internal(Coloring::of_stderr()))),
     }
 }
 
@@ -220,12 +220,12 @@ fn is_loss(error: &Error) -> bool {
 }
 
 /// E0806, with the message of the panic.
-pub fn internal() -> String {
+pub fn internal(color: Coloring) -> String {
     let said = super::PANICKED.lock().ok().and_then(|mut last| last.take()).unwrap_or_default();
     let diag = Diag::error(code::INTERNAL, "an internal error")
         .note(said.replace('\n', " "))
         .help("this is a mistake of tscript, not of the script: please report it, with the script");
-    render(&diag, &Default::default(), Coloring::of_stderr())
+    render(&diag, &Default::default(), color)
 }
 
 /// The first Ctrl-C stops the script at its next step; the second ends the program at once.

@@ -76,7 +76,7 @@ fn the_doctor_fails_only_where_something_is_broken() {
     let found: serde_json::Value = serde_json::from_str(&json).expect("JSON");
     let titles: Vec<&str> =
         found["sections"].as_array().expect("a list").iter().filter_map(|s| s["title"].as_str()).collect();
-    assert_eq!(titles, ["program", "gpus", "folders", "terminal", "editors"]);
+    assert_eq!(titles, ["program", "gpus", "folders", "terminal", "editors", "jupyter"]);
     // A machine may have a driver that does not start.
     let broken: Vec<&serde_json::Value> = found["sections"]
         .as_array()

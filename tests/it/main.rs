@@ -36,6 +36,8 @@ mod golden;
 mod habits;
 mod held_steps;
 mod installed;
+#[cfg(unix)]
+mod jupyter;
 mod language;
 mod late;
 mod limits;

@@ -1,5 +1,5 @@
 //! `progress(iterable, #{desc: ".."})`: passes values through and draws a bar on the standard error; plain lines if
-//! that is no terminal.
+//! that is no terminal. Elsewhere, as in a notebook, one line that is written anew.
 //!
 //! Iterates over everything that `open` supports; a type with its own iterator has one line there.
 
@@ -7,7 +7,7 @@ use crate::base::code;
 use crate::base::diag::Diag;
 use crate::script::bind::native::{self, native};
 use crate::script::bind::rows::Natives;
-use crate::script::host::Host;
+use crate::script::host::{Host, Output};
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
 use crate::script::values::types::Tensor;
@@ -17,6 +17,7 @@ use std::any::TypeId;
 use std::io::{IsTerminal, Write};
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// An iterator of values; fallible, as a loader is.
 pub type Items = Box<dyn Iterator<Item = Native>>;
@@ -83,7 +84,10 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
         let Some(progress) = value.try_cast::<Progress>() else { return Box::new(std::iter::empty()) };
         match open(&shared, progress.over) {
             Some((_, items)) if !shared.shows_progress => items,
-            Some((total, items)) => Box::new(Shown { items, meter: Meter::new(progress.desc, total) }),
+            Some((total, items)) => {
+                let elsewhere = shared.progress_output.read().clone();
+                Box::new(Shown { items, meter: Meter::new(progress.desc, total, elsewhere) })
+            }
             None => Box::new(std::iter::empty()),
         }
     });
@@ -109,9 +113,20 @@ impl Iterator for Shown {
     }
 }
 
-/// A bar, or lines.
+/// Time between two texts of a line that is written anew.
+const ANEW: Duration = Duration::from_millis(100);
+
+/// How progress is drawn.
+enum Drawn {
+    Bar(ProgressBar),
+    /// A line for each tenth.
+    Lines,
+    /// One line that is written anew, and when it was.
+    Anew(Arc<Output>, Option<Instant>),
+}
+
 struct Meter {
-    bar: Option<ProgressBar>,
+    drawn: Drawn,
     desc: String,
     total: Option<usize>,
     begun: bool,
@@ -121,9 +136,13 @@ struct Meter {
 }
 
 impl Meter {
-    fn new(desc: String, total: Option<usize>) -> Meter {
-        let bar = std::io::stderr().is_terminal().then(|| bar(&desc, total));
-        Meter { bar, desc, total, begun: false, done: 0, tenths: 0 }
+    fn new(desc: String, total: Option<usize>, elsewhere: Option<Arc<Output>>) -> Meter {
+        let drawn = match elsewhere {
+            Some(output) => Drawn::Anew(output, None),
+            None if std::io::stderr().is_terminal() => Drawn::Bar(bar(&desc, total)),
+            None => Drawn::Lines,
+        };
+        Meter { drawn, desc, total, begun: false, done: 0, tenths: 0 }
     }
 
     fn step(&mut self) {
@@ -131,9 +150,14 @@ impl Meter {
             return;
         }
         self.done += 1;
-        if let Some(bar) = &self.bar {
-            bar.inc(1);
-            return;
+        match &mut self.drawn {
+            Drawn::Bar(bar) => return bar.inc(1),
+            Drawn::Anew(_, last) if last.is_some_and(|last| last.elapsed() < ANEW) => return,
+            Drawn::Anew(_, last) => {
+                *last = Some(Instant::now());
+                return self.write_anew("");
+            }
+            Drawn::Lines => {}
         }
         let Some(total) = self.total.filter(|total| *total > 0) else { return };
         let tenths = self.done * 10 / total;
@@ -144,11 +168,23 @@ impl Meter {
     }
 
     fn end(&mut self) {
-        match &self.bar {
-            Some(bar) => bar.finish(),
-            None if self.total.is_none() => self.line(&self.done.to_string()),
-            None => {}
+        match &self.drawn {
+            Drawn::Bar(bar) => bar.finish(),
+            Drawn::Anew(..) => self.write_anew("\n"),
+            Drawn::Lines if self.total.is_none() => self.line(&self.done.to_string()),
+            Drawn::Lines => {}
         }
+    }
+
+    /// `train  40% 400/1000`.
+    fn write_anew(&self, end: &str) {
+        let Drawn::Anew(output, _) = &self.drawn else { return };
+        let space = if self.desc.is_empty() { "" } else { " " };
+        let count = match self.total {
+            Some(total) => format!("{:>3}% {}/{total}", self.done * 100 / total.max(1), self.done),
+            None => self.done.to_string(),
+        };
+        output(&format!("\r{}{space}{count}{end}", self.desc));
     }
 
     fn line(&self, count: &str) {
@@ -161,7 +197,9 @@ impl Meter {
 impl Drop for Meter {
     fn drop(&mut self) {
         // A loop that was left early leaves its bar unchanged.
-        if let Some(bar) = self.bar.as_ref().filter(|bar| !bar.is_finished()) {
+        if let Drawn::Bar(bar) = &self.drawn
+            && !bar.is_finished()
+        {
             bar.abandon();
         }
     }

@@ -73,7 +73,7 @@ pub fn picture(picture: &Raster, terminal: &Terminal) -> Result<String> {
 }
 
 /// Enlarges small pictures by a whole factor, reduces large ones.
-fn sized(picture: &Raster) -> Raster {
+pub fn sized(picture: &Raster) -> Raster {
     let side = picture.width.max(picture.height);
     if side < SMALL_IMAGE {
         return picture.enlarged(SMALL_IMAGE / side);
@@ -154,7 +154,7 @@ fn kitty(picture: &Raster) -> Result<String> {
     Ok(text)
 }
 
-fn base64(bytes: &[u8]) -> String {
+pub fn base64(bytes: &[u8]) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for group in bytes.chunks(3) {

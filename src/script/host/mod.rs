@@ -10,6 +10,7 @@ pub mod stack;
 pub mod uncalled;
 pub mod writer;
 use self::function_times::FunctionTimes;
+use super::draw::raster::Raster;
 use super::error::Error;
 use super::error::Known;
 use super::source::scope::{self, Function, Names, SCRIPT};
@@ -35,6 +36,9 @@ use std::sync::{Arc, OnceLock, Weak};
 
 /// Where printed text goes.
 pub type Output = Box<dyn Fn(&str) + Send + Sync>;
+
+/// Where pictures of `show` and `plot` go that are not drawn as text: the picture, and the text in its place.
+pub type Pictures = Box<dyn Fn(&Raster, &str) + Send + Sync>;
 
 /// The session as native functions see it.
 pub struct Host {
@@ -78,6 +82,8 @@ pub struct Host {
     pub function_times: Mutex<FunctionTimes>,
     /// Whether `progress` draws bars.
     pub shows_progress: bool,
+    /// Where they are drawn, if that is not the standard error: text in which a carriage return begins the line anew.
+    pub progress_output: RwLock<Option<Arc<Output>>>,
     /// The error of reading `x[i]` in `x[i] += v`, with its position: Rhai ignores it, and the setter raises it.
     pub read_error: Mutex<Option<(Site, Box<EvalAltResult>)>>,
     /// The forms of native functions; computed when a message first needs them.
@@ -124,6 +130,7 @@ impl Host {
             writer: Default::default(),
             function_times: Mutex::default(),
             shows_progress,
+            progress_output: RwLock::default(),
             read_error: Mutex::default(),
             forms: Arc::default(),
             interpreter: Default::default(),
@@ -360,6 +367,8 @@ pub struct Printing {
     pub options: Mutex<PrintOptions>,
     /// The terminal that `show` and `plot` draw for.
     pub terminal: Mutex<super::draw::terminal::Terminal>,
+    /// What takes their pictures in place of a terminal.
+    pub pictures: RwLock<Option<Pictures>>,
 }
 
 /// The words after `--`, and the arguments that the script read.

@@ -5,6 +5,8 @@ use crate::base::float_text::float_text;
 use crate::base::span::Origin;
 use crate::sched::streams::facts::MemoryFacts;
 use crate::script::draw::terminal::Terminal;
+use crate::script::error::Error;
+use crate::script::language::show;
 use crate::script::manual;
 use crate::script::manual::Page;
 use crate::script::session::handle::Session;
@@ -36,6 +38,14 @@ pub struct Placed {
     pub requires_grad: bool,
     /// Whether work that writes it is queued and not known to be done.
     pub pending: bool,
+}
+
+/// The elements of a tensor that are shown.
+pub struct Table {
+    /// Indices of the rows; none of a tensor of one dimension, which has one row.
+    pub rows: Vec<usize>,
+    pub columns: Vec<usize>,
+    pub cells: Vec<Vec<String>>,
 }
 
 /// A variable of the top level.
@@ -125,6 +135,19 @@ impl Session {
     pub fn brief(&self, value: &Dynamic) -> String {
         let module = crate::script::nn::outline::module(value);
         module.unwrap_or_else(|| brief(value, DEPTH))
+    }
+
+    /// A tensor of one or two dimensions as rows of texts, each with its index; waits for its values.
+    pub fn table(&self, value: &Dynamic) -> Result<Option<Table>, Error> {
+        let Some(tensor) = value.read_lock::<Tensor>().map(|tensor| tensor.clone()) else { return Ok(None) };
+        if !matches!(tensor.shape().len(), 1 | 2) || tensor.numel() == 0 {
+            return Ok(None);
+        }
+        let (mut indices, texts) = show::elements(&self.host, &tensor).map_err(|diag| self.error(diag))?;
+        let columns = indices.pop().unwrap_or_default();
+        let rows = indices.pop().unwrap_or_default();
+        let cells = texts.chunks(columns.len().max(1)).map(<[String]>::to_vec).collect();
+        Ok(Some(Table { rows, columns, cells }))
     }
 
     /// Variables and constants of the top level, in order of their creation.

@@ -101,7 +101,7 @@ impl Session {
 
     fn prepare(&mut self, number: u32, text: &str) -> Result<Text, Error> {
         let _entered = Host::enter(&self.host);
-        let source = self.add(SourceKind::Repl(number), &format!("repl:{number}"), text)?;
+        let source = self.add(SourceKind::Repl(number), &(self.entry_name)(number), text)?;
         let ast = self.compile(&source)?;
         self.synchronize()?;
         compiled(&self.engine, &self.host, &self.functions.merge(&ast)).map_err(|failure| self.failure(failure))

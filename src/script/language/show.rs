@@ -2,8 +2,9 @@
 
 use crate::base::bytes::element;
 use crate::base::diag::Result;
+use crate::base::dtype::Scalar;
 use crate::base::float_text::float_text;
-use crate::base::print::{Printed, format};
+use crate::base::print::{self, Printed, format};
 use crate::op::tensor::View;
 use crate::script::host::Host;
 use crate::script::language::growing::Growing;
@@ -35,15 +36,29 @@ pub fn bare(host: &Host, x: &Tensor) -> Result<String> {
     formatted(host, &view, &printed)
 }
 
+/// Elements that are shown of a tensor: the indices of each dimension, and the texts in row-major order.
+pub fn elements(host: &Host, x: &Tensor) -> Result<(Vec<Vec<usize>>, Vec<String>)> {
+    let view = observe::settle(&host.rt, x)?;
+    let options = *host.print.options.lock();
+    let mut room = Growing::new(host);
+    let at = reading(host, &view);
+    let texts = print::elements(view.shape(), view.dtype, &options, at, &mut |bytes| room.reserve(bytes))?;
+    Ok((print::visible(view.shape(), &options), texts))
+}
+
 fn formatted(host: &Host, view: &Arc<View>, printed: &Printed) -> Result<String> {
     let options = *host.print.options.lock();
+    let mut room = Growing::new(host);
+    format(printed, &options, reading(host, view), &mut |bytes| room.reserve(bytes))
+}
+
+/// The element at an index; of complex numbers with a last index for the part.
+fn reading<'h>(host: &'h Host, view: &Arc<View>) -> impl FnMut(&[usize]) -> Scalar + use<'h> {
     let read = view.clone().as_real();
-    let element = |index: &[usize]| {
+    move |index: &[usize]| {
         let at: isize = index.iter().zip(&read.layout.strides).map(|(&i, &s)| i as isize * s).sum();
         element(&host.rt.peek_bytes(&read, read.layout.offset.wrapping_add_signed(at)), read.dtype)
-    };
-    let mut room = Growing::new(host);
-    format(printed, &options, element, &mut |bytes| room.reserve(bytes))
+    }
 }
 
 /// Any value as `print` shows it.

@@ -8,13 +8,14 @@ use crate::device::metered;
 use crate::device::planned_fault::PlannedFault;
 use crate::sched::options::{Options, Races, SIMULATED_BYTES, Simulation};
 use crate::sched::runtime::Runtime;
+use crate::script::draw::raster::Raster;
 use crate::script::embed::register;
 use crate::script::embed::register::{Function, Object, Registration, Type};
 use crate::script::error::Error;
 use crate::script::host::limits::{Limits, Watch};
 use crate::script::host::stack;
 use crate::script::host::stack::Stack;
-use crate::script::host::{Host, Output};
+use crate::script::host::{Host, Output, Pictures};
 use crate::script::language::arguments;
 use crate::script::session::handle::Session;
 use crate::script::session::interpreter;
@@ -106,6 +107,9 @@ pub struct Builder {
     warnings: Option<Warn>,
     stack_bytes: Option<usize>,
     shows_progress: bool,
+    progress_output: Option<Arc<Output>>,
+    pictures: Option<Pictures>,
+    entry_name: Option<fn(u32) -> String>,
     registrations: Vec<Registration>,
     /// The first registered name that is not a valid identifier.
     wrong_name: Option<String>,
@@ -126,6 +130,9 @@ impl Default for Builder {
             warnings: None,
             stack_bytes: None,
             shows_progress: false,
+            progress_output: None,
+            pictures: None,
+            entry_name: None,
             registrations: Vec::new(),
             wrong_name: None,
         }
@@ -244,6 +251,24 @@ impl Builder {
     /// Lets scripts draw `progress` bars on the standard error; by default nothing is drawn.
     pub fn show_progress(mut self, on: bool) -> Builder {
         self.shows_progress = on;
+        self
+    }
+
+    /// Receives the text of `progress` in place of the standard error; a carriage return begins the line anew.
+    pub(crate) fn progress_output(mut self, write: impl Fn(&str) + Send + Sync + 'static) -> Builder {
+        self.progress_output = Some(Arc::new(Box::new(write)));
+        self
+    }
+
+    /// Receives the pictures of `show` and `plot`, each with the text that would be printed.
+    pub(crate) fn pictures(mut self, take: impl Fn(&Raster, &str) + Send + Sync + 'static) -> Builder {
+        self.pictures = Some(Box::new(take));
+        self
+    }
+
+    /// How errors name the entries of the session, by their numbers: `repl:3`.
+    pub(crate) fn entry_names(mut self, name: fn(u32) -> String) -> Builder {
+        self.entry_name = Some(name);
         self
     }
 
@@ -472,12 +497,15 @@ impl Builder {
         if let Some(output) = self.output {
             *host.output.write() = output;
         }
+        *host.progress_output.write() = self.progress_output;
+        *host.print.pictures.write() = self.pictures;
         let memory = self.modules.into_iter().collect();
         let modules = Arc::new(Mutex::new(Modules::new(self.roots, memory, sizes.modules)));
         let engine = Arc::new(interpreter::engine(&host, &modules, &sizes, self.registrations));
         *host.interpreter.lock() = Arc::downgrade(&engine);
         let persistent = Persistent::new(&engine);
         let mut session = Session::new(engine, host, modules, persistent);
+        session.entry_name = self.entry_name.unwrap_or(session.entry_name);
         session.scope.push_constant("args", arguments::words(&session.host));
         if let Some(device) = self.device {
             let found = crate::script::bind::convert::device(&session.host, &Dynamic::from(device));

@@ -26,7 +26,7 @@ impl Session {
     /// As `enter`, but leaves `_` unchanged.
     pub fn value_of(&mut self, number: u32, text: &str) -> Result<Dynamic, Error> {
         let _entered = Host::enter(&self.host);
-        let name = format!("repl:{number}");
+        let name = (self.entry_name)(number);
         let kind = SourceKind::Repl(number);
         let compiled = self.add(kind, &name, text).and_then(|source| self.compile(&source));
         let ast = match compiled {

@@ -72,6 +72,8 @@ pub struct Session {
     callable: Option<AST>,
     /// Imports and constants of every text that ran.
     pub(in crate::script) persistent: Persistent,
+    /// How errors name an entry, by its number.
+    pub(in crate::script) entry_name: fn(u32) -> String,
     calls: Calls,
     /// Last field: the values of scripts are dropped before it.
     _end: End,
@@ -132,6 +134,7 @@ impl Session {
             functions: AST::empty(),
             callable: None,
             persistent,
+            entry_name: |number| format!("repl:{number}"),
             calls: Calls::default(),
             _one_thread: std::marker::PhantomData,
         }

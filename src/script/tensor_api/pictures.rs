@@ -46,7 +46,7 @@ fn wrong(text: String) -> Box<Diag> {
     Diag::error(code::ARGUMENT_TYPE, text).label(Origin::NONE, Focus::Call, "here")
 }
 
-/// Writes to the requested file, or as text to the output of `print`.
+/// Writes to the requested file, or to what takes pictures, or as text to the output of `print`.
 fn deliver(
     host: &Host,
     picture: &Raster,
@@ -66,7 +66,10 @@ fn deliver(
         None => {
             let terminal = *host.print.terminal.lock();
             let text = text(&terminal)?;
-            (host.output.read())(&text);
+            match &*host.print.pictures.read() {
+                Some(take) => take(picture, &text),
+                None => (host.output.read())(&text),
+            }
         }
     }
     Ok(Dynamic::UNIT)

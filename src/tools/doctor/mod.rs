@@ -5,6 +5,7 @@ mod editors;
 mod folders;
 #[cfg(feature = "cuda")]
 mod gpus;
+mod jupyter;
 mod program;
 mod report;
 mod terminal;
@@ -71,6 +72,7 @@ pub fn doctor(json: bool) -> u8 {
         Section { title: "folders", findings: folders::findings() },
         Section { title: "terminal", findings: terminal::findings() },
         Section { title: "editors", findings: editors::findings() },
+        Section { title: "jupyter", findings: jupyter::findings() },
     ];
     let broken = sections.iter().flat_map(|section| &section.findings).any(|found| found.state == State::Broken);
     say(&if json { report::json(&sections, broken) } else { report::text(&sections) });

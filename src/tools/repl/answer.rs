@@ -5,17 +5,23 @@ use crate::script::Dynamic;
 use crate::script::error::Error;
 use crate::script::inspect::look::Placed;
 use crate::script::session::handle::Session;
-use crate::tools::render::Coloring;
-use crate::tools::say;
 
 /// Bound: tensors of one value that get a line.
 const LINES: usize = 8;
 /// Bound: elements of a map or array of tensors that are printed; for a model there is only one line for each tensor.
 const ELEMENTS: usize = 1000;
 
-pub fn show(session: &Session, value: &Dynamic, color: Coloring) -> Result<(), Error> {
+/// A value as a conversation shows it.
+pub struct Answer {
+    pub text: String,
+    /// Of its tensors, one each.
+    pub lines: Vec<String>,
+}
+
+/// None for a value that says nothing. Waits for the value.
+pub fn of(session: &Session, value: &Dynamic) -> Result<Option<Answer>, Error> {
     if value.is_unit() {
-        return Ok(());
+        return Ok(None);
     }
     // Before the value is printed, which waits for it.
     let tensors = session.tensors_in(value, LINES + 1);
@@ -29,14 +35,11 @@ pub fn show(session: &Session, value: &Dynamic, color: Coloring) -> Result<(), E
     } else {
         session.show(value)?
     };
-    say(&text);
-    for tensor in tensors.iter().take(LINES) {
-        say(&color.dim(&format!("    {}", line(tensor))));
-    }
+    let mut lines: Vec<String> = tensors.iter().take(LINES).map(line).collect();
     if tensors.len() > LINES {
-        say(&color.dim("    ..."));
+        lines.push("...".to_string());
     }
-    Ok(())
+    Ok(Some(Answer { text, lines }))
 }
 
 /// `weight  [4, 3] f32 cuda:1, needs gradients, pending`.

@@ -1,8 +1,8 @@
 //! The commands after a colon, in one table that help, completion and suggestions read.
 
-mod help;
+pub mod help;
 mod measure;
-mod state;
+pub mod state;
 mod storage;
 
 use super::{Go, Repl};

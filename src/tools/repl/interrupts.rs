@@ -15,21 +15,31 @@ pub struct Interrupts {
 }
 
 impl Interrupts {
-    pub fn install(handle: InterruptHandle) -> Arc<Interrupts> {
-        let interrupts = Arc::new(Interrupts { handle: Mutex::new(handle), asked: AtomicU32::new(0) });
-        let shared = interrupts.clone();
+    pub fn new(handle: InterruptHandle) -> Arc<Interrupts> {
+        Arc::new(Interrupts { handle: Mutex::new(handle), asked: AtomicU32::new(0) })
+    }
+
+    /// Each Ctrl-C insists more than the one before.
+    pub fn count_signals(self: Arc<Self>) {
         // An error means that signals are not available; the system's own Ctrl-C works then.
-        let _ = ctrlc::set_handler(move || shared.ask());
-        interrupts
+        let _ = ctrlc::set_handler(move || self.ask());
+    }
+
+    /// A signal only stops the entry, however often it comes.
+    pub fn follow_signals(self: Arc<Self>) {
+        let _ = ctrlc::set_handler(move || self.stop());
+    }
+
+    /// Stops the entry that runs; nothing between two entries.
+    pub fn stop(&self) {
+        if let Ok(handle) = self.handle.lock() {
+            handle.interrupt();
+        }
     }
 
     fn ask(&self) {
         match self.asked.fetch_add(1, Ordering::Relaxed) {
-            0 => {
-                if let Ok(handle) = self.handle.lock() {
-                    handle.interrupt();
-                }
-            }
+            0 => self.stop(),
             1 => complain("\nstops after the operation at work; Ctrl-C once more ends the program\n"),
             _ => {
                 typeahead::restore();

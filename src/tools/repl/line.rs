@@ -2,12 +2,11 @@
 //!
 //! What the session computes while a person types must be fast and run no script code.
 
-use super::commands::COMMANDS;
+use super::offers::{Offers, pair};
 use super::{history, paint};
-use crate::script::manual;
 use crate::script::session::handle::Session;
 use crate::tools::render::Coloring;
-use rustyline::completion::{Completer, FilenameCompleter, Pair};
+use rustyline::completion::{Completer, Pair};
 use rustyline::config::{ColorMode, CompletionType};
 use rustyline::error::ReadlineError;
 use rustyline::highlight::{CmdKind, Highlighter};
@@ -55,8 +54,7 @@ impl Lines {
             .map_err(|error| error.to_string())?
             .build();
         let mut editor = Editor::with_config(config).map_err(|error| error.to_string())?;
-        let files = FilenameCompleter::new();
-        editor.set_helper(Some(Typing { session, color, files, over: Cell::new(false) }));
+        editor.set_helper(Some(Typing { session, color, offers: Offers::new(), over: Cell::new(false) }));
         let history = history::path();
         if let Some(path) = &history {
             let _ = editor.load_history(path);
@@ -95,7 +93,7 @@ impl Lines {
 struct Typing {
     session: Rc<RefCell<Session>>,
     color: Coloring,
-    files: FilenameCompleter,
+    offers: Offers,
     /// The entry has ended: no bracket is marked any more.
     over: Cell<bool>,
 }
@@ -118,51 +116,8 @@ impl Completer for Typing {
         if line[..at].rsplit('\n').next().is_some_and(|begun| begun.trim().is_empty()) {
             return Ok((at, vec![pair(INDENT.to_string())]));
         }
-        if let Some(rest) = line[..at].trim_start().strip_prefix(':') {
-            return self.command(line, at, rest);
-        }
-        self.offered(line, at)
+        self.offers.complete(&self.session.borrow(), line, at)
     }
-}
-
-impl Typing {
-    fn offered(&self, line: &str, at: usize) -> rustyline::Result<(usize, Vec<Pair>)> {
-        let offer = self.session.borrow().complete(line, at);
-        if offer.files {
-            let (start, mut found) = self.files.complete_path(&line[offer.start..at], at - offer.start)?;
-            found.sort_by(|a, b| a.display.cmp(&b.display));
-            return Ok((offer.start + start, found));
-        }
-        Ok((offer.start, offer.words.into_iter().map(pair).collect()))
-    }
-
-    /// After a colon: commands, then their arguments.
-    fn command(&self, line: &str, at: usize, rest: &str) -> rustyline::Result<(usize, Vec<Pair>)> {
-        let Some((name, argument)) = rest.split_once(char::is_whitespace) else {
-            let names = COMMANDS.iter().map(|command| command.name).filter(|name| name.starts_with(rest));
-            return Ok((at - rest.len(), names.map(|name| pair(format!("{name} "))).collect()));
-        };
-        let argument = argument.trim_start();
-        let start = at - argument.len();
-        match COMMANDS.iter().find(|command| command.name == name).map(|command| command.takes) {
-            Some("EXPR") => {
-                let (begun, found) = self.offered(argument, argument.len())?;
-                Ok((start + begun, found))
-            }
-            Some("FILE") => self.files.complete_path(line, at),
-            Some(takes) if takes.contains("NAME") => {
-                let mut names: Vec<&str> = manual::names().filter(|name| name.starts_with(argument)).collect();
-                names.sort_unstable();
-                names.dedup();
-                Ok((start, names.into_iter().map(|name| pair(name.to_string())).collect()))
-            }
-            _ => Ok((at, Vec::new())),
-        }
-    }
-}
-
-fn pair(word: String) -> Pair {
-    Pair { display: word.clone(), replacement: word }
 }
 
 /// Text after the cursor that is not typed.

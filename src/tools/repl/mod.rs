@@ -1,23 +1,28 @@
 //! The REPL: reads an entry, runs it, shows its value and where that is, and continues after any error.
 //!
-//! Uses `Session`. Line editing is in `line.rs`, commands in `commands.rs`.
+//! Uses `Session`. Line editing is in `line.rs`, commands in `commands.rs`, what is shown where in `face.rs`.
 
-mod answer;
+pub mod answer;
 mod commands;
+pub mod face;
 mod habits;
 mod history;
-mod interrupts;
+pub mod interrupts;
 mod line;
+pub mod offers;
 mod paint;
 mod typeahead;
 
 use super::command::Settings;
-use super::render::{Coloring, render_error};
-use super::run::{Failure, builder, guarded, internal};
+use super::render::Coloring;
+use super::run::{Failure, guarded};
 use super::{FAILED, complain, say, terminal};
 use crate::script::draw::terminal::Terminal;
 use crate::script::error::Error;
 use crate::script::session::handle::Session;
+pub use commands::help::described;
+pub use commands::state::variable;
+use face::{Face, Streams};
 use habits::Habit;
 pub use history::file as history_file;
 use interrupts::Interrupts;
@@ -30,14 +35,15 @@ use typeahead::Typeahead;
 /// The conversation.
 pub struct Repl {
     /// Shared with the line editor, which asks it for names while a line is typed.
-    session: Rc<RefCell<Session>>,
+    pub session: Rc<RefCell<Session>>,
     settings: Settings,
-    interrupts: Arc<Interrupts>,
+    pub interrupts: Arc<Interrupts>,
     /// Number of the next entry.
-    number: u32,
+    pub number: u32,
     /// Entries that ran without an error, for `:save`.
     entries: Vec<String>,
-    /// Of the standard output.
+    face: Rc<dyn Face>,
+    /// Of what the face says.
     color: Coloring,
     failed: bool,
     /// The exit status of an entry that called `exit`.
@@ -46,42 +52,46 @@ pub struct Repl {
 
 /// Whether the conversation continues.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Go {
+pub enum Go {
     On,
     Leave,
 }
 
 /// `tscript` without a command.
 pub fn repl(settings: Settings) -> u8 {
-    let session = match guarded(|| builder(&settings).module_root(".").build()) {
-        Ok(session) => session,
+    let mut repl = match Repl::new(settings, Rc::new(Streams)) {
+        Ok(repl) => repl,
         Err(failure) => {
             complain(&super::run::text(&failure));
             return FAILED;
         }
     };
-    session.set_terminal(terminal::of_stdout());
-    let interrupts = Interrupts::install(session.interrupt_handle());
-    let mut repl = Repl {
-        session: Rc::new(RefCell::new(session)),
-        settings,
-        interrupts,
-        number: 1,
-        entries: Vec::new(),
-        color: Coloring::of_stdout(),
-        failed: false,
-        exit_status: None,
-    };
+    repl.interrupts.clone().count_signals();
     if std::io::stdin().is_terminal() { repl.converse() } else { repl.read_all() }
 }
 
 /// Whether an entry is complete, or continues in the next line.
-fn is_finished(session: &Session, text: &str) -> bool {
+pub fn is_finished(session: &Session, text: &str) -> bool {
     let text = habits::without_prompts(text);
     text.trim_start().starts_with(':') || habits::habit(&text).is_some() || session.is_finished(&text)
 }
 
 impl Repl {
+    pub fn new(settings: Settings, face: Rc<dyn Face>) -> Result<Repl, Failure> {
+        let session = guarded(|| face.session(&settings))?;
+        Ok(Repl {
+            interrupts: Interrupts::new(session.interrupt_handle()),
+            session: Rc::new(RefCell::new(session)),
+            settings,
+            number: 1,
+            entries: Vec::new(),
+            color: face.color(),
+            face,
+            failed: false,
+            exit_status: None,
+        })
+    }
+
     /// Entries from a person.
     fn converse(&mut self) -> u8 {
         let mut lines = match line::Lines::new(self.session.clone(), self.color) {
@@ -147,9 +157,11 @@ impl Repl {
     }
 
     /// Runs one entry or command.
-    fn take(&mut self, text: &str) -> Go {
-        let text = habits::without_prompts(text.trim());
-        let text = text.trim();
+    pub fn take(&mut self, text: &str) -> Go {
+        // Line feeds before the text stay: they count in the places of errors.
+        let text = habits::without_prompts(text.trim_end());
+        let whole = text.trim_end();
+        let text = whole.trim_start();
         if text.is_empty() {
             return Go::On;
         }
@@ -159,14 +171,14 @@ impl Repl {
             (None, Some(Habit::Leave)) => Go::Leave,
             (None, Some(Habit::Command(command))) => {
                 // Shows the equivalent here.
-                say(&self.color.dim(&format!(":{command}")));
+                self.face.say(&self.color.dim(&format!(":{command}")));
                 commands::run(self, &command)
             }
             (None, Some(Habit::Tell(entry, help))) => {
                 self.refuse(&format!("`{entry}` is no entry here"), help);
                 Go::On
             }
-            (None, None) => self.evaluate(text),
+            (None, None) => self.evaluate(whole),
         };
         let late = self.session.borrow().late_errors();
         for error in late {
@@ -188,16 +200,17 @@ impl Repl {
     /// Runs an entry and shows its value; one that calls `exit` leaves.
     fn evaluate(&mut self, text: &str) -> Go {
         let number = self.take_number();
+        self.exit_status = None;
         let session = self.session.clone();
-        let color = self.color;
+        let face = self.face.clone();
         let work = || -> Result<(), Error> {
             let mut session = session.borrow_mut();
             let value = session.enter(number, text)?;
-            if session.exit_status().is_some() { Ok(()) } else { answer::show(&session, &value, color) }
+            if session.exit_status().is_some() { Ok(()) } else { face.value(&session, &value) }
         };
         match guarded(work) {
             Ok(()) => {
-                self.entries.push(text.to_string());
+                self.entries.push(text.trim_start().to_string());
                 self.exit_status = self.session.borrow().exit_status();
             }
             Err(failure) => self.fail(failure),
@@ -215,19 +228,19 @@ impl Repl {
             Failure::Script(error) => self.tell(&error),
             Failure::Panic(_) => {
                 self.failed = true;
-                complain(&internal());
+                self.face.internal();
             }
         }
     }
 
     fn tell(&mut self, error: &Error) {
         self.failed = true;
-        complain(&render_error(error, Coloring::of_stderr()));
+        self.face.error(error);
     }
 
     /// An error of a command: a message and what to do.
     fn refuse(&mut self, message: &str, help: &str) {
         self.failed = true;
-        complain(&format!("error: {message}\n   = help: {help}\n"));
+        self.face.refuse(message, help);
     }
 }

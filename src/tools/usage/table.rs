@@ -74,6 +74,23 @@ const SIMULATION: &[Flag] = &[
     },
 ];
 
+/// Flags of what installs a kernel.
+const KERNELS: &[Flag] = &[
+    Flag { name: "user", value: None, text: "in the user's folder, which it is unless given" },
+    Flag { name: "sys-prefix", value: None, text: "in the active Python environment" },
+    Flag { name: "prefix", value: value("DIR", Word::Folder), text: "in `DIR/share/jupyter`" },
+    Flag {
+        name: "name",
+        value: value("NAME", Word::Free),
+        text: "the kernel's name for programs; `tscript` unless given",
+    },
+    Flag {
+        name: "display-name",
+        value: value("TEXT", Word::Free),
+        text: "its name for people; that for programs unless given",
+    },
+];
+
 const SIMULATE_GPUS: Flag = Flag {
     name: "simulate-gpus",
     value: value("N", Word::Free),
@@ -218,11 +235,11 @@ pub const COMMANDS: &[Usage] = &[
         name: "doctor",
         short: "",
         words: "[--json]",
-        summary: "what is found of drivers, libraries, terminal, editors and folders, and what to do",
+        summary: "what is found of drivers, libraries, terminal, editors, Jupyter and folders, and what to do",
         about: &[
             "Looks at what the program could use on this machine: vector instructions, memory, NVIDIA's driver and \
-             libraries, the folders of compiled kernels and of the REPL's history, the terminal, and editors with their \
-             settings for tscript. Of what is missing it tells what that costs and how it is got. It changes nothing.",
+             libraries, the folders of compiled kernels and of the REPL's history, the terminal, editors with their \
+             settings for tscript, and kernels for Jupyter. Of what is missing it tells what that costs and how it is got. It changes nothing.",
         ],
         flags: &[&[Flag { name: "json", value: None, text: "an object for other programs" }]],
         notes: &[
@@ -287,6 +304,24 @@ pub const COMMANDS: &[Usage] = &[
         ..PLAIN
     },
     Usage {
+        name: "jupyter",
+        short: "install|uninstall|run",
+        words: "install|uninstall [flags] [-- flags of the kernel], run FILE [flags]",
+        operand: Some(Word::OneOf(&["install", "uninstall", "run"])),
+        summary: "a kernel for Jupyter's notebooks",
+        about: &[
+            "`install` tells Jupyter of the kernel: it writes a folder with `kernel.json` and logos, whole or not at all. \
+             What stands after `--` are flags with which the kernel is started, such as `-- --device cuda`. `uninstall` \
+             removes that folder. `run` is the kernel itself: Jupyter starts it with the FILE that says where it listens.",
+        ],
+        flags: &[KERNELS, RUNNING, SIMULATION],
+        notes: &[
+            "`install` and `uninstall` take the first five flags, `run` the others, which are those of `tscript run`. \
+             JUPYTER_DATA_DIR is the user's folder of Jupyter; `--sys-prefix` reads VIRTUAL_ENV and CONDA_PREFIX.",
+        ],
+        ..PLAIN
+    },
+    Usage {
         name: "help",
         short: "[COMMAND]",
         words: "[COMMAND]",
@@ -323,6 +358,7 @@ pub const ENVIRONMENT: &[Variables] = &[
                  `tscript/std`; `~/.cache` unless set",
             ),
             ("XDG_DATA_HOME", "the REPL's history is in its `tscript/history`; `~/.local/share` unless set"),
+            ("JUPYTER_DATA_DIR", "where `jupyter install` puts the kernel; the `jupyter` of XDG_DATA_HOME unless set"),
             ("XDG_CONFIG_HOME", "where `doctor` looks for settings of editors; `~/.config` unless set"),
             ("TSCRIPT_HISTORY=FILE", "the REPL's history; empty for none"),
             (

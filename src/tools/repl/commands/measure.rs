@@ -3,7 +3,7 @@
 use super::super::{Go, Repl};
 use crate::sched::memory::bytes_text;
 use crate::script::inspect::measure::{Pass, Profile};
-use crate::tools::{run::guarded, say};
+use crate::tools::run::guarded;
 use std::time::Duration;
 
 /// Bound: time of a command; a person waits for it.
@@ -20,7 +20,7 @@ pub fn time(repl: &mut Repl, text: &str) -> Go {
             runs.sort_unstable();
             let [fastest, median, slowest] = [0, runs.len() / 2, runs.len() - 1].map(|at| duration(runs[at]));
             let count = if runs.len() == 1 { "1 run".to_string() } else { format!("{} runs", runs.len()) };
-            say(&format!("{median}, the median of {count} (fastest {fastest}, slowest {slowest})"));
+            repl.face.say(&format!("{median}, the median of {count} (fastest {fastest}, slowest {slowest})"));
         }
         Err(failure) => repl.fail(failure),
     }
@@ -31,7 +31,7 @@ pub fn plan(repl: &mut Repl, text: &str) -> Go {
     let number = repl.take_number();
     let session = repl.session.clone();
     match guarded(|| session.borrow_mut().plan(number, text)) {
-        Ok(passes) => say(&planned(&passes)),
+        Ok(passes) => repl.face.say(&planned(&passes)),
         Err(failure) => repl.fail(failure),
     }
     Go::On
@@ -80,7 +80,7 @@ pub fn profile(repl: &mut Repl, text: &str) -> Go {
     let number = repl.take_number();
     let session = repl.session.clone();
     match guarded(|| session.borrow_mut().profile(number, text, BUDGET)) {
-        Ok(profile) => say(&profiled(&profile)),
+        Ok(profile) => repl.face.say(&profiled(&profile)),
         Err(failure) => repl.fail(failure),
     }
     Go::On

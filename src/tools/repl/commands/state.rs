@@ -2,8 +2,9 @@
 
 use super::super::{Go, Repl, answer};
 use crate::script::error::Error;
-use crate::script::inspect::look::Variable;
-use crate::tools::{devices as machine, run::guarded, say};
+use crate::script::inspect::look::{Placed, Variable};
+use crate::script::session::handle::Session;
+use crate::tools::{devices as machine, run::guarded};
 
 /// Bound: lines of `:mem` about single lines of the script, and tensors of one variable that are looked at.
 const LINES: usize = 10;
@@ -19,25 +20,37 @@ pub fn kind(repl: &mut Repl, text: &str) -> Go {
         let value = session.value_of(number, text)?;
         let kind = session.kind(&value);
         let tensors = session.tensors_in(&value, TENSORS);
-        Ok(match tensors.as_slice() {
-            [one] if one.path.is_empty() => format!("{kind} {}", answer::line(one)),
-            tensors => {
-                let lines: Vec<String> = tensors.iter().map(|t| format!("    {}", answer::line(t))).collect();
-                format!("{kind}\n{}", lines.join("\n"))
-            }
-        })
+        Ok(described(&kind, &tensors))
     };
     match guarded(work) {
-        Ok(text) => say(&text),
+        Ok(text) => repl.face.say(&text),
         Err(failure) => repl.fail(failure),
     }
     Go::On
 }
 
+/// What a variable of this name is.
+pub fn variable(session: &Session, name: &str) -> Option<String> {
+    let found = session.variables(TENSORS).into_iter().find(|variable| variable.name == name)?;
+    Some(described(&found.kind, &found.tensors))
+}
+
+/// A type, and its tensors: in the same line, or one in each.
+pub fn described(kind: &str, tensors: &[Placed]) -> String {
+    match tensors {
+        [] => kind.to_string(),
+        [one] if one.path.is_empty() => format!("{kind} {}", answer::line(one)),
+        tensors => {
+            let lines: Vec<String> = tensors.iter().map(|t| format!("    {}", answer::line(t))).collect();
+            format!("{kind}\n{}", lines.join("\n"))
+        }
+    }
+}
+
 pub fn variables(repl: &mut Repl, _: &str) -> Go {
     let variables = repl.session.borrow().variables(TENSORS);
     if variables.is_empty() {
-        say("no variables");
+        repl.face.say("no variables");
         return Go::On;
     }
     let rows: Vec<[String; 5]> = variables.iter().map(row).collect();
@@ -49,8 +62,8 @@ pub fn variables(repl: &mut Repl, _: &str) -> Go {
         let [a, b, c, d, e] = [widths[0], widths[1], widths[2], widths[3], widths[4]];
         format!("{name:<a$}  {shape:<b$}  {dtype:<c$}  {device:<d$}  {bytes:>e$}").trim_end().to_string()
     };
-    say(&repl.color.dim(&drawn(&header)));
-    rows.iter().for_each(|row| say(&drawn(row)));
+    repl.face.say(&repl.color.dim(&drawn(&header)));
+    rows.iter().for_each(|row| repl.face.say(&drawn(row)));
     Go::On
 }
 
@@ -77,16 +90,16 @@ fn row(variable: &Variable) -> [String; 5] {
 pub fn memory(repl: &mut Repl, _: &str) -> Go {
     for memory in repl.session.borrow().memory_report() {
         let whole = memory.total.unwrap_or(memory.peak).max(1);
-        say(&format!("{}, of {}", memory.device, bytes(whole)));
+        repl.face.say(&format!("{}, of {}", memory.device, bytes(whole)));
         let line = |what: &str, amount: usize| {
-            say(&format!("  {what:<10} {} {}", bar(amount, whole), bytes(amount)));
+            repl.face.say(&format!("  {what:<10} {} {}", bar(amount, whole), bytes(amount)));
         };
         line("allocated", memory.allocated);
         line("reserved", memory.reserved);
         line("peak", memory.peak);
         for held in memory.held.iter().take(LINES) {
             let blocks = if held.blocks == 1 { "1 block".to_string() } else { format!("{} blocks", held.blocks) };
-            say(&format!("  {:>10}  in {blocks}, made at {}", bytes(held.bytes), held.made));
+            repl.face.say(&format!("  {:>10}  in {blocks}, made at {}", bytes(held.bytes), held.made));
         }
     }
     Go::On
@@ -103,7 +116,7 @@ fn bytes(count: usize) -> String {
 }
 
 pub fn devices(repl: &mut Repl, _: &str) -> Go {
-    say(&machine::report(&repl.settings));
+    repl.face.say(&machine::report(&repl.settings));
     Go::On
 }
 
@@ -114,7 +127,7 @@ pub fn streams(repl: &mut Repl, _: &str) -> Go {
             1 => "1 operation pending".to_string(),
             n => format!("{n} operations pending"),
         };
-        say(&format!("{} stream {}: {pending}", stream.device, stream.stream));
+        repl.face.say(&format!("{} stream {}: {pending}", stream.device, stream.stream));
     }
     Go::On
 }

@@ -2,8 +2,7 @@
 
 use super::super::{Go, Repl};
 use crate::files::input::os_reason;
-use crate::tools::run::{builder, guarded};
-use crate::tools::say;
+use crate::tools::run::guarded;
 
 pub fn load(repl: &mut Repl, path: &str) -> Go {
     let path = path.trim_matches('"').to_string();
@@ -23,11 +22,11 @@ pub fn save(repl: &mut Repl, path: &str) -> Go {
         return Go::On;
     }
     let count = repl.entries.len();
-    say(&format!("{count} entr{} written to {path}", if count == 1 { "y" } else { "ies" }));
+    repl.face.say(&format!("{count} entr{} written to {path}", if count == 1 { "y" } else { "ies" }));
     let session = repl.session.borrow();
     let uses = repl.entries.iter().filter(|entry| session.uses_last_value(entry)).count();
     if uses > 0 {
-        say("`_` means nothing in a script: give those values names there");
+        repl.face.say("`_` means nothing in a script: give those values names there");
     }
     Go::On
 }
@@ -44,7 +43,7 @@ fn statement(entry: &str) -> String {
 }
 
 pub fn reset(repl: &mut Repl, _: &str) -> Go {
-    match guarded(|| builder(&repl.settings).module_root(".").build()) {
+    match guarded(|| repl.face.session(&repl.settings)) {
         Ok(session) => {
             repl.interrupts.follow(session.interrupt_handle());
             *repl.session.borrow_mut() = session;
