@@ -90,6 +90,12 @@ unsafe fn add_mask<T: Real>(mask: &RawView, head: usize, query: usize, key: usiz
             }
         }
         match mask.dtype {
+            DType::Bool if stride == 1 => {
+                hide(std::slice::from_raw_parts(mask.ptr.cast::<u8>().offset(start), row.len()), row);
+            }
+            dtype if stride == 1 && dtype == T::DTYPE => {
+                add(std::slice::from_raw_parts(mask.ptr.cast::<T>().offset(start), row.len()), row);
+            }
             DType::Bool => {
                 each(mask.ptr.cast::<u8>().offset(start), stride, row, |m, x| if m == 0 { T::NEG_INF } else { x });
             }
@@ -104,6 +110,23 @@ unsafe fn add_mask<T: Real>(mask: &RawView, head: usize, query: usize, key: usiz
                 each(mask.ptr.cast::<bf16>().offset(start), stride, row, |m, x| x + T::from_f64(m.to_f64()));
             }
             other => debug_assert!(false, "no mask of {other}"),
+        }
+    }
+}
+
+widths! {
+    /// Minus infinity where the mask is false.
+    fn hide<T>(mask: &[u8], row: &mut [T]) {
+        for (&seen, x) in mask.iter().zip(row) {
+            *x = if seen == 0 { T::NEG_INF } else { *x };
+        }
+    }
+}
+
+widths! {
+    fn add<T>(mask: &[T], row: &mut [T]) {
+        for (&added, x) in mask.iter().zip(row) {
+            *x += added;
         }
     }
 }

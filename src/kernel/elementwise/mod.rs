@@ -23,6 +23,7 @@ pub use unary::*;
 
 use super::math::{Math, QUOTIENT_LIMIT, TRIG_LIMIT, vector};
 use crate::kernel::host::simd;
+use crate::kernel::host::simd::Simd;
 use crate::kernel::program::{Class, Function, TileFn, Variant};
 
 /// One variant: `variant!((a: F32) -> Bool = a.is_nan() as u8)`. The body may name the machine level `S`.
@@ -49,6 +50,7 @@ macro_rules! class_of {
 /// Variants from clauses: `float(a, b) = body` is F32 and F64 (with `, f32: path`, a function over
 /// vectors is F32's), `int` is I64, `bool` is Bool; `floattest` gives
 /// Bool from floats, `never` false from integers and `bool`, `test` from any class; `trig(a) = fast, slow` has a slow form for huge arguments,
+/// `single(a) = path, function` has a path for f32 without branches and a function of f64 for the rest;
 /// `quotient(a, b) = fast, slow`, of f32 only, one for huge quotients; or one
 /// combination is written out.
 macro_rules! variants {
@@ -78,6 +80,21 @@ macro_rules! variants {
                 const TILES: [TileFn; 3] = simd::tile_below!(<S> (TRIG_LIMIT) ($a: F64) -> F64 = $body, $slow);
                 TILES
             } },
+        ] $($rest)*)
+    };
+    // AVX-512 runs what is compiled for AVX2, and the baseline, where such loops do not become vectors, the function of
+    // f64: the rarer functions take a third of the code.
+    (@ [$($done:tt)*] single($a:ident) = $fast:path, $plain:path; $($rest:tt)*) => {
+        variants!(@ [$($done)*
+            Variant { args: &[Class::F32], out: Class::F32, tiles: {
+                const ALL: [TileFn; 3] = simd::tile!(<S> ($a: F32) -> F32 = {
+                    use $fast as fast;
+                    if S::LEVEL == simd::Portable::LEVEL { $plain($a as f64) as f32 } else { fast::<S>($a) }
+                });
+                const TILES: [TileFn; 3] = [ALL[1], ALL[1], ALL[2]];
+                TILES
+            } },
+            variant!(($a: F64) -> F64 = $plain($a)),
         ] $($rest)*)
     };
     (@ [$($done:tt)*] quotient($a:ident, $b:ident) = $body:expr, $slow:expr; $($rest:tt)*) => {

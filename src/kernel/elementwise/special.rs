@@ -1,7 +1,8 @@
-//! Special functions that are computed in f64, one element at a time, for any dtype.
+//! Special functions that are computed in f64, one element at a time; those of `f32` that have a form without branches in
+//! that.
 
 use super::super::math::polynomial::Polynomial;
-use super::super::math::{bessel, counts, gamma, normal, reparameterized};
+use super::super::math::{bessel, bessel_single, counts, gamma, normal, normal_single, reparameterized};
 use super::*;
 
 /// A float that can be computed by a function of f64.
@@ -53,13 +54,13 @@ fn xlog1py(a: f64, b: f64) -> f64 {
 
 functions! {
     /// -a ln a.
-    ENTR "entr" "ts_entr(a)" { float(a) = a.wide(normal::entr); }
+    ENTR "entr" "ts_entr(a)" { single(a) = normal_single::entr, normal::entr; }
     /// e^(a²) erfc(a).
-    ERFCX "erfcx" "ts_erfcx(a)" { float(a) = a.wide(normal::erfcx); }
+    ERFCX "erfcx" "ts_erfcx(a)" { single(a) = normal_single::erfcx, normal::erfcx; }
     /// The distribution function of the standard normal, its logarithm, its inverse.
-    NDTR "ndtr" "ts_ndtr(a)" { float(a) = a.wide(normal::ndtr); }
-    LOG_NDTR "log_ndtr" "ts_log_ndtr(a)" { float(a) = a.wide(normal::log_ndtr); }
-    NDTRI "ndtri" "ts_ndtri(a)" { float(a) = a.wide(normal::ndtri); }
+    NDTR "ndtr" "ts_ndtr(a)" { single(a) = normal_single::ndtr, normal::ndtr; }
+    LOG_NDTR "log_ndtr" "ts_log_ndtr(a)" { single(a) = normal_single::log_ndtr, normal::log_ndtr; }
+    NDTRI "ndtri" "ts_ndtri(a)" { single(a) = normal_single::ndtri, normal::ndtri; }
     XLOG1PY "xlog1py" "ts_xlog1py(a, b)" { float(a, b) = a.wide2(b, xlog1py); }
     /// Incomplete gamma functions of order `a`, regularized.
     IGAMMA "igamma" "ts_igamma(a, b)" { float(a, b) = a.wide2(b, gamma::lower); }
@@ -80,17 +81,17 @@ functions! {
     }
 
     /// I0 and I1 times e^-|a|.
-    I0E "i0e" "ts_i0e(a)" { float(a) = a.wide(bessel::i0e); }
-    I1E "i1e" "ts_i1e(a)" { float(a) = a.wide(bessel::i1e); }
+    I0E "i0e" "ts_i0e(a)" { single(a) = bessel_single::i0e, bessel::i0e; }
+    I1E "i1e" "ts_i1e(a)" { single(a) = bessel_single::i1e, bessel::i1e; }
     BESSEL_J0 "bessel_j0" "ts_bessel_j0(a)" { float(a) = a.wide(bessel::j0); }
     BESSEL_J1 "bessel_j1" "ts_bessel_j1(a)" { float(a) = a.wide(bessel::j1); }
     BESSEL_Y0 "bessel_y0" "ts_bessel_y0(a)" { float(a) = a.wide(bessel::y0); }
     BESSEL_Y1 "bessel_y1" "ts_bessel_y1(a)" { float(a) = a.wide(bessel::y1); }
-    BESSEL_K0 "bessel_k0" "ts_bessel_k0(a)" { float(a) = a.wide(bessel::k0); }
-    BESSEL_K1 "bessel_k1" "ts_bessel_k1(a)" { float(a) = a.wide(bessel::k1); }
+    BESSEL_K0 "bessel_k0" "ts_bessel_k0(a)" { single(a) = bessel_single::k0, bessel::k0; }
+    BESSEL_K1 "bessel_k1" "ts_bessel_k1(a)" { single(a) = bessel_single::k1, bessel::k1; }
     /// K0 and K1 times e^a.
-    BESSEL_K0E "bessel_k0e" "ts_bessel_k0e(a)" { float(a) = a.wide(bessel::k0e); }
-    BESSEL_K1E "bessel_k1e" "ts_bessel_k1e(a)" { float(a) = a.wide(bessel::k1e); }
+    BESSEL_K0E "bessel_k0e" "ts_bessel_k0e(a)" { single(a) = bessel_single::k0e, bessel::k0e; }
+    BESSEL_K1E "bessel_k1e" "ts_bessel_k1e(a)" { single(a) = bessel_single::k1e, bessel::k1e; }
     SPHERICAL_J0 "spherical_j0" "ts_spherical_j0(a)" { float(a) = a.wide(bessel::spherical_j0); }
     AIRY "airy" "ts_airy(a)" { float(a) = a.wide(bessel::airy); }
 

@@ -1,6 +1,13 @@
 //! Functions of one number.
 
+use super::super::math::{bessel_single, gamma_single};
 use super::*;
+
+/// sin(pi a) / (pi a) for any argument.
+fn sinc_any<T: Math + From<f32> + std::ops::Mul<Output = T> + std::ops::Div<Output = T> + PartialEq>(a: T, pi: T) -> T {
+    let x = a * pi;
+    if a == T::from(0.0) { T::from(1.0) } else { x.sin_any() / x }
+}
 
 functions! {
     NEG "neg" "-a" { float(a) = -a; int(a) = a.wrapping_neg(); }
@@ -43,22 +50,22 @@ functions! {
     ERF "erf" "ts_erf(a)" { float(a) = Math::erf::<S>(a); }
     ERFC "erfc" "ts_erfc(a)" { float(a) = Math::erfc::<S>(a); }
     ERFINV "erfinv" "ts_erfinv(a)" { float(a) = Math::erfinv::<S>(a); }
-    LGAMMA "lgamma" "ts_lgamma(a)" { float(a) = Math::lgamma(a); }
-    DIGAMMA "digamma" "ts_digamma(a)" { float(a) = Math::digamma(a); }
+    LGAMMA "lgamma" "ts_lgamma(a)" { single(a) = gamma_single::lgamma, Math::lgamma; }
+    DIGAMMA "digamma" "ts_digamma(a)" { single(a) = gamma_single::digamma, Math::digamma; }
     /// The trigamma function.
     POLYGAMMA1 "polygamma1" "ts_polygamma1(a)" { float(a) = Math::trigamma(a); }
     /// The modified Bessel function of the first kind, order 0.
-    I0 "i0" "ts_i0(a)" { float(a) = Math::bessel_i0(a); }
+    I0 "i0" "ts_i0(a)" { single(a) = bessel_single::i0, Math::bessel_i0; }
     /// The modified Bessel function of the first kind, order 1.
-    I1 "i1" "ts_i1(a)" { float(a) = Math::bessel_i1(a); }
+    I1 "i1" "ts_i1(a)" { single(a) = bessel_single::i1, Math::bessel_i1; }
     /// Hurwitz' zeta function: the sum over k of (k + b)^-a.
     ZETA "zeta" "ts_zeta(a, b)" { float(a, b) = Math::zeta(a, b); }
     /// sin(pi a) / (pi a), 1 at 0.
     SINC "sinc" "ts_sinc(a)" {
-        float(a) = {
+        trig(a) = {
             let x = a * 3.141_592_653_589_793;
-            if a == 0.0 { 1.0 } else { Math::sin_any(x) / x }
-        };
+            if a == 0.0 { 1.0 } else { Math::sin::<S>(x) / x }
+        }, sinc_any(a, 3.141_592_653_589_793);
     }
     SIGMOID "sigmoid" "ts_sigmoid(a)" { float(a) = Math::sigmoid::<S>(a), f32: vector::sigmoid; }
     LOGIT "logit" "ts_logit(a)" { float(a) = Math::log::<S>(a / (1.0 - a)); }

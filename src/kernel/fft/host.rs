@@ -293,6 +293,35 @@ mod tests {
         }
     }
 
+    /// Many lines are transformed beside each other, element by element; one line alone is not.
+    #[test]
+    fn many_lines_give_what_each_alone_gives() {
+        let kernels: [(HostFn, bool, bool); 4] =
+            [(whole, true, true), (whole, false, true), (to_half, false, true), (from_half, true, false)];
+        for (kernel, pairs, result_pairs) in kernels {
+            for n in [7, 8, 12, 30, 64, 1000] {
+                for flag in [false, true] {
+                    let middle = if pairs == result_pairs { 1.0 } else { 0.75 };
+                    let lines = 37;
+                    let mut x = Array::new(&[lines, n], pairs, 0.3);
+                    let mut y = Array::new(&[lines, n], result_pairs, 0.0);
+                    call(kernel, &x.view(), &y.view(), &[1], &[n as i64], flag, middle);
+                    let (width, result_width) = (n * (1 + pairs as usize), n * (1 + result_pairs as usize));
+                    for line in 0..lines {
+                        let mut one = Array::new(&[1, n], pairs, 0.0);
+                        one.data.copy_from_slice(&x.data[line * width..(line + 1) * width]);
+                        let mut alone = Array::new(&[1, n], result_pairs, 0.0);
+                        call(kernel, &one.view(), &alone.view(), &[1], &[n as i64], flag, middle);
+                        let together = &y.data[line * result_width..(line + 1) * result_width];
+                        for (a, b) in together.iter().zip(&alone.data) {
+                            assert!((a - b).abs() < 1e-5 * n as f32, "{pairs} {result_pairs} {n} {flag}: {a}, {b}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
     /// For all x and y the product of F(x) with y is that of x with the adjoint of y.
     #[test]
     fn each_is_the_adjoint_of_one_of_the_three() {

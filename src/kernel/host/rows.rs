@@ -25,8 +25,11 @@ impl Through {
 }
 
 /// The last elements of a row, fewer than a vector, padded with zeros.
+///
+/// # Safety
+/// The machine has the vector's instructions, and `from` names `n` elements.
 #[inline(always)]
-unsafe fn part<T: Real, V: Vector<Elem = T>>(from: *const T, n: usize) -> V {
+pub unsafe fn part<T: Real, V: Vector<Elem = T>>(from: *const T, n: usize) -> V {
     let mut lanes = [T::ZERO; 16];
     // SAFETY: no vector has more than 16 lanes.
     unsafe {
@@ -36,8 +39,11 @@ unsafe fn part<T: Real, V: Vector<Elem = T>>(from: *const T, n: usize) -> V {
 }
 
 /// As `part`, for stores.
+///
+/// # Safety
+/// As `part`.
 #[inline(always)]
-unsafe fn store_part<T: Real, V: Vector<Elem = T>>(v: V, to: *mut T, n: usize) {
+pub unsafe fn store_part<T: Real, V: Vector<Elem = T>>(v: V, to: *mut T, n: usize) {
     let mut lanes = [T::ZERO; 16];
     // SAFETY: no vector has more than 16 lanes; `to` has room for the `n` lanes that are asked for.
     unsafe {

@@ -7,6 +7,8 @@ use crate::kernel::host::attributes;
 use crate::kernel::host::real::{Real, real, widths};
 use crate::kernel::host::rows;
 use crate::kernel::host::staging::{Packed, Scratch, Shared, Sink, read, read_as};
+use crate::kernel::host::vector::Vector;
+use std::ops::Range;
 
 /// `[N, C, d..]` as outer × classes × inner.
 #[derive(Clone, Copy)]
@@ -32,6 +34,22 @@ impl Classes {
     /// Offset of the first class of an element; classes have a stride of `inner`.
     fn start(&self, element: usize) -> usize {
         element / self.inner * self.classes * self.inner + element % self.inner
+    }
+}
+
+/// Elements of `columns` at a time: a row of each class, in the first-level cache.
+const COLUMNS: usize = 256;
+
+impl Classes {
+    /// Calls `each` for runs of elements that lie beside each other: the first element, the offset of its first class, and
+    /// how many they are, at most `COLUMNS`.
+    fn columns(&self, range: Range<usize>, mut each: impl FnMut(usize, usize, usize)) {
+        let mut first = range.start;
+        while first < range.end {
+            let n = COLUMNS.min(range.end - first).min(self.inner - first % self.inner);
+            each(first, self.start(first), n);
+            first += n;
+        }
     }
 }
 
@@ -110,6 +128,23 @@ pub unsafe fn cross_entropy(call: &Call<'_>) {
                 (Shared::new(loss.slice()), Shared::new(lse.slice()), Shared::new(&mut weights));
             let total_class_weight: T = (0..c.classes).map(|class| options.weight(class)).sum();
             call.threads.split(c.elements(), (16384 / c.classes.max(1)).max(1), |range| {
+                if c.inner > 1 && options.smoothing == T::ZERO {
+                    let mut all = [T::ZERO; COLUMNS];
+                    return c.columns(range, |first, start, n| {
+                        let z = &mut all[..n];
+                        log_sum_exps(&x[start..], c.inner, c.classes, z);
+                        for (i, &z) in (first..).zip(&*z) {
+                            let (loss, weight) = match label(call, c, &targets, i, options.ignored) {
+                                Label::None => (T::ZERO, T::ZERO),
+                                Label::Class(class) => {
+                                    let w = options.weight(class);
+                                    ((z - x[c.start(i) + class * c.inner]) * w, w)
+                                }
+                            };
+                            (*loss_out.at(i), *lse_out.at(i), *weights_out.at(i)) = (loss, z, weight);
+                        }
+                    });
+                }
                 let mut row = Scratch::<T>::new(c.classes);
                 for i in range {
                     let classes = class_row(c, &x, i, &mut row);
@@ -165,6 +200,46 @@ widths! {
     }
 }
 
+widths! {
+    /// `log_sum_exp` of elements that lie beside each other; their classes are `stride` elements apart.
+    fn log_sum_exps<T, S>(x: &[T], stride: usize, classes: usize, out: &mut [T]) {
+        let (n, width) = (out.len(), T::In::<S>::N);
+        for first in (0..n).step_by(width) {
+            let count = width.min(n - first);
+            // SAFETY: `widths!` calls this with the level of the machine; elements `first` to `n` are inside each class.
+            unsafe {
+                let at = x.as_ptr().add(first);
+                let mut max = T::In::<S>::splat(T::NEG_INF);
+                for k in 0..classes {
+                    max = max.max(some::<T, T::In<S>>(at.add(k * stride), count));
+                }
+                // Of minus infinities alone the sum is 0, and so is that without a maximum.
+                let max = T::In::<S>::splat(T::NEG_INF).less(max, max, T::In::<S>::splat(T::ZERO));
+                let mut sum = T::In::<S>::splat(T::ZERO);
+                for k in 0..classes {
+                    sum = sum.add(T::exp_in::<S>(some::<T, T::In<S>>(at.add(k * stride), count).sub(max)));
+                }
+                let (mut maxima, mut sums) = ([T::ZERO; 16], [T::ZERO; 16]);
+                max.store(maxima.as_mut_ptr());
+                sum.store(sums.as_mut_ptr());
+                for (out, (max, sum)) in out[first..first + count].iter_mut().zip(maxima.into_iter().zip(sums)) {
+                    *out = max + sum.ln();
+                }
+            }
+        }
+    }
+}
+
+/// A vector of `count` elements.
+///
+/// # Safety
+/// As `rows::part`; `count` is not above the width.
+#[inline(always)]
+unsafe fn some<T: Real, V: Vector<Elem = T>>(from: *const T, count: usize) -> V {
+    // SAFETY: this function's contract.
+    unsafe { if count == V::N { V::load(from) } else { rows::part(from, count) } }
+}
+
 /// Gradient of `cross_entropy`. Inputs: gradient of each element's loss, like the targets; logits; targets;
 /// logsumexp; `weight` if the third attribute says so. Output: gradient of the logits.
 /// Attributes: as `cross_entropy`.
@@ -187,6 +262,26 @@ pub unsafe fn cross_entropy_grad(call: &Call<'_>) {
             let total: T = (0..c.classes).map(|class| options.weight(class)).sum();
             let e = options.smoothing;
             call.threads.split(c.elements(), (16384 / c.classes.max(1)).max(1), |range| {
+                if c.inner > 1 && e == T::ZERO {
+                    let mut all = [T::ZERO; COLUMNS];
+                    return c.columns(range, |first, start, n| {
+                        for (i, share) in (first..).zip(&mut all[..n]) {
+                            *share = match label(call, c, &targets, i, options.ignored) {
+                                Label::None => T::ZERO,
+                                Label::Class(class) => options.weight(class) * g[i],
+                            };
+                        }
+                        scaled_softmaxes(&x[start..], c.inner, c.classes, &lse[first..first + n], &all[..n], out.at(start));
+                        for (j, i) in (first..first + n).enumerate() {
+                            match label(call, c, &targets, i, options.ignored) {
+                                Label::Class(class) => *out.at(start + class * c.inner + j) -= all[j],
+                                Label::None => {
+                                    (0..c.classes).for_each(|k| *out.at(start + k * c.inner + j) = T::ZERO);
+                                }
+                            }
+                        }
+                    });
+                }
                 let mut row = Scratch::<T>::new(c.classes);
                 let mut grad = Scratch::<T>::new(c.classes);
                 for i in range {
@@ -215,6 +310,27 @@ pub unsafe fn cross_entropy_grad(call: &Call<'_>) {
             dx.finish(call.threads);
         }
     });
+}
+
+widths! {
+    /// `scaled_softmax` of elements that lie beside each other, with a logarithm and a scale for each.
+    fn scaled_softmaxes<T, S>(x: &[T], stride: usize, classes: usize, lse: &[T], scale: &[T], out: *mut T) {
+        let (n, width) = (lse.len(), T::In::<S>::N);
+        for first in (0..n).step_by(width) {
+            let count = width.min(n - first);
+            // SAFETY: `widths!` calls this with the level of the machine; elements `first` to `n` are inside each class.
+            unsafe {
+                let lse = some::<T, T::In<S>>(lse.as_ptr().add(first), count);
+                let scale = some::<T, T::In<S>>(scale.as_ptr().add(first), count);
+                for k in 0..classes {
+                    let x = some::<T, T::In<S>>(x.as_ptr().add(k * stride + first), count);
+                    let y = T::exp_in::<S>(x.sub(lse)).mul(scale);
+                    let to = out.add(k * stride + first);
+                    if count == width { y.store(to) } else { rows::store_part(y, to, count) }
+                }
+            }
+        }
+    }
 }
 
 widths! {
@@ -335,6 +451,53 @@ mod tests {
                     let (loss, _) = forward(&Array::of(F, shape, x));
                     loss.get().iter().zip(g.get()).map(|(l, g)| l * g).sum()
                 });
+            }
+        }
+    }
+
+    /// Classes that lie apart give the losses and gradients of classes that lie beside each other.
+    #[test]
+    fn images_give_what_their_elements_give() {
+        let (batch, classes, inner) = (2, 5, 333);
+        let n = batch * inner;
+        for dtype in [DType::F32, F] {
+            let mut values = Array::wave(dtype, &[batch, classes, inner], 0.3).get();
+            (0..classes).for_each(|k| values[k * inner + 7] = f64::NEG_INFINITY);
+            values[inner + 9] = f64::NAN;
+            values[3 * inner + 11] = f64::NEG_INFINITY;
+            let mut turned = Vec::new();
+            for i in 0..n {
+                turned.extend((0..classes).map(|k| values[(i / inner * classes + k) * inner + i % inner]));
+            }
+            let mut labels: Vec<f64> = (0..n).map(|i| (i * 7 % classes) as f64).collect();
+            labels[20] = -100.0;
+            let w = Array::wave(dtype, &[classes], 0.7);
+            let run = |shape: &[usize], targets: &[usize], values: &[f64]| {
+                let (x, t) = (Array::of(dtype, shape, values), Array::of(DType::I64, targets, &labels));
+                let (loss, total, lse) =
+                    (Array::empty(dtype, targets), Array::empty(dtype, &[]), Array::empty(dtype, targets));
+                call(cross_entropy, &[&x, &t, &w], &[&loss, &total, &lse], &attrs(0.0));
+                let (g, dx) = (Array::wave(dtype, &[n], 0.2), Array::empty(dtype, shape));
+                let g = Array::of(dtype, targets, &g.get());
+                call(cross_entropy_grad, &[&g, &x, &t, &lse, &w], &[&dx], &attrs(0.0));
+                (loss.get(), lse.get(), total.get(), dx.get())
+            };
+            let (loss, lse, total, dx) = run(&[batch, classes, inner], &[batch, inner], &values);
+            let (loss_rows, lse_rows, total_rows, dx_rows) = run(&[n, classes], &[n], &turned);
+            let same = |a: f64, b: f64| a == b || a.is_nan() && b.is_nan() || (a - b).abs() < 2e-6 * (1.0 + a.abs());
+            assert!(loss.iter().zip(&loss_rows).all(|(&a, &b)| same(a, b)), "{dtype}");
+            assert!(lse.iter().zip(&lse_rows).all(|(&a, &b)| same(a, b)), "{dtype}");
+            assert!(same(total[0], total_rows[0]));
+            for i in 0..n {
+                for k in 0..classes {
+                    let at = (i / inner * classes + k) * inner + i % inner;
+                    assert!(
+                        same(dx[at], dx_rows[i * classes + k]),
+                        "{dtype} {i} {k}: {} {}",
+                        dx[at],
+                        dx_rows[i * classes + k]
+                    );
+                }
             }
         }
     }

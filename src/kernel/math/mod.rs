@@ -7,11 +7,15 @@
 // Coefficients have all digits of their sources; every function takes the machine level, used or not.
 #![allow(clippy::excessive_precision, clippy::extra_unused_type_parameters)]
 
+mod angles;
 pub mod bessel;
+pub mod bessel_single;
 pub mod counts;
 mod double;
 pub mod gamma;
+pub mod gamma_single;
 pub mod normal;
+pub mod normal_single;
 pub mod polynomial;
 pub mod reparameterized;
 mod single;
@@ -101,9 +105,18 @@ mod tests {
     /// Largest error of a function over every 2^10-th float, its edges and a dense range, at every level of
     /// the machine.
     fn check(function: &'static Function, reference: fn(f64) -> f64, bound: f64) {
+        check_each(function, reference, bound, 1021);
+    }
+
+    /// As `check`, over fewer floats, for references that take long.
+    fn check_some(function: &'static Function, reference: fn(f64) -> f64, bound: f64) {
+        check_each(function, reference, bound, 99_991);
+    }
+
+    fn check_each(function: &'static Function, reference: fn(f64) -> f64, bound: f64, step: u32) {
         let variant = &function.variants[function.variant(&[Class::F32]).unwrap()];
         let edges = [0.0, -0.0, 1.0, -1.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, 1e-45, f32::MAX, f32::MIN];
-        let all = (0..u32::MAX / 1021).map(|i| f32::from_bits(i * 1021));
+        let all = (0..u32::MAX / step).map(|i| f32::from_bits(i * step));
         let dense = (-20_000..20_000).map(|i| i as f32 * 0.0007);
         let inputs: Vec<f32> = edges.into_iter().chain(all).chain(dense).collect();
         let mut worst = (0.0, 0.0f32, 0.0f32, 0);
@@ -168,6 +181,25 @@ mod tests {
     }
 
     #[test]
+    fn angles_of_points() {
+        let variant = &f::ATAN2.variants[f::ATAN2.variant(&[Class::F32, Class::F32]).unwrap()];
+        let edges = [0.0, -0.0, 1.0, -1.0, f32::INFINITY, f32::NEG_INFINITY, f32::NAN, 1e-45, -1e-45, f32::MAX];
+        let all: Vec<f32> = edges.into_iter().chain((0..990).map(|i| f32::from_bits(i * 4_338_000))).collect();
+        for level in simd::level()..3 {
+            for &y in &all {
+                let (ys, mut out) = (vec![y; all.len()], [0f32; TILE]);
+                let args = [ys.as_ptr().cast(), all.as_ptr().cast(), all.as_ptr().cast(), all.as_ptr().cast()];
+                // SAFETY: all hold their elements, fewer than a tile.
+                unsafe { variant.tiles[level](&args, out.as_mut_ptr().cast(), all.len()) };
+                for (&x, &got) in all.iter().zip(&out) {
+                    let want = (y as f64).atan2(x as f64);
+                    assert!(ulps(got, want) <= 2.0, "atan2({y:e}, {x:e}): {got:e}, not {want:e} (level {level})");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn errors_and_roots() {
         check(&f::ERFINV, special::erfinv, 5.0);
         check(&f::ERF, libm::erf, 2.0);
@@ -179,6 +211,29 @@ mod tests {
             |x| if x < -87.3 { if (-x) as f32 > 88.722_84 { 0.0 } else { sigmoid(x) } } else { sigmoid(x) },
             2.5,
         );
+    }
+
+    #[test]
+    fn gamma_and_bessel_functions() {
+        check_some(&f::LGAMMA, |x| if x == f64::NEG_INFINITY { f64::INFINITY } else { libm::lgamma(x) }, 2.0);
+        check_some(&f::DIGAMMA, digamma, 2.0);
+        check_some(&f::I0, special::bessel_i0, 6.0);
+        check_some(&f::I1, special::bessel_i1, 6.0);
+        check_some(&f::I0E, bessel::i0e, 6.0);
+        check_some(&f::I1E, bessel::i1e, 6.0);
+        check_some(&f::BESSEL_K0, bessel::k0, 6.0);
+        check_some(&f::BESSEL_K1, bessel::k1, 6.0);
+        check_some(&f::BESSEL_K0E, bessel::k0e, 6.0);
+        check_some(&f::BESSEL_K1E, bessel::k1e, 6.0);
+    }
+
+    #[test]
+    fn normal_distribution() {
+        check_some(&f::ENTR, normal::entr, 3.0);
+        check_some(&f::ERFCX, normal::erfcx, 4.0);
+        check_some(&f::NDTR, normal::ndtr, 4.0);
+        check_some(&f::LOG_NDTR, normal::log_ndtr, 4.0);
+        check_some(&f::NDTRI, normal::ndtri, 6.0);
     }
 
     /// SciPy's values.

@@ -3,7 +3,8 @@
 //! Coefficients of exp and of tanh near 0 are those of Cephes (Moshier), of log those of fdlibm's `logf`; the
 //! two pieces of erf are Chebyshev fits of our own, of the form that N. Juffa found.
 
-use super::{Math, Simd, special, wide};
+use super::{Math, Simd, angles, special, wide};
+use crate::kernel::host::simd::Portable;
 use std::f32::consts::{FRAC_PI_2, LN_2, LOG2_E, LOG10_E, PI};
 
 /// 1.5 · 2^23: adding it rounds an f32 of magnitude below 2^22 to an integer, half to even, which is then in the low
@@ -12,7 +13,7 @@ const MAGIC: f32 = 12_582_912.0;
 
 /// `y * 2^k` for |k| up to 252, in two factors so that the result may be subnormal or infinite.
 #[inline(always)]
-fn scale(y: f32, k: i32) -> f32 {
+pub(super) fn scale(y: f32, k: i32) -> f32 {
     let half = k >> 1;
     let power = |k: i32| f32::from_bits((k.wrapping_add(127) << 23) as u32);
     y * power(half) * power(k.wrapping_sub(half))
@@ -20,12 +21,12 @@ fn scale(y: f32, k: i32) -> f32 {
 
 /// Coefficients of the highest power first.
 #[inline(always)]
-fn polynomial<S: Simd, const N: usize>(x: f32, coefficients: [f32; N]) -> f32 {
+pub(super) fn polynomial<S: Simd, const N: usize>(x: f32, coefficients: [f32; N]) -> f32 {
     coefficients.into_iter().reduce(|sum, c| S::fma32(sum, x, c)).unwrap_or(0.0)
 }
 
 /// `erfinv(x) / x` in `w - 2.5` and, from w = 5, in `sqrt(w) - 3`, where `w = -ln(1 - x^2)`.
-const ERFINV_MIDDLE: [f32; 9] = [
+pub(super) const ERFINV_MIDDLE: [f32; 9] = [
     2.810_226_4e-8,
     3.432_739_4e-7,
     -3.523_387_7e-6,
@@ -36,7 +37,7 @@ const ERFINV_MIDDLE: [f32; 9] = [
     2.466_407_3e-1,
     1.501_409_4,
 ];
-const ERFINV_TAIL: [f32; 9] = [
+pub(super) const ERFINV_TAIL: [f32; 9] = [
     -2.002_142_6e-4,
     1.009_505_6e-4,
     1.349_343_2e-3,
@@ -60,6 +61,83 @@ const ATAN: [f32; 9] = [
     1.999_842_8e-1,
     -3.333_329_6e-1,
 ];
+
+/// `(atanh(x) / x - 1) / x^2` in x^2, for |x| <= 0.21, likewise.
+const ATANH: [f32; 4] = [1.215_160_8e-1, 1.424_632_2e-1, 2.000_058_1e-1, 3.333_333e-1];
+
+/// `erf(x) / x - 1` in x^2, for |x| <= 0.93.
+pub(super) const ERF_NEAR: [f32; 6] =
+    [-5.977_727_4e-4, 4.990_934e-3, -2.676_536_1e-2, 1.128_179_1e-1, -3.761_249_2e-1, 1.283_791_5e-1];
+
+/// `(1 + 2a) e^(a^2) erfc(a) - 1` in `(a - 2) / (a + 2)`, the form of M. Shepherd and J. Laframboise (Mathematics of
+/// Computation 36, 1981).
+const ERFCX: [f32; 10] = [
+    -4.011_392_6e-4,
+    -1.230_752_1e-3,
+    1.313_553_4e-3,
+    8.632_274e-3,
+    -8.059_92e-3,
+    -5.420_466e-2,
+    1.640_553_9e-1,
+    -1.660_313_6e-1,
+    -9.276_398e-2,
+    2.769_784e-1,
+];
+
+/// `e^(a^2) erfc(a)` for a >= 0 in two parts: its rounded value, and what rounding took. For fused multiply-add.
+#[inline(always)]
+pub(super) fn erfcx_parts<S: Simd>(a: f32) -> (f32, f32) {
+    let r = 1.0 / (a + 2.0);
+    let q = S::fma32(-4.0, r, 1.0);
+    // One step of Newton's, since the quotient must be exact.
+    let u = S::fma32(r, S::fma32(q, -a, S::fma32(q + 1.0, -2.0, a)), q);
+    let p = polynomial::<S, 10>(u, ERFCX);
+    let r = 0.5 / (a + 0.5);
+    let y = S::fma32(p, r, r);
+    (y, ((p - y) + S::fma32(y + y, -a, 1.0)) * r)
+}
+
+/// e^(x + rest) as `2^k (1 + e)`: `e` and `k`, for a rest that is much smaller than x.
+#[inline(always)]
+pub(super) fn power_parts<S: Simd>(x: f32, rest: f32) -> (f32, i32) {
+    let t = S::fma32(x, LOG2_E, MAGIC);
+    let n = t - MAGIC;
+    let r = S::fma32(n, 2.121_944_4e-4, S::fma32(n, -0.693_359_4, x)) + rest;
+    (expm1_small::<S>(r), (t.to_bits() as i32).wrapping_sub(MAGIC.to_bits() as i32))
+}
+
+/// The complementary error function for machines with fused multiply-add.
+#[inline(always)]
+fn erfc<S: Simd>(x: f32) -> f32 {
+    let a = x.abs();
+    let near = 1.0 - S::fma32(polynomial::<S, 6>(a * a, ERF_NEAR), a, a);
+    // From here on the result rounds to 0.
+    let a = if a > 10.1 { 10.1 } else { a };
+    let (tail, lost) = erfcx_parts::<S>(a);
+    let square = a * a;
+    let (e, k) = power_parts::<S>(-square, S::fma32(-a, a, square));
+    let far = scale(tail + S::fma32(e, tail, S::fma32(e, lost, lost)), k);
+    let y = if a < 0.45 { near } else { far };
+    let y = if x < 0.0 { 2.0 - y } else { y };
+    if x.is_nan() { x } else { y }
+}
+
+/// The quotient `(1 + a) / (1 - a)` is `2^j (1 + s) / (1 - s)`, so the result is `j ln 2 / 2 + atanh(s)`. For machines with
+/// fused multiply-add.
+#[inline(always)]
+fn atanh<S: Simd>(x: f32) -> f32 {
+    let a = x.abs();
+    // Differences of bits are about those of logarithms.
+    let j = (1.0 + a).to_bits().wrapping_sub((1.0 - a).to_bits()) as i32;
+    let j = j.wrapping_add(0x40_0000) >> 23;
+    let power = f32::from_bits((j.wrapping_add(127) << 23) as u32);
+    let s = S::fma32(a, 1.0 + power, 1.0 - power) / S::fma32(a, 1.0 - power, 1.0 + power);
+    let z = s * s;
+    let near = S::fma32(polynomial::<S, 4>(z, ATANH) * z, s, s);
+    let y = S::fma32(j as f32, 0.5 * LN_2, near);
+    let y = if a == 1.0 { f32::INFINITY } else { y };
+    (if a > 1.0 { f32::NAN } else { y }).copysign(x)
+}
 
 /// asin for |x| <= 0.625, by a fit of our own of `(asin(x) / x - 1) / x^2` in x^2.
 #[inline(always)]
@@ -128,6 +206,16 @@ macro_rules! through_f64 {
         $(#[inline(always)]
         fn $name<S: Simd>(self) -> f32 {
             wide::$name::<S>(self as f64) as f32
+        })*
+    };
+}
+
+/// Methods computed in f32 with fused multiply-add, and in f64 where the machine has none.
+macro_rules! fused {
+    ($($name:ident: $function:expr),*) => {
+        $(#[inline(always)]
+        fn $name<S: Simd>(self) -> f32 {
+            if S::LEVEL == Portable::LEVEL { wide::$name::<S>(self as f64) as f32 } else { $function(self) }
         })*
     };
 }
@@ -215,13 +303,7 @@ impl Math for f32 {
     fn erf<S: Simd>(self) -> f32 {
         let t = self.abs();
         let z = t * t;
-        let mut p = -5.977_727_4e-4f32;
-        p = S::fma32(p, z, 4.990_934e-3);
-        p = S::fma32(p, z, -2.676_536_1e-2);
-        p = S::fma32(p, z, 1.128_179_1e-1);
-        p = S::fma32(p, z, -3.761_249_2e-1);
-        p = S::fma32(p, z, 1.283_791_5e-1);
-        let small = S::fma32(p, self, self);
+        let small = S::fma32(polynomial::<S, 6>(z, ERF_NEAR), self, self);
         // -ln(erfc(t)) = t + t q(t); beyond 4 the result is 1.
         let t = if t > 4.0 { 4.0 } else { t };
         let mut q = -1.093_213_3e-6f32;
@@ -236,7 +318,9 @@ impl Math for f32 {
         if self.abs() > 0.927_734_4 { big.copysign(self) } else { small }
     }
 
-    through_f64! { expm1 sin cos tan sinh cosh asinh acosh atanh erfc }
+    through_f64! { expm1 sinh cosh asinh acosh }
+    fused! { sin: angles::sin::<S>, cos: angles::cos::<S>, tan: angles::tan::<S>, atanh: atanh::<S>,
+    erfc: erfc::<S> }
 
     fn sin_any(self) -> f32 {
         (self as f64).sin() as f32
@@ -247,9 +331,20 @@ impl Math for f32 {
     fn tan_any(self) -> f32 {
         (self as f64).tan() as f32
     }
+    /// The smaller of the two by the larger, so that one polynomial does; angles beyond by differences from pi/2 and pi, which
+    /// have two parts.
     #[inline(always)]
     fn atan2<S: Simd>(self, x: f32) -> f32 {
-        wide::atan2::<S>(self as f64, x as f64) as f32
+        let (ay, ax) = (self.abs(), x.abs());
+        let steep = ay > ax;
+        let (low, high) = if steep { (ax, ay) } else { (ay, ax) };
+        let t = if low == high { 1.0 } else { low / high };
+        let t = if low == 0.0 { 0.0 } else { t };
+        let z = t * t;
+        let near = S::fma32(polynomial::<S, 9>(z, ATAN) * z, t, t);
+        let a = if steep { (FRAC_PI_2 - near) - 4.371_139e-8 } else { near };
+        let a = if x.is_sign_negative() { (PI - a) - 8.742_278e-8 } else { a };
+        if x.is_nan() || self.is_nan() { f32::NAN } else { a.copysign(self) }
     }
     #[inline(always)]
     fn pow<S: Simd>(self, y: f32) -> f32 {

@@ -51,11 +51,12 @@ unsafe fn exp_tail<V: Vector<Elem = f32>>(r: V) -> V {
 pub unsafe fn exp<V: Vector<Elem = f32>>(x: V) -> V {
     // SAFETY: the machine has the instructions of `V` (`Vector`), and registers alone are touched.
     unsafe {
-        // `min` and `max` return their second operand if one is NaN, so `x` is second and NaN propagates.
-        let x = V::splat(-130.0).max(V::splat(130.0).min(x));
-        let (n, r) = reduce(x);
-        let one = V::splat(1.0);
-        exp_tail(r).fma(r, one).fma(r, one).scale(n)
+        // Where the result rounds to 0 (as of minus infinity, which masks add to scores) it is not computed. Cost: results
+        // that are too small for normal numbers take 25 times as long.
+        let (low, zero, one) = (V::splat(-104.0), V::splat(0.0), V::splat(1.0));
+        // `min` returns its second operand if one is NaN, so `x` is second and NaN propagates.
+        let (n, r) = reduce(x.less(low, zero, V::splat(130.0).min(x)));
+        x.less(low, zero, exp_tail(r).fma(r, one).fma(r, one).scale(n))
     }
 }
 

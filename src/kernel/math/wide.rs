@@ -1,10 +1,10 @@
 //! f64 functions without branches, at most 2 ulp unless stated otherwise.
 //!
-//! Coefficients of log, sin, cos and the parts of pi/2 and ln 2 are those of fdlibm (Sun Microsystems, 1993),
-//! of atan those of Cephes (Moshier); exp is its Taylor series; erfcx is a Chebyshev fit of our own.
+//! Coefficients of log, sin, cos and the parts of pi/2 and ln 2 are those of fdlibm (Sun Microsystems, 1993);
+//! exp is its Taylor series; erfcx is a Chebyshev fit of our own.
 
 use super::Simd;
-use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, LOG2_E};
+use std::f64::consts::LOG2_E;
 
 /// 1.5 · 2^52: adding it rounds a value below 2^51 to an integer, which is then in the low bits.
 const MAGIC: f64 = 6_755_399_441_055_744.0;
@@ -200,42 +200,6 @@ pub fn tan<S: Simd>(x: f64) -> f64 {
     let (s, c) = (sin_small::<S>(r, z), cos_small::<S>(z));
     let y = if k & 1 != 0 { -c / s } else { s / c };
     if x == 0.0 { x } else { y }
-}
-
-/// At most 4 ulp: for rounding to f32.
-#[inline(always)]
-pub fn atan<S: Simd>(x: f64) -> f64 {
-    let a = x.abs();
-    let (far, middle) = (a > 2.414_213_562_373_095, a > 0.66);
-    let t = if middle { (a - 1.0) / (a + 1.0) } else { a };
-    let t = if far { -1.0 / a } else { t };
-    let base = if middle { FRAC_PI_4 } else { 0.0 };
-    let base = if far { FRAC_PI_2 } else { base };
-    let z = t * t;
-    let mut p = -8.750_608_600_031_904e-1;
-    p = S::fma64(p, z, -1.615_753_718_733_365e1);
-    p = S::fma64(p, z, -7.500_855_792_314_705e1);
-    p = S::fma64(p, z, -1.228_866_684_490_136_2e2);
-    p = S::fma64(p, z, -6.485_021_904_942_025e1);
-    let mut q = z + 2.485_846_490_142_306_4e1;
-    q = S::fma64(q, z, 1.650_270_098_316_988_5e2);
-    q = S::fma64(q, z, 4.328_810_604_912_903e2);
-    q = S::fma64(q, z, 4.853_903_996_359_137e2);
-    q = S::fma64(q, z, 1.945_506_571_482_614e2);
-    let y = base + S::fma64(z * p / q, t, t);
-    y.copysign(x)
-}
-
-/// The angle of (x, y), with IEEE's signs at zeros and infinities.
-#[inline(always)]
-pub fn atan2<S: Simd>(y: f64, x: f64) -> f64 {
-    let (ay, ax) = (y.abs(), x.abs());
-    let ratio = ay / ax;
-    let ratio = if ay == ax { 1.0 } else { ratio };
-    let a = atan::<S>(ratio);
-    let a = if ay == 0.0 { 0.0 } else { a };
-    let a = if x.is_sign_negative() { std::f64::consts::PI - a } else { a };
-    if x.is_nan() || y.is_nan() { f64::NAN } else { a.copysign(y) }
 }
 
 #[inline(always)]

@@ -296,6 +296,18 @@ mod tests {
         }
     }
 
+    /// A window that is a whole plane.
+    #[test]
+    fn the_largest_of_a_plane_and_where_it_lies() {
+        let x = Array::wave(DType::F32, &[2, 3, 40, 30], 0.4);
+        let (out, at) = (Array::empty(DType::F32, &[2, 3, 1, 1]), Array::empty(DType::I64, &[2, 3, 1, 1]));
+        call(adaptive_max_pool, &[&x], &[&out, &at], &[Attr::Int(2)]);
+        for (plane, values) in x.get().chunks(1200).enumerate() {
+            let place = (0..1200).fold(0, |best, i| if values[i] > values[best] { i } else { best });
+            assert_eq!((out.get()[plane], at.get()[plane]), (values[place], place as f64));
+        }
+    }
+
     #[allow(clippy::type_complexity)]
     #[rustfmt::skip]
     const AVERAGE: &[(&[usize], &[usize], [&[i64]; 3], bool, Option<i64>, [f64; 2])] = &[

@@ -7,6 +7,7 @@ use crate::base::rng::{self, SECOND};
 use crate::kernel::abi::Call;
 use crate::kernel::fused::host::{cast, store};
 use crate::kernel::guard;
+use crate::kernel::host::rows::prefetch;
 use crate::kernel::host::simd;
 use crate::kernel::host::simd::{Simd, levels};
 use crate::kernel::math::Math;
@@ -179,6 +180,37 @@ fn block(draw: Draw, class: Class) -> &'static [BlockFn; 3] {
     }
 }
 
+/// Entries whose partners are chosen before they are exchanged: their words do not depend on each other, and the cache
+/// lines of the partners are on the way meanwhile.
+const PARTNERS: usize = VALUES;
+
+/// The elements of `all`, which `order` has room for, in a random order.
+fn shuffled<T>(call: &Call<'_>, mut order: Vec<T>, all: impl Iterator<Item = T>) -> Vec<T> {
+    order.extend(all);
+    let halves = [call.seed, call.seed ^ SECOND].map(|seed| Source::new(Draw::Word, &[seed, call.offset]));
+    let (mut words, mut partners) = ([[0i64; PARTNERS]; 2], [0usize; PARTNERS]);
+    let mut end = order.len();
+    while end > 1 {
+        let first = (end - 1) / PARTNERS * PARTNERS;
+        for (half, words) in halves.iter().zip(&mut words) {
+            // SAFETY: there is room for `PARTNERS` words.
+            unsafe { half.fill(Class::I64, first as u64, 1, end - first, words.as_mut_ptr().cast()) };
+        }
+        for (k, partner) in partners[..end - first].iter_mut().enumerate() {
+            let word = (words[0][k] as u64) << 32 | words[1][k] as u64;
+            *partner = rng::below(word, 0, (first + k) as u64 + 1) as usize;
+            prefetch(order.as_ptr().wrapping_add(*partner));
+        }
+        // Bound: blocks between two calls of `guard::check`; each exchange may miss the caches.
+        guard::check_every(first / PARTNERS, 64);
+        for (i, &partner) in (first..end).zip(&partners).rev() {
+            order.swap(i, partner);
+        }
+        end = first;
+    }
+    order
+}
+
 /// A random permutation of 0 to n - 1, by the Fisher-Yates shuffle from the end: entry i is exchanged with an entry in
 /// 0 to i that the 64-bit word of element i selects. Uses the counters of n values.
 ///
@@ -187,14 +219,15 @@ fn block(draw: Draw, class: Class) -> &'static [BlockFn; 3] {
 pub unsafe fn randperm(call: &Call<'_>) {
     let Some(view) = call.outputs.first() else { return };
     let n = view.numel();
-    let mut order = guard::with_capacity(n);
-    order.extend(0..n as i64);
-    for i in (1..n).rev() {
-        // Bound: exchanges between two calls of `guard::check`; each may miss the caches.
-        guard::check_every(i, 1 << 14);
-        let word = rng::word64(call.seed, call.offset, i as u64);
-        order.swap(i, rng::below(word, 0, i as u64 + 1) as usize);
-    }
+    let mut order = if n <= u32::MAX as usize {
+        // Half the memory, of which each exchange reads a line anywhere.
+        let narrow = shuffled(call, guard::with_capacity::<u32>(n), 0..n as u32);
+        let mut order = guard::with_capacity(n);
+        order.extend(narrow.iter().map(|&i| i as i64));
+        order
+    } else {
+        shuffled(call, guard::with_capacity(n), 0..n as i64)
+    };
     let size = view.dtype.size_bytes() as isize;
     let stride = view.strides.first().map_or(0, |&stride| stride * size);
     // SAFETY: a vector of `n` integers goes into a view of `n` elements, a tile at a time where a cast changes
@@ -279,5 +312,10 @@ mod tests {
         out.iter().for_each(|&i| seen[i as usize] = true);
         assert!(seen.iter().all(|&s| s));
         assert!(out.windows(2).filter(|w| w[0] < w[1]).count().abs_diff(2500) < 150);
+        let mut order: Vec<i32> = (0..5000).collect();
+        for i in (1..5000).rev() {
+            order.swap(i, rng::below(rng::word64(9, 0, i as u64), 0, i as u64 + 1) as usize);
+        }
+        assert_eq!(out, order);
     }
 }

@@ -1,10 +1,11 @@
 //! Transforms of all lines of a tensor along one dim: lines are gathered into blocks, transformed, and stored with a
 //! factor. A line is cut or filled up with zeros to the length of the transform, and so is its result.
 
-use super::plan::{Blocks, Plan, plan, roots};
+use super::plan::{Blocks, LANES, Plan, plan};
 use super::radix::Part;
 use crate::base::layout::{Shape, Strides};
 use crate::kernel::abi::Threads;
+use crate::kernel::host::real::widths;
 use std::sync::Arc;
 
 /// A tensor of real or complex numbers; strides count parts.
@@ -127,8 +128,8 @@ impl<T: Part> Side<T> {
 struct Work<T> {
     along: Along,
     plan: Arc<Plan<T>>,
-    /// Roots of one for the halves of an even length, which is computed as half as many complex numbers.
-    turns: Vec<T>,
+    /// An even length of real numbers is computed as half as many complex ones.
+    packed: bool,
 }
 
 /// Transforms all lines. The sides have the same sizes but for the dim; they may be the same tensor.
@@ -142,8 +143,7 @@ pub unsafe fn transform<T: Part>(along: Along, from: &Side<T>, to: &Side<T>, thr
     }
     let packed = along.kind != Kind::Whole && along.n.is_multiple_of(2);
     let plan = plan::<T>(if packed { along.n / 2 } else { along.n });
-    let turns = if packed { roots(along.n, 0..along.n / 2 + 1) } else { Vec::new() };
-    let work = Work { along, plan, turns };
+    let work = Work { along, plan, packed };
     let lanes = work.plan.lanes();
     let one = |blocks: &mut Blocks<T>, first: usize, count: usize, threads: &Threads| {
         let lines: Vec<(Line<T>, Line<T>)> =
@@ -177,19 +177,27 @@ impl<T: Part> Work<T> {
         if lines.len() < lanes {
             blocks.data.iter_mut().for_each(|part| part.fill(T::ZERO));
         }
+        let whole = lines.len() == lanes;
         let [first, second] = &mut blocks.data;
         let (re, im) = if inverse { (second, first) } else { (first, second) };
-        for (lane, (from, _)) in lines.iter().enumerate() {
-            let mut put = |k: usize, value: [T; 2]| {
-                re[k * lanes + lane] = value[0];
-                im[k * lanes + lane] = value[1];
-            };
-            // SAFETY: the line may be read (this function's contract).
-            unsafe { self.gather(from, &mut put) };
+        // SAFETY: the lines may be read (this function's contract).
+        if !whole || !unsafe { self.gather_rows(lines, re, im) } {
+            for (lane, (from, _)) in lines.iter().enumerate() {
+                let mut put = |k: usize, value: [T; 2]| {
+                    re[k * lanes + lane] = value[0];
+                    im[k * lanes + lane] = value[1];
+                };
+                // SAFETY: the line may be read (this function's contract).
+                unsafe { self.gather(from, &mut put) };
+            }
         }
         self.plan.run(blocks, lanes, threads);
         let [first, second] = &blocks.data;
         let (re, im) = if inverse { (second, first) } else { (first, second) };
+        // SAFETY: the lines may be written (this function's contract).
+        if whole && unsafe { self.store_rows(lines, re, im) } {
+            return;
+        }
         for (lane, (_, to)) in lines.iter().enumerate() {
             let get = |k: usize| [re[k * lanes + lane], im[k * lanes + lane]];
             // SAFETY: the line may be written (this function's contract).
@@ -197,9 +205,93 @@ impl<T: Part> Work<T> {
         }
     }
 
-    /// Whether a real signal is computed as half as many complex numbers.
-    fn is_packed(&self) -> bool {
-        !self.turns.is_empty()
+    /// As `gather`, for a block without a gap whose lines are not shorter than the transform: element by element, all
+    /// lines at once, so that rows of the block are written whole. Returns false if it is none of these.
+    ///
+    /// # Safety
+    /// The first of each pair of lines may be read.
+    unsafe fn gather_rows(&self, lines: &[(Line<T>, Line<T>)], re: &mut [T], im: &mut [T]) -> bool {
+        let (n, lanes, half) = (self.along.n, lines.len(), self.along.n / 2);
+        let from = &lines[0].0;
+        let starts = starts(lines.iter().map(|pair| pair.0.at));
+        let rows = re.chunks_exact_mut(lanes).zip(im.chunks_exact_mut(lanes));
+        match (self.along.kind, self.packed, from.second) {
+            (Kind::Whole | Kind::ToHalf, false, second) if from.len >= n => {
+                for (k, (re, im)) in rows.take(n).enumerate() {
+                    // SAFETY: element `k` is inside each line.
+                    unsafe { load_row(&starts, k as isize * from.stride, second, re, im) };
+                }
+            }
+            (Kind::ToHalf, true, None) if from.len >= n => {
+                for (k, (re, im)) in rows.take(half).enumerate() {
+                    // SAFETY: elements `2 k` and `2 k + 1` are inside each line.
+                    unsafe { load_row(&starts, 2 * k as isize * from.stride, Some(from.stride), re, im) };
+                }
+            }
+            (Kind::FromHalf, true, Some(second)) if from.len > half => {
+                let turns = self.plan.turns();
+                let mut ends = [[T::ZERO; LANES]; 4];
+                for (k, (re, im)) in rows.take(half).enumerate() {
+                    let [ar, ai, br, bi] = ends.each_mut().map(|row| &mut row[..lanes]);
+                    // SAFETY: elements up to `half` are inside each line.
+                    unsafe {
+                        load_row(&starts, k as isize * from.stride, Some(second), ar, ai);
+                        load_row(&starts, (half - k) as isize * from.stride, Some(second), br, bi);
+                    }
+                    let weight = if k == 0 { T::ONE } else { T::from_f64(self.along.middle) };
+                    let imaginary = if k == 0 { T::ZERO } else { weight };
+                    let imaginary = if self.along.conjugate { -imaginary } else { imaginary };
+                    pack(&ends, [turns[2 * k], -turns[2 * k + 1]], [weight, imaginary], re, im);
+                }
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// As `store`, likewise.
+    ///
+    /// # Safety
+    /// The second of each pair of lines may be written.
+    unsafe fn store_rows(&self, lines: &[(Line<T>, Line<T>)], re: &[T], im: &[T]) -> bool {
+        let (n, lanes, half) = (self.along.n, lines.len(), self.along.n / 2);
+        let to = &lines[0].1;
+        let starts = starts(lines.iter().map(|pair| pair.1.at));
+        let scale = T::from_f64(self.along.scale);
+        let row = |k: usize| (&re[k * lanes..(k + 1) * lanes], &im[k * lanes..(k + 1) * lanes]);
+        match (self.along.kind, self.packed, to.second) {
+            (Kind::Whole, _, second) if to.len <= n => {
+                for k in 0..to.len {
+                    // SAFETY: element `k` is inside each line.
+                    unsafe { store_row(&starts, k as isize * to.stride, second, row(k), scale) };
+                }
+            }
+            (Kind::FromHalf, true, None) if to.len == n => {
+                for k in 0..half {
+                    // SAFETY: elements `2 k` and `2 k + 1` are inside each line.
+                    unsafe { store_row(&starts, 2 * k as isize * to.stride, Some(to.stride), row(k), scale) };
+                }
+            }
+            (Kind::ToHalf, true, Some(second)) if to.len <= half + 1 => {
+                let turns = self.plan.turns();
+                let mut out = [[T::ZERO; LANES]; 2];
+                for k in 0..to.len {
+                    let ((zr, zi), (yr, yi)) = (row(k % half), row((half - k) % half));
+                    let has_mirror = k > 0 && k < half;
+                    let weight = if has_mirror { T::from_f64(self.along.scale * self.along.middle) } else { scale };
+                    let imaginary = if has_mirror { weight } else { T::ZERO };
+                    let imaginary = if self.along.conjugate { -imaginary } else { imaginary };
+                    unpack([zr, zi, yr, yi], [turns[2 * k], turns[2 * k + 1]], [weight, imaginary], &mut out);
+                    // SAFETY: element `k` is inside each line.
+                    unsafe {
+                        let row = (&out[0][..lanes], &out[1][..lanes]);
+                        store_row(&starts, k as isize * to.stride, Some(second), row, T::ONE);
+                    }
+                }
+            }
+            _ => return false,
+        }
+        true
     }
 
     /// # Safety
@@ -209,7 +301,7 @@ impl<T: Part> Work<T> {
         let n = self.along.n;
         // SAFETY: the line may be read (this function's contract).
         unsafe {
-            match (self.along.kind, self.is_packed()) {
+            match (self.along.kind, self.packed) {
                 (Kind::ToHalf, true) => {
                     (0..n / 2).for_each(|k| put(k, [from.get(2 * k)[0], from.get(2 * k + 1)[0]]));
                 }
@@ -219,7 +311,8 @@ impl<T: Part> Work<T> {
                         let ([ar, ai], [br, bi]) = (self.weighted(from, k), self.weighted(from, half - k));
                         // The sum with the mirror image, and i times the difference turned back.
                         let (sum, difference) = ([ar + br, ai - bi], [ar - br, ai + bi]);
-                        let (c, s) = (self.turns[2 * k], -self.turns[2 * k + 1]);
+                        let turns = self.plan.turns();
+                        let (c, s) = (turns[2 * k], -turns[2 * k + 1]);
                         let turned = [difference[0] * c - difference[1] * s, difference[0] * s + difference[1] * c];
                         put(k, [sum[0] - turned[1], sum[1] + turned[0]]);
                     }
@@ -259,7 +352,7 @@ impl<T: Part> Work<T> {
         let (n, scale) = (self.along.n, T::from_f64(self.along.scale));
         // SAFETY: the line may be written (this function's contract).
         unsafe {
-            match (self.along.kind, self.is_packed()) {
+            match (self.along.kind, self.packed) {
                 (Kind::ToHalf, packed) => {
                     for k in 0..to.len.min(n / 2 + 1) {
                         let [re, im] = if packed { self.unpacked(k, get) } else { get(k) };
@@ -296,7 +389,97 @@ impl<T: Part> Work<T> {
         let ([zr, zi], [yr, yi]) = (get(k % half), get((half - k) % half));
         let two = T::from_f64(0.5);
         let (even, odd) = ([(zr + yr) * two, (zi - yi) * two], [(zi + yi) * two, (yr - zr) * two]);
-        let (c, s) = (self.turns[2 * k], self.turns[2 * k + 1]);
+        let turns = self.plan.turns();
+        let (c, s) = (turns[2 * k], turns[2 * k + 1]);
         [even[0] + odd[0] * c - odd[1] * s, even[1] + odd[0] * s + odd[1] * c]
+    }
+}
+
+/// The first elements of lines.
+#[inline(always)]
+fn starts<T>(each: impl Iterator<Item = *mut T>) -> [*mut T; LANES] {
+    let mut starts = [std::ptr::null_mut(); LANES];
+    starts.iter_mut().zip(each).for_each(|(to, at)| *to = at);
+    starts
+}
+
+/// One element of each line, at this offset: its parts, or zeros for imaginary ones that it lacks.
+///
+/// # Safety
+/// The elements may be read.
+#[inline(always)]
+unsafe fn load_row<T: Part>(
+    starts: &[*mut T; LANES],
+    offset: isize,
+    second: Option<isize>,
+    re: &mut [T],
+    im: &mut [T],
+) {
+    match second {
+        Some(second) => {
+            for ((&at, re), im) in starts.iter().zip(re).zip(im) {
+                // SAFETY: this function's contract.
+                unsafe { (*re, *im) = (*at.offset(offset), *at.offset(offset + second)) };
+            }
+        }
+        None => {
+            // SAFETY: this function's contract.
+            starts.iter().zip(re).for_each(|(&at, re)| unsafe { *re = *at.offset(offset) });
+            im.fill(T::ZERO);
+        }
+    }
+}
+
+/// Stores an element of each line, multiplied by `scale`.
+///
+/// # Safety
+/// The elements may be written.
+#[inline(always)]
+unsafe fn store_row<T: Part>(
+    starts: &[*mut T; LANES],
+    offset: isize,
+    second: Option<isize>,
+    (re, im): (&[T], &[T]),
+    scale: T,
+) {
+    for ((&at, &re), &im) in starts.iter().zip(re).zip(im) {
+        // SAFETY: this function's contract.
+        unsafe {
+            *at.offset(offset) = re * scale;
+            if let Some(second) = second {
+                *at.offset(offset + second) = im * scale;
+            }
+        }
+    }
+}
+
+widths! {
+    /// Elements k of spectra of real signals, from elements k and n - k of the spectra of their pairs: of `ends`
+    /// their parts. `weights` multiply the parts of the results.
+    fn unpack<T>(ends: [&[T]; 4], turn: [T; 2], weights: [T; 2], out: &mut [[T; LANES]; 2]) {
+        let [zr, zi, yr, yi] = ends;
+        let (half, lanes) = (T::from_f64(0.5), zr.len().min(LANES));
+        let (zi, yr, yi) = (&zi[..lanes], &yr[..lanes], &yi[..lanes]);
+        for l in 0..lanes {
+            let (even, odd) = ([(zr[l] + yr[l]) * half, (zi[l] - yi[l]) * half], [(zi[l] + yi[l]) * half, (yr[l] - zr[l]) * half]);
+            out[0][l] = (even[0] + odd[0] * turn[0] - odd[1] * turn[1]) * weights[0];
+            out[1][l] = (even[1] + odd[0] * turn[1] + odd[1] * turn[0]) * weights[1];
+        }
+    }
+}
+
+widths! {
+    /// The reverse: elements k of the spectra of pairs, from elements k and n - k of the spectra of real signals.
+    fn pack<T>(ends: &[[T; LANES]; 4], turn: [T; 2], weights: [T; 2], re: &mut [T], im: &mut [T]) {
+        let [ar, ai, br, bi] = ends;
+        let lanes = re.len().min(LANES);
+        let (re, im) = (&mut re[..lanes], &mut im[..lanes]);
+        for l in 0..lanes {
+            let sum = [(ar[l] + br[l]) * weights[0], (ai[l] - bi[l]) * weights[1]];
+            let difference = [(ar[l] - br[l]) * weights[0], (ai[l] + bi[l]) * weights[1]];
+            let turned = [difference[0] * turn[0] - difference[1] * turn[1], difference[0] * turn[1] + difference[1] * turn[0]];
+            re[l] = sum[0] - turned[1];
+            im[l] = sum[1] + turned[0];
+        }
     }
 }

@@ -9,12 +9,12 @@ use crate::kernel::guard;
 use crate::kernel::host::staging::{Scratch, Shared};
 use parking_lot::Mutex;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Bound: elements of a block, whose two copies then lie in the second-level cache.
 const BLOCK: usize = 16 * 1024;
 /// Signals that are transformed beside each other: two of the widest vectors of f32.
-const LANES: usize = 16;
+pub const LANES: usize = 16;
 /// Bound: elements in the tables of all plans that are kept.
 const KEPT: usize = 1 << 22;
 
@@ -22,6 +22,7 @@ const KEPT: usize = 1 << 22;
 pub struct Plan<T> {
     pub n: usize,
     way: Way<T>,
+    turns: OnceLock<Vec<T>>,
 }
 
 enum Way<T> {
@@ -116,7 +117,7 @@ impl<T: Part> Plan<T> {
             Some(all) => Self::passes(n, &all),
             None => Self::chirp(n),
         };
-        Plan { n, way }
+        Plan { n, way, turns: OnceLock::new() }
     }
 
     fn passes(n: usize, radices: &[usize]) -> Way<T> {
@@ -189,6 +190,11 @@ impl<T: Part> Plan<T> {
             Way::Matrix { .. } => true,
             Way::Chirp { inner, .. } => inner.is_long(),
         }
+    }
+
+    /// Roots of one for real signals of twice the length, whose pairs are the complex numbers of this plan.
+    pub fn turns(&self) -> &[T] {
+        self.turns.get_or_init(|| roots(2 * self.n, 0..self.n + 1))
     }
 
     /// Elements in its tables.

@@ -3,7 +3,8 @@
 //! that the innermost loop is over consecutive memory.
 
 use crate::kernel::host::real::Real;
-use crate::kernel::host::simd::{level, levels};
+use crate::kernel::host::simd::{Portable, Simd, level, levels};
+use crate::kernel::host::vector::Vector;
 
 /// Radices with a pass of their own. Lengths with other prime factors are convolutions (`plan.rs`).
 pub const RADICES: [usize; 7] = [4, 2, 3, 5, 7, 11, 13];
@@ -35,7 +36,7 @@ macro_rules! part {
             const PASSES: [PassFn<$T>; 3] = levels!(<S> fn(
                 pass: &Pass<$T>, step: usize, from: Parts<$T>, to: Parts<$T>,
             ) {
-                butterflies(pass, step, from, to)
+                butterflies::<S, $T>(pass, step, from, to)
             });
         }
     };
@@ -57,10 +58,13 @@ impl<T: Part> Pass<T> {
 /// # Safety
 /// As `Pass::run`.
 #[inline(always)]
-unsafe fn butterflies<T: Part>(pass: &Pass<T>, step: usize, from: Parts<T>, to: Parts<T>) {
+unsafe fn butterflies<S: Simd, T: Part>(pass: &Pass<T>, step: usize, from: Parts<T>, to: Parts<T>) {
     // SAFETY: the contract of this function is that of each.
     unsafe {
         match pass.radix {
+            4 if S::LEVEL != Portable::LEVEL && step.is_multiple_of(T::In::<S>::N) => {
+                four_wide::<S, T>(pass, step, from, to)
+            }
             2 => two(pass, step, from, to),
             3 => odd::<T, 3>(pass, step, from, to),
             4 => four(pass, step, from, to),
@@ -127,6 +131,59 @@ unsafe fn four<T: Part>(pass: &Pass<T>, step: usize, from: Parts<T>, to: Parts<T
                 let (br, bi) = (fr - gi, fi + gr);
                 *yr[3].add(q) = br * w[4] - bi * w[5];
                 *yi[3].add(q) = br * w[5] + bi * w[4];
+            }
+        }
+    }
+}
+
+/// A vector of numbers times one of a table.
+///
+/// # Safety
+/// As [`Vector`].
+#[inline(always)]
+unsafe fn turned<V: Vector>(re: V, im: V, w: &[V::Elem]) -> [V; 2]
+where
+    V::Elem: std::ops::Neg<Output = V::Elem>,
+{
+    // SAFETY: the machine has the instructions of `V` (`Vector`), and registers alone are touched.
+    unsafe {
+        let (c, s) = (V::splat(w[0]), V::splat(w[1]));
+        [re.fma(c, im.mul(V::splat(-w[1]))), re.fma(s, im.mul(c))]
+    }
+}
+
+/// As `four`, for whole vectors. Not: leaving it to the compiler, whose tests for overlaps of sixteen rows cost more than
+/// the few vectors of a row.
+///
+/// # Safety
+/// As `Pass::run`.
+#[inline(always)]
+unsafe fn four_wide<S: Simd, T: Part>(pass: &Pass<T>, step: usize, from: Parts<T>, to: Parts<T>) {
+    for (p, w) in pass.twiddles.chunks_exact(6).enumerate() {
+        let (xr, yr) = rows::<T, 4>(pass.m, step, p, from[0], to[0]);
+        let (xi, yi) = rows::<T, 4>(pass.m, step, p, from[1], to[1]);
+        for q in (0..step).step_by(T::In::<S>::N) {
+            // SAFETY: `q` is below `step`, a multiple of the width; each row has `step` elements (this function's
+            // contract).
+            unsafe {
+                type V<S, T> = <T as Real>::In<S>;
+                let (r0, r1) = (V::<S, T>::load(xr[0].add(q)), V::<S, T>::load(xr[1].add(q)));
+                let (r2, r3) = (V::<S, T>::load(xr[2].add(q)), V::<S, T>::load(xr[3].add(q)));
+                let (i0, i1) = (V::<S, T>::load(xi[0].add(q)), V::<S, T>::load(xi[1].add(q)));
+                let (i2, i3) = (V::<S, T>::load(xi[2].add(q)), V::<S, T>::load(xi[3].add(q)));
+                let (er, ei, or, oi) = (r0.add(r2), i0.add(i2), r1.add(r3), i1.add(i3));
+                let (fr, fi, gr, gi) = (r0.sub(r2), i0.sub(i2), r1.sub(r3), i1.sub(i3));
+                er.add(or).store(yr[0].add(q));
+                ei.add(oi).store(yi[0].add(q));
+                let [re, im] = turned(fr.add(gi), fi.sub(gr), &w[..2]);
+                re.store(yr[1].add(q));
+                im.store(yi[1].add(q));
+                let [re, im] = turned(er.sub(or), ei.sub(oi), &w[2..4]);
+                re.store(yr[2].add(q));
+                im.store(yi[2].add(q));
+                let [re, im] = turned(fr.sub(gi), fi.add(gr), &w[4..6]);
+                re.store(yr[3].add(q));
+                im.store(yi[3].add(q));
             }
         }
     }

@@ -49,18 +49,62 @@ pub fn f32_to_f16(x: f32) -> u16 {
 }
 
 /// A float truncated to an integer. NaN and values out of range give the lowest integer, as the x86 instruction that
-/// PyTorch uses (Rust's `as` saturates).
+/// PyTorch uses. Not: `as`, which saturates, with several comparisons for each element.
 macro_rules! to_i64 {
-    ($a:ident) => {
-        if $a < 9_223_372_036_854_775_808.0 { $a as i64 } else { i64::MIN }
-    };
+    ($a:expr) => {{
+        let a = $a;
+        let inside = if a >= -9_223_372_036_854_775_808.0 && a < 9_223_372_036_854_775_808.0 {
+            a
+        } else {
+            -9_223_372_036_854_775_808.0
+        };
+        // SAFETY: the value is in the range of an i64.
+        #[allow(unused_unsafe)]
+        unsafe {
+            inside.to_int_unchecked::<i64>()
+        }
+    }};
 }
 
 /// The same in 32 bits, from which `i8` and `i16` are wrapped.
 macro_rules! to_i32 {
-    ($a:ident) => {
-        if $a < 2_147_483_648.0 { $a as i32 } else { i32::MIN }
+    ($a:expr) => {{
+        let a = $a;
+        let inside = if a >= -2_147_483_648.0 && a < 2_147_483_648.0 { a } else { -2_147_483_648.0 };
+        // SAFETY: the value is in the range of an i32.
+        #[allow(unused_unsafe)]
+        unsafe {
+            inside.to_int_unchecked::<i32>()
+        }
+    }};
+}
+
+/// Converts `n` elements that lie beside each other.
+pub(super) type FlatFn = unsafe fn(*const f32, *mut u8, usize);
+
+/// The function that converts `f32` in memory to these integers without registers of 64 bits between; none for other
+/// dtypes.
+pub(super) fn integers(to: DType) -> Option<FlatFn> {
+    macro_rules! flat {
+        ($T:ty, |$x:ident| $body:expr) => {{
+            const ALL: [FlatFn; 3] = simd::levels!(<S> fn(from: *const f32, to: *mut u8, n: usize) {
+                let to = to.cast::<$T>();
+                for i in 0..n {
+                    let $x = *from.add(i);
+                    *to.add(i) = $body;
+                }
+            });
+            &ALL
+        }};
+    }
+    let all: &[FlatFn; 3] = match to {
+        // From 2^31 on the last eight bits of an f32 are zeros, as those of the lowest i32.
+        DType::U8 | DType::I8 => flat!(u8, |x| to_i32!(x) as u8),
+        DType::I16 => flat!(i16, |x| to_i32!(x) as i16),
+        DType::I32 => flat!(i32, |x| to_i32!(x)),
+        _ => return None,
     };
+    Some(all[simd::level()])
 }
 
 /// Tile functions that convert a register of class `from` to the class of `to`, rounded or wrapped to `to`;
@@ -85,7 +129,7 @@ pub(crate) fn cast(from: Class, to: DType) -> Option<&'static [TileFn; 3]> {
         (I64, DType::I8) => cast!((a: I64) -> I64 = a as i8 as i64),
         (I64, DType::I16) => cast!((a: I64) -> I64 = a as i16 as i64),
         (I64, DType::I32) => cast!((a: I64) -> I64 = a as i32 as i64),
-        (F32, DType::U8) => cast!((a: F32) -> I64 = to_i64!(a) as u8 as i64),
+        (F32, DType::U8) => cast!((a: F32) -> I64 = to_i32!(a) as u8 as i64),
         (F32, DType::I8) => cast!((a: F32) -> I64 = to_i32!(a) as i8 as i64),
         (F32, DType::I16) => cast!((a: F32) -> I64 = to_i32!(a) as i16 as i64),
         (F32, DType::I32) => cast!((a: F32) -> I64 = to_i32!(a) as i64),

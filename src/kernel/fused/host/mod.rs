@@ -13,10 +13,11 @@ mod tiles;
 pub use code::Prepared;
 pub use convert::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
 
+use crate::base::dtype::DType;
 use crate::base::layout::Strides;
 use crate::kernel::abi::{Faults, RawView, Threads};
 use crate::kernel::copy::host::copy_view;
-use crate::kernel::program::Program;
+use crate::kernel::program::{Instr, Program};
 use crate::kernel::random::host as random;
 use crate::kernel::reduce;
 pub(crate) use code::{Code, Op};
@@ -52,6 +53,16 @@ pub unsafe fn run(
     threads: &Threads,
     faults: &[Faults],
 ) {
+    if let Some((from, to, convert)) = as_integers(program, views) {
+        let (from, to, size) = (Address(from.ptr), Address(to.ptr), to.dtype.size_bytes());
+        threads.split(shape.iter().product(), GRAIN, |range| {
+            // SAFETY: ranges of contiguous views, of which the caller promised the rest.
+            unsafe {
+                convert(from.get().cast::<f32>().add(range.start), to.get().add(range.start * size), range.len())
+            };
+        });
+        return;
+    }
     let code = program.prepared.get(program);
     let given = RunArgs { views, scalars, faults };
     let n = shape.iter().product();
@@ -95,6 +106,36 @@ pub unsafe fn run(
     } else {
         threads.split(boxes, (GRAIN / box_elements).max(1), work);
     }
+}
+
+/// An address that threads share; they write apart.
+#[derive(Clone, Copy)]
+struct Address(*mut u8);
+// SAFETY: an address; `run` says who may use what is behind it.
+unsafe impl Send for Address {}
+// SAFETY: as for `Send`.
+unsafe impl Sync for Address {}
+
+impl Address {
+    fn get(&self) -> *mut u8 {
+        self.0
+    }
+}
+
+/// The views of a program that does nothing but convert contiguous `f32` to integers, and the function that does so.
+fn as_integers<'a>(program: &Program, views: &'a [RawView]) -> Option<(&'a RawView, &'a RawView, convert::FlatFn)> {
+    let [
+        Instr::Load { slot: from, out: loaded },
+        Instr::Cast { reg, out: cast, .. },
+        Instr::Store { reg: stored, slot: to },
+    ] = program.instrs[..]
+    else {
+        return None;
+    };
+    let (from, to) = (&views[from as usize], &views[to as usize]);
+    let plain = loaded == reg && cast == stored && from.dtype == DType::F32 && from.ptr != to.ptr;
+    let convert = convert::integers(to.dtype).filter(|_| plain && from.is_contiguous() && to.is_contiguous())?;
+    (from.numel() == to.numel()).then_some((from, to, convert))
 }
 
 /// The space of a program with one column per view; a reduction's output does not move along reduced dims.
@@ -159,10 +200,9 @@ fn plan_map(code: &Code, space: &mut Space, views: &[RawView]) -> [usize; 3] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::dtype::DType;
     use crate::base::layout::{Shape, Strides};
     use crate::kernel::elementwise as f;
-    use crate::kernel::program::{Class, Draw, Function, Instr, ReduceKind};
+    use crate::kernel::program::{Class, Draw, Function, ReduceKind};
 
     pub(super) fn apply(function: &'static Function, classes: &[Class], args: [u16; 4], out: u16) -> Instr {
         Instr::Apply { function, variant: function.variant(classes).unwrap() as u16, args, out }
@@ -320,6 +360,40 @@ mod tests {
             // SAFETY: the views lie in their vectors.
             unsafe { run(&program, &[n], &views, &[], &Threads::ONE, &[]) };
             assert!((0..n).all(|i| x[i] == 0.5 * i as f32 + 3.25), "{n}");
+        }
+    }
+
+    /// Integers of floats are those of C where it defines them, and the lowest ones elsewhere.
+    #[test]
+    fn integers_of_floats() {
+        let high = 2f32.powi(31);
+        let mut x: Vec<f32> =
+            vec![1.9, -1.9, 0.0, 300.7, -129.5, 70_000.0, high, -high, 3e9, f32::NAN, f32::INFINITY, 1e30];
+        let n = x.len();
+        let truncated: Vec<i64> =
+            x.iter().map(|&x| if x.is_nan() || x.abs() > 9e18 { i64::MIN } else { x as i64 }).collect();
+        let narrow = |x: i64| if (i32::MIN as i64..=i32::MAX as i64).contains(&x) { x as i32 } else { i32::MIN };
+        let program = |to: DType| {
+            let cast = Instr::Cast { reg: 0, from: Class::F32, to, out: 1 };
+            let instrs = vec![Instr::Load { slot: 0, out: 0 }, cast, Instr::Store { reg: 1, slot: 1 }];
+            Program::new(instrs, vec![Class::F32, Class::I64], 0)
+        };
+        let (mut bytes, mut short, mut int, mut long) = (vec![0u8; n], vec![0i16; n], vec![0i32; n], vec![0i64; n]);
+        for view_of in [
+            view(&mut bytes, DType::U8, &[n], &[1]),
+            view(&mut short, DType::I16, &[n], &[1]),
+            view(&mut int, DType::I32, &[n], &[1]),
+            view(&mut long, DType::I64, &[n], &[1]),
+        ] {
+            let program = program(view_of.dtype);
+            let views = [view(&mut x, DType::F32, &[n], &[1]), view_of];
+            // SAFETY: the views lie in their vectors.
+            unsafe { run(&program, &[n], &views, &[], &Threads::ONE, &[]) };
+        }
+        for i in 0..n {
+            assert_eq!(bytes[i], truncated[i] as u8, "{}", x[i]);
+            assert_eq!((short[i], int[i]), (narrow(truncated[i]) as i16, narrow(truncated[i])), "{}", x[i]);
+            assert_eq!(long[i], truncated[i], "{}", x[i]);
         }
     }
 

@@ -93,6 +93,9 @@ pub unsafe fn product<T: Real>(threads: &Threads, s: Sizes, a: Matrix<T>, b: Mat
     }
     // SAFETY: the operands are those of this function's contract; transposing both sides leaves the product the same.
     unsafe {
+        if s.n > 1 && s.n <= NARROW && s.m <= NARROW && s.k <= NARROW && b.col == 1 && c.col == 1 {
+            return narrow(s, a, b, c, matches!(accum, Accum::Add));
+        }
         if s.n == 1 && matrix_vector(threads, s.m, s.k, a, b.ptr, b.row, c.ptr, c.row, accum)
             || s.m == 1 && matrix_vector(threads, s.n, s.k, b.transposed(), a.ptr, a.col, c.ptr, c.col, accum)
             || s.k == 1 && outer(threads, s, a, b, c, accum)
@@ -100,6 +103,55 @@ pub unsafe fn product<T: Real>(threads: &Threads, s: Sizes, a: Matrix<T>, b: Mat
             return;
         }
         large(threads, s, a, b, c, accum);
+    }
+}
+
+/// Bound: rows, columns and depth up to which a product of row-major matrices is computed row by row in registers: packing
+/// takes longer.
+const NARROW: usize = 16;
+
+widths! {
+    /// Called by `product` alone, under its contract, when no size is above `NARROW` and rows of `b` and `c` lie beside
+    /// each other.
+    fn narrow<T>(s: Sizes, a: Matrix<T>, b: Matrix<T>, c: Matrix<T>, adds: bool) {
+        for i in 0..s.m {
+            // SAFETY: all positions are inside their matrices.
+            unsafe {
+                match s.n {
+                    8 => row_of::<T, 8>(s.k, a.at(i, 0), a.col, b, c.at(i, 0), 8, adds),
+                    n => row_of::<T, NARROW>(s.k, a.at(i, 0), a.col, b, c.at(i, 0), n, adds),
+                }
+            }
+        }
+    }
+}
+
+/// One row of `narrow`, of `n` elements in room for `N`.
+///
+/// # Safety
+/// The row of `a` has `k` elements, `b` as many rows of `n` elements, and `c` has `n`.
+#[inline(always)]
+unsafe fn row_of<T: Real, const N: usize>(
+    k: usize,
+    a: *const T,
+    step: isize,
+    b: Matrix<T>,
+    c: *mut T,
+    n: usize,
+    adds: bool,
+) {
+    let mut sums = [T::ZERO; N];
+    // SAFETY: this function's contract.
+    unsafe {
+        for l in 0..k {
+            let (x, row) = (*a.offset(l as isize * step), b.at(l, 0));
+            for (j, sum) in sums[..n].iter_mut().enumerate() {
+                *sum += x * *row.add(j);
+            }
+        }
+        for (j, &sum) in sums[..n].iter().enumerate() {
+            *c.add(j) = if adds { *c.add(j) + sum } else { sum };
+        }
     }
 }
 

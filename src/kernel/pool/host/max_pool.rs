@@ -48,7 +48,8 @@ pub fn max_pool_plane<T: Real>(from: Planes, windows: &Windows, even: &Even, x: 
     if ws.is_empty() {
         return;
     }
-    let columns = even.outputs.clone();
+    // A few wide windows are compared one after the other.
+    let columns = if even.outputs.len() < 4 && even.taps > 16 { 0..0 } else { even.outputs.clone() };
     let (mut max, mut tap) = (guard::filled(columns.len(), T::ZERO), guard::filled(columns.len(), T::ZERO));
     let mut positions = Vec::new();
     let rows = ds.iter().flat_map(|d| hs.iter().map(move |h| (d, h)));
@@ -79,16 +80,25 @@ pub fn max_pool_plane<T: Real>(from: Planes, windows: &Windows, even: &Even, x: 
         if positions.is_empty() {
             positions.push(place(d.start, h.start, 0));
         }
-        for (o, (&max, &tap)) in columns.clone().zip(max.iter().zip(&tap)) {
-            y[o] = max;
-            at[o] = (positions[tap.to_f64() as usize] + ws[o].start) as i64;
-        }
+        y[columns.clone()].copy_from_slice(&max);
+        place_of(&tap, &positions, first.start, even.stride, &mut at[columns.clone()]);
     }
 }
 
-/// Whether an element is larger than `max`, or NaN.
-fn beats<T: Real>(row: &[T], max: T) -> bool {
-    row.chunks(64).any(|part| part.iter().fold(false, |beats, &x| beats | (x > max) | x.is_nan()))
+widths! {
+    /// Whether an element is larger than `max`, or NaN.
+    fn beats<T>(row: &[T], max: T) -> bool {
+        for part in row.chunks(64) {
+            let mut beats = false;
+            for &x in part {
+                beats |= (x > max) | x.is_nan();
+            }
+            if beats {
+                return true;
+            }
+        }
+        false
+    }
 }
 
 fn largest_of<T: Real>(x: &[T], size: [usize; 3], [d, h, w]: [&Window; 3]) -> (T, usize) {
@@ -112,6 +122,19 @@ fn largest_of<T: Real>(x: &[T], size: [usize; 3], [d, h, w]: [&Window; 3]) -> (T
         }
     }
     (max, position)
+}
+
+widths! {
+    /// The positions of maxima from those of the kernel, of windows that begin at `start` and `stride` apart.
+    fn place_of<T>(tap: &[T], positions: &[usize], start: usize, stride: usize, at: &mut [i64]) {
+        for (i, (at, &tap)) in at.iter_mut().zip(tap).enumerate() {
+            let number = tap.to_f64();
+            debug_assert!(number >= 0.0 && (number as usize) < positions.len());
+            // SAFETY: `take` wrote the numbers of positions that are in the table.
+            let position = unsafe { *positions.get_unchecked(number.to_int_unchecked::<i32>() as usize) };
+            *at = (position + start + i * stride) as i64;
+        }
+    }
 }
 
 widths! {

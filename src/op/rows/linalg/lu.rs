@@ -13,6 +13,7 @@ use crate::op::rows::linalg::matmul::product;
 use crate::op::rows::linalg::solve::{matrices, sized, squares, system, triangular, triangular_expr};
 use crate::op::rows::nn::padding::PAD_CONSTANT;
 use crate::op::rows::pointwise::complex::REAL;
+use crate::op::rows::reduction::minmax::ARGMAX;
 use crate::op::rows::shape::copies::DIAG_EMBED;
 use crate::op::rows::shape::rearrange::adjoint;
 use crate::op::tensor::Tensor;
@@ -119,14 +120,19 @@ pub static LU_FACTOR: Op = Op {
 fn exchanges(e: &mut dyn Emit, p: &Tensor, m: usize, k: usize, shape: &[usize]) -> Result<Tensor> {
     let quiet = e.detach(p);
     let quiet = if quiet.dtype().is_complex() { e.call(&REAL, args![&quiet])? } else { quiet };
-    let values = e.read(&quiet)?;
+    // Column i of P says which row of A is row i of P' A.
+    let sources = if m == 0 {
+        Vec::new()
+    } else {
+        let rows = e.call(&ARGMAX, args![&quiet, -2])?;
+        e.read(&rows)?
+    };
     let mut bytes = Vec::new();
-    for matrix in values.chunks_exact((m * m).max(1)).take(if m == 0 { 0 } else { usize::MAX }) {
-        // Column i of P says which row of A is row i of P' A.
-        let source = |i: usize| (0..m).find(|r| matrix[r * m + i].to_f64() != 0.0).unwrap_or(i);
+    for sources in sources.chunks_exact(m.max(1)) {
         let mut now: Vec<usize> = (0..m).collect();
-        for i in 0..k {
-            let at = (i..m).find(|&j| now[j] == source(i)).unwrap_or(i);
+        for (i, source) in sources.iter().take(k).enumerate() {
+            let source = source.to_f64() as usize;
+            let at = (i..m).find(|&j| now[j] == source).unwrap_or(i);
             now.swap(i, at);
             bytes.extend((at as i32 + 1).to_ne_bytes());
         }
