@@ -106,7 +106,7 @@ fn cumulated(call: &Call<'_>, from: &[f64], categories: usize) -> Scratch<f64> {
     call.threads.split(rows * blocks, (GRAIN / BLOCK).max(1), |range| {
         for at in range.filter(|at| at % blocks > 0) {
             // SAFETY: blocks do not overlap.
-            unsafe { shared.range(block(at)) }.iter_mut().for_each(|sum| *sum = starts[at] + *sum);
+            unsafe { shared.range(block(at)) }.iter_mut().for_each(|sum| *sum += starts[at]);
         }
     });
     sums

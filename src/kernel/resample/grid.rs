@@ -166,7 +166,7 @@ impl Sampler {
             x = self.round(x - shift);
         }
         // NaN becomes 0.
-        let (low, high) = (!(x > T::ZERO), x >= last);
+        let (low, high) = (x <= T::ZERO || Real::is_nan(x), x >= last);
         let held = if high { last } else { x };
         (if low { T::ZERO } else { held }, if low || high { T::ZERO } else { turn })
     }
