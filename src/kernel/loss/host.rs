@@ -236,7 +236,7 @@ widths! {
 /// As `rows::part`; `count` is not above the width.
 #[inline(always)]
 unsafe fn some<T: Real, V: Vector<Elem = T>>(from: *const T, count: usize) -> V {
-    // SAFETY: this function's contract.
+    // SAFETY: `from` names `count` elements (this function's contract).
     unsafe { if count == V::N { V::load(from) } else { rows::part(from, count) } }
 }
 

@@ -418,12 +418,12 @@ unsafe fn load_row<T: Part>(
     match second {
         Some(second) => {
             for ((&at, re), im) in starts.iter().zip(re).zip(im) {
-                // SAFETY: this function's contract.
+                // SAFETY: the element is inside each line (this function's contract).
                 unsafe { (*re, *im) = (*at.offset(offset), *at.offset(offset + second)) };
             }
         }
         None => {
-            // SAFETY: this function's contract.
+            // SAFETY: the element is inside each line (this function's contract).
             starts.iter().zip(re).for_each(|(&at, re)| unsafe { *re = *at.offset(offset) });
             im.fill(T::ZERO);
         }
@@ -443,7 +443,7 @@ unsafe fn store_row<T: Part>(
     scale: T,
 ) {
     for ((&at, &re), &im) in starts.iter().zip(re).zip(im) {
-        // SAFETY: this function's contract.
+        // SAFETY: the element is inside each line (this function's contract).
         unsafe {
             *at.offset(offset) = re * scale;
             if let Some(second) = second {

@@ -141,7 +141,7 @@ unsafe fn row_of<T: Real, const N: usize>(
     adds: bool,
 ) {
     let mut sums = [T::ZERO; N];
-    // SAFETY: this function's contract.
+    // SAFETY: rows are as long as this function's contract says.
     unsafe {
         for l in 0..k {
             let (x, row) = (*a.offset(l as isize * step), b.at(l, 0));
