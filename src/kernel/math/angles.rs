@@ -16,6 +16,8 @@ const TAN: [f32; 7] =
     [4.381_672_5e-3, 7.887_562e-5, 1.084_399_3e-2, 2.127_912_3e-2, 5.406_049e-2, 1.333_265_9e-1, 3.333_335e-1];
 
 /// `x` as `n pi/2 + r` with |r| <= pi/4: the low bits of n, r, and what rounding took from r.
+// The leading bits of pi / 2, whose products with whole numbers are exact.
+#[allow(clippy::approx_constant)]
 #[inline(always)]
 fn reduce<S: Simd>(x: f32) -> (u32, f32, f32) {
     let shifted = S::fma32(x, FRAC_2_PI, MAGIC);

@@ -96,7 +96,7 @@ pub fn ndtri<S: Simd>(p: f32) -> f32 {
     let y = SQRT_2 * x * if w < 16.0 { y } else { far };
     let y = if p == 0.0 { f32::NEG_INFINITY } else { y };
     let y = if p == 1.0 { f32::INFINITY } else { y };
-    if p < 0.0 || p > 1.0 { f32::NAN } else { y }
+    if (0.0..=1.0).contains(&p) { y } else { f32::NAN }
 }
 
 /// -x ln x, 0 at 0, minus infinity below.

@@ -53,7 +53,7 @@ pub fn f32_to_f16(x: f32) -> u16 {
 macro_rules! to_i64 {
     ($a:expr) => {{
         let a = $a;
-        let inside = if a >= -9_223_372_036_854_775_808.0 && a < 9_223_372_036_854_775_808.0 {
+        let inside = if (-9_223_372_036_854_775_808.0..9_223_372_036_854_775_808.0).contains(&a) {
             a
         } else {
             -9_223_372_036_854_775_808.0
@@ -70,7 +70,7 @@ macro_rules! to_i64 {
 macro_rules! to_i32 {
     ($a:expr) => {{
         let a = $a;
-        let inside = if a >= -2_147_483_648.0 && a < 2_147_483_648.0 { a } else { -2_147_483_648.0 };
+        let inside = if (-2_147_483_648.0..2_147_483_648.0).contains(&a) { a } else { -2_147_483_648.0 };
         // SAFETY: the value is in the range of an i32.
         #[allow(unused_unsafe)]
         unsafe {
