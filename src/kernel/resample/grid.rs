@@ -337,14 +337,39 @@ unsafe fn fetch<T: Real, I: Index>(plane: &[T], at: &[I; CHUNK], p: usize) -> T 
     if known { x } else { T::ZERO }
 }
 
-widths! {
-    /// The chunks of `range`, counted over all samples.
-    fn sample_chunks<T>(s: &Sampler, x: &[T], grid: &[T], out: Shared<T>, range: Range<usize>) {
-        if s.plane() <= i32::MAX as usize {
-            sample::<T, i32>(s, x, grid, out, range)
-        } else {
-            sample::<T, i64>(s, x, grid, out, range)
+/// Compiled for each level of vectors are f32 and planes whose elements i32 counts: all forms would be a twenty-fifth of the
+/// program.
+trait Chunks: Real {
+    /// Reads at the places of the chunks of `range`, counted over all samples.
+    fn sample(s: &Sampler, x: &[Self], grid: &[Self], out: Shared<Self>, range: Range<usize>) {
+        sample::<Self, i64>(s, x, grid, out, range)
+    }
+    /// Makes the gradients of the places of the chunks of `range`.
+    fn grade(s: &Sampler, operands: [&[Self]; 3], out: Shared<Self>, range: Range<usize>) {
+        grade::<Self, i64>(s, operands, out, range)
+    }
+}
+
+impl Chunks for f64 {}
+
+impl Chunks for f32 {
+    fn sample(s: &Sampler, x: &[f32], grid: &[f32], out: Shared<f32>, range: Range<usize>) {
+        match s.plane() <= i32::MAX as usize {
+            true => sample_chunks(s, x, grid, out, range),
+            false => sample::<f32, i64>(s, x, grid, out, range),
         }
+    }
+    fn grade(s: &Sampler, operands: [&[f32]; 3], out: Shared<f32>, range: Range<usize>) {
+        match s.plane() <= i32::MAX as usize {
+            true => grade_chunks(s, operands[0], operands[1], operands[2], out, range),
+            false => grade::<f32, i64>(s, operands, out, range),
+        }
+    }
+}
+
+widths! {
+    fn sample_chunks<T>(s: &Sampler, x: &[T], grid: &[T], out: Shared<T>, range: Range<usize>) {
+        sample::<T, i32>(s, x, grid, out, range)
     }
 }
 
@@ -394,28 +419,17 @@ pub unsafe fn grid_sample(call: &Call<'_>) {
             let out = Shared::new(y.slice());
             let work = CHUNK * s.all_taps() * (s.channels + 2);
             call.threads.split(s.samples * s.places.div_ceil(CHUNK), GRAIN.div_ceil(work), |range| {
-                sample_chunks(&s, &x, &grid, out, range);
+                T::sample(&s, &x, &grid, out, range);
             });
             y.finish(call.threads);
         }
     });
 }
 
-widths! {
-    /// Adds the gradients of the planes of `range`, counted over all samples, to `dx`.
-    fn spread_planes<T>(s: &Sampler, g: &[T], grid: &[T], dx: Shared<T>, range: Range<usize>) {
-        if s.plane() <= i32::MAX as usize {
-            spread::<T, i32>(s, g, grid, dx, range)
-        } else {
-            spread::<T, i64>(s, g, grid, dx, range)
-        }
-    }
-}
-
-#[inline(always)]
-fn spread<T: Real, I: Index>(s: &Sampler, g: &[T], grid: &[T], dx: Shared<T>, range: Range<usize>) {
+/// Adds the gradients of the planes of `range`, counted over all samples, to `dx`.
+fn spread<T: Real>(s: &Sampler, g: &[T], grid: &[T], dx: Shared<T>, range: Range<usize>) {
     let plane = s.plane();
-    let mut reads = Reads::<T, I>::new(s);
+    let mut reads = Reads::<T, i64>::new(s);
     let mut begin = range.start;
     while begin < range.end {
         let n = begin / s.channels;
@@ -433,7 +447,7 @@ fn spread<T: Real, I: Index>(s: &Sampler, g: &[T], grid: &[T], dx: Shared<T>, ra
                 let g = &g[start..start + len];
                 for (at, weight) in reads.at.iter().zip(&reads.weight) {
                     for (p, &g) in g.iter().enumerate() {
-                        if at[p] >= I::ZERO {
+                        if at[p] >= 0 {
                             dx[at[p].get()] += g * weight[p];
                         }
                     }
@@ -445,13 +459,8 @@ fn spread<T: Real, I: Index>(s: &Sampler, g: &[T], grid: &[T], dx: Shared<T>, ra
 }
 
 widths! {
-    /// Makes the gradients of the places of the chunks of `range`, counted over all samples.
     fn grade_chunks<T>(s: &Sampler, g: &[T], x: &[T], grid: &[T], out: Shared<T>, range: Range<usize>) {
-        if s.plane() <= i32::MAX as usize {
-            grade::<T, i32>(s, [g, x, grid], out, range)
-        } else {
-            grade::<T, i64>(s, [g, x, grid], out, range)
-        }
+        grade::<T, i32>(s, [g, x, grid], out, range)
     }
 }
 
@@ -525,7 +534,7 @@ pub unsafe fn grid_sample_grad(call: &Call<'_>) {
                 let out = Shared::new(sink.slice());
                 let work = s.places * s.all_taps() + s.plane();
                 call.threads.split(s.samples * s.channels, GRAIN.div_ceil(work.max(1)), |range| {
-                    spread_planes(&s, &g, &grid, out, range);
+                    spread(&s, &g, &grid, out, range);
                 });
                 sink.finish(call.threads);
             }
@@ -534,7 +543,7 @@ pub unsafe fn grid_sample_grad(call: &Call<'_>) {
                 let mut sink = Sink::<T>::new(dgrid);
                 let out = Shared::new(sink.slice());
                 call.threads.split(s.samples * s.places.div_ceil(CHUNK), GRAIN.div_ceil(work), |range| {
-                    grade_chunks(&s, &g, &x, &grid, out, range);
+                    T::grade(&s, [&g, &x, &grid], out, range);
                 });
                 sink.finish(call.threads);
             }
