@@ -99,7 +99,11 @@ impl GuardedCall {
     pub fn new(
         call: impl Fn(Option<NativeCallContext>, &mut [&mut Dynamic]) -> Native + Send + Sync + 'static,
     ) -> GuardedCall {
-        GuardedCall { call: around(Arc::new(call), true), is_pure: true }
+        let call = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| {
+            let at = context.as_ref().map_or(Position::NONE, NativeCallContext::call_position);
+            caught(at, || call(context, values))
+        };
+        GuardedCall { call: Arc::new(call), is_pure: true }
     }
 
     /// The same of a function that changes its first value.
@@ -108,20 +112,17 @@ impl GuardedCall {
     }
 }
 
-/// The function with its panics as errors. Behind a pointer: what catches them is there once, not for each of a thousand
-/// functions.
-fn around(func: Call, has_context: bool) -> Call {
-    if !has_context {
-        // Rhai adds the position of the call to an error without one.
-        return Arc::new(move |context, values| caught(Position::NONE, || func(context, values)));
-    }
-    Arc::new(move |context, values| {
-        let at = context.as_ref().map_or(Position::NONE, NativeCallContext::call_position);
-        caught(at, || func(context, values))
-    })
-}
-
 fn guarded(function: RhaiFunc) -> RhaiFunc {
+    let around = |func: Call, has_context: bool| -> Call {
+        if !has_context {
+            // Rhai adds the position of the call to an error without one.
+            return Arc::new(move |context, values| caught(Position::NONE, || func(context, values)));
+        }
+        Arc::new(move |context, values| {
+            let at = context.as_ref().map_or(Position::NONE, NativeCallContext::call_position);
+            caught(at, || func(context, values))
+        })
+    };
     match function {
         RhaiFunc::Pure { func, has_context, is_pure, is_volatile } => {
             RhaiFunc::Pure { func: around(func, has_context), has_context, is_pure, is_volatile }
