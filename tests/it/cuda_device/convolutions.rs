@@ -219,6 +219,7 @@ fn steps_with_convolutions_give_the_same_as_graphs() {
 import "nn" as nn;
 import "optim" as optim;
 manual_seed(1);
+use_deterministic_algorithms(true);
 let layers = [nn::conv2d(3, 8, 3, #{padding: 1}), nn::relu(), nn::conv2d(8, 16, 3, #{stride: 2}), nn::relu(), nn::flatten(), nn::linear(16 * 49, 10)];
 let model = nn::sequential(layers).cuda();
 let opt = optim::sgd(model.parameters(), #{lr: 0.05});
