@@ -275,6 +275,13 @@ pub trait Gpu {
     fn deterministic(&self) -> bool {
         false
     }
+    /// Asked before a kernel that adds floats in no fixed order: where sums must be the same in each run, the host adds.
+    fn may_add_in_any_order(&self) -> Result<(), GpuError> {
+        match self.deterministic() {
+            true => Err(GpuError::Unsupported("sums of floats in a fixed order")),
+            false => Ok(()),
+        }
+    }
     fn multiprocessors(&self) -> u32;
     /// Compute capability, major and minor.
     fn capability(&self) -> (u32, u32);

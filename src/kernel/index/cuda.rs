@@ -339,10 +339,7 @@ impl AdvancedIndex {
     }
 
     fn ordered(&self, gpu: &dyn Gpu) -> Done {
-        match self.x.dtype.is_float() && gpu.deterministic() {
-            true => Err(GpuError::Unsupported("sums of floats in a fixed order")),
-            false => Ok(()),
-        }
+        if self.x.dtype.is_float() { gpu.may_add_in_any_order() } else { Ok(()) }
     }
 
     /// `x[..]` combined with `other` by the operation of this number (`FOLD` in the text).

@@ -160,10 +160,8 @@ pub fn max_pool_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let sums = if direct { dx.clone() } else { scratch(dtype.compute(), &dx.shape, gpu)? };
     gpu.fill_zero(sums.ptr, sums.numel() * sums.dtype.size_bytes())?;
     let mut args = Args::of(call, dx, &g, Windows::Adaptive);
-    if gpu.deterministic() {
-        // Elements of overlapping windows are added in no fixed order.
-        return Err(GpuError::Unsupported("sums of floats in a fixed order"));
-    }
+    // Windows overlap.
+    gpu.may_add_in_any_order()?;
     (args.x, args.indices, args.grad_in) = (g.ptr, at.ptr, sums.ptr);
     args.over_elements("ts_max_pool_grad", dtype, g.numel(), gpu)?;
     if direct { Ok(()) } else { copy_view(&sums, dx, gpu) }

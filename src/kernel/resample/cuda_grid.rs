@@ -129,10 +129,8 @@ fn sums(view: &RawView, is_zero: bool, gpu: &mut dyn Gpu) -> Result<RawView, Gpu
 }
 
 pub fn grid_sample_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
-    if gpu.deterministic() {
-        // Places that share a pixel are added in no fixed order.
-        return Err(GpuError::Unsupported("sums of floats in a fixed order"));
-    }
+    // Places share pixels.
+    gpu.may_add_in_any_order()?;
     let [dx, dgrid] = wanted(call);
     let Some(image) = dx.or(call.inputs.get(2)) else { return Ok(()) };
     let dtype = image.dtype;
