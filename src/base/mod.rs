@@ -13,6 +13,7 @@ pub mod float_text;
 pub mod layout;
 pub mod limits;
 pub mod number_hash;
+pub mod order;
 pub mod packed;
 pub mod print;
 pub mod quiet;

@@ -13,6 +13,7 @@ use crate::base::diag::{Diag, Result};
 use crate::base::dtype::DType;
 use crate::base::layout::numel;
 use crate::base::limits::MAX_DIMS;
+use crate::base::order;
 use crate::fail;
 use std::collections::HashSet;
 
@@ -57,7 +58,7 @@ pub fn read(input: &mut Input) -> Result<Named> {
     let (entries, metadata) = parse(&header)?;
     drop(header);
     let mut order: Vec<usize> = (0..entries.len()).collect();
-    order.sort_by_key(|&i| (entries[i].begin, entries[i].end));
+    order::by_key(&mut order, |&i| (entries[i].begin, entries[i].end));
     check_offsets(&entries, &order, input.left())?;
     let mut arrays: Vec<Option<Array>> = vec![None; entries.len()];
     for i in order {
@@ -175,7 +176,7 @@ pub fn check(named: &Named) -> Result<()> {
 /// is aligned in the file. Precondition: `check` found nothing.
 pub fn write(named: &Named, sink: &mut dyn Sink) -> Result<()> {
     let mut order: Vec<usize> = (0..named.arrays.len()).collect();
-    order.sort_by_key(|&i| std::cmp::Reverse(named.arrays[i].1.dtype().size_bytes()));
+    order::by_key(&mut order, |&i| std::cmp::Reverse(named.arrays[i].1.dtype().size_bytes()));
     let mut begins = vec![0; order.len()];
     let mut end = 0;
     for &i in &order {

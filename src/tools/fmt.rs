@@ -6,6 +6,7 @@ use super::test::scripts_in;
 use super::{FAILED, complain, print_all, say};
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
+use crate::base::order;
 use crate::files::input::os_reason;
 use crate::files::write::atomic;
 use crate::script::format::WIDTH;
@@ -58,7 +59,7 @@ pub fn files_of(paths: &[PathBuf]) -> (Vec<PathBuf>, u8) {
             complain(&format!("error: cannot read {}: {}\n", path.display(), os_reason(&error)));
             status = FAILED;
         }
-        files[before..].sort();
+        order::by(&mut files[before..], Ord::cmp);
     }
     (files, status)
 }

@@ -3,6 +3,7 @@
 //! The format is Chrome's "Trace Event Format": complete events with times in microseconds, flows from the launch
 //! of an operation to where it is carried out, counters.
 
+use crate::base::order;
 use crate::script::error::Error;
 use crate::script::inspect::profile::{FunctionName, Part, Row, Slice, SliceKind, Timeline};
 use crate::script::session::handle::Session;
@@ -94,7 +95,7 @@ fn line(profile: &Timeline, part: &Part) -> String {
 pub fn chrome_trace(profile: &Timeline) -> String {
     let mut events: Vec<String> = Vec::new();
     let mut rows: Vec<Row> = profile.recording.slices.iter().map(|slice| slice.row).collect();
-    rows.sort();
+    order::by(&mut rows, Ord::cmp);
     rows.dedup();
     for row in rows {
         let ((process, thread), (outer, inner)) = (track(row), titles(row));
@@ -190,7 +191,7 @@ fn sums<'a>(profile: &Timeline, slices: impl Iterator<Item = &'a Slice>) -> Vec<
         }
     }
     let mut all: Vec<(String, Sum)> = by_line.into_iter().collect();
-    all.sort_by_key(|one| std::cmp::Reverse(one.1.ns));
+    order::by_key(&mut all, |one| std::cmp::Reverse(one.1.ns));
     all
 }
 
@@ -223,7 +224,7 @@ pub fn table(profile: &Timeline) -> String {
 /// the interpreter.
 fn functions(profile: &Timeline) -> String {
     let mut all: Vec<_> = profile.functions.functions.iter().filter(|(_, time)| time.calls > 0).collect();
-    all.sort_by_key(|(_, time)| std::cmp::Reverse(time.own_ns));
+    order::by_key(&mut all, |(_, time)| std::cmp::Reverse(time.own_ns));
     let own: u64 = all.iter().map(|(_, time)| time.own_ns).sum();
     let busy: u64 = all.iter().map(|(_, time)| time.busy_ns).sum();
     let mut out = String::new();

@@ -4,6 +4,7 @@
 //! ariadne draws the lines; notes, help and the call stack below them are ours. Does not interpret diagnostics.
 
 use crate::base::diag::{Diag, Focus, Label, Severity};
+use crate::base::order;
 use crate::base::span::Site;
 use crate::script::error::{Error, called};
 use crate::script::source::{Source, SourceMap};
@@ -81,7 +82,7 @@ pub fn render(diag: &Diag, sources: &SourceMap, color: Coloring) -> String {
             // ariadne draws labels of one source together only if they are in order.
             let mut ordered: Vec<(usize, &Place)> = places.iter().enumerate().collect();
             let rank = |place: &Place| places.iter().position(|other| other.0.base == place.0.base);
-            ordered.sort_by_key(|(_, place)| (rank(place), place.1.start, place.1.end));
+            order::by_key(&mut ordered, |(_, place)| (rank(place), place.1.start, place.1.end));
             for (index, (source, range, text)) in ordered {
                 let tint = if index == 0 { tint } else { Color::Blue };
                 let label = ariadne::Label::<Span>::new((id(source), range.clone())).with_color(tint);

@@ -3,6 +3,7 @@
 use super::command::Settings;
 use super::run::{Failure, builder, guarded, text};
 use super::{FAILED, complain, say};
+use crate::base::order;
 use crate::files::input::os_reason;
 use crate::script::session::handle::Session;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ pub fn test(folder: &Path, settings: &Settings) -> u8 {
         complain(&format!("error: cannot read {}: {}\n", folder.display(), os_reason(&error)));
         return FAILED;
     }
-    files.sort();
+    order::by(&mut files, Ord::cmp);
     let (mut passed, mut failed) = (0, 0);
     for file in &files {
         let names = match functions(file) {

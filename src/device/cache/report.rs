@@ -3,6 +3,7 @@
 use super::blocks::State;
 use super::stats::{ByPool, Stat};
 use super::{Cache, RawMemory};
+use crate::base::order;
 use std::collections::BTreeMap;
 
 /// The memory of a device when a request failed, in bytes.
@@ -64,7 +65,7 @@ impl<M: RawMemory> Cache<M> {
             entry.blocks += 1;
         }
         let mut held: Vec<Held> = by_owner.into_values().collect();
-        held.sort_by_key(|entry| (std::cmp::Reverse(entry.bytes), entry.owner));
+        order::by_key(&mut held, |entry| (std::cmp::Reverse(entry.bytes), entry.owner));
         held
     }
 

@@ -2,6 +2,7 @@
 
 use super::blocks::{NONE, State};
 use super::{Cache, Pool, RawMemory};
+use crate::base::order;
 
 /// PyTorch's names are in [`BlockState::name`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,7 +59,7 @@ impl<M: RawMemory> Cache<M> {
     pub fn snapshot(&self) -> Vec<SegmentInfo> {
         let heads = self.blocks.iter().filter(|(_, meta)| meta.prev == NONE).map(|(id, _)| id);
         let mut segments: Vec<SegmentInfo> = heads.map(|id| self.segment(id)).collect();
-        segments.sort_by_key(|segment| segment.address);
+        order::by_key(&mut segments, |segment| segment.address);
         segments
     }
 

@@ -6,6 +6,7 @@
 
 use super::hash;
 use super::nvrtc::Text;
+use crate::base::order;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
@@ -114,7 +115,7 @@ impl Cubins {
         if total <= bytes_max {
             return;
         }
-        files.sort();
+        order::by(&mut files, Ord::cmp);
         for (_, bytes, path) in files {
             if total <= bytes_max / 2 {
                 break;

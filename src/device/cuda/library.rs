@@ -265,7 +265,7 @@ mod system {
     fn subfolders(folder: &Path) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
         let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| path.is_dir()).collect();
-        found.sort();
+        crate::base::order::by(&mut found, Ord::cmp);
         found
     }
 }

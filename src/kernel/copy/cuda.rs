@@ -2,6 +2,7 @@
 
 use crate::base::dtype::Scalar;
 use crate::base::layout::Strides;
+use crate::base::order;
 use crate::kernel::abi::{Call, RawView};
 use crate::kernel::copy::host::arrange::diagonals;
 use crate::kernel::cuda::dense::{Output, copy_view, fill as fill_view, input};
@@ -157,7 +158,7 @@ pub fn strided_add(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 /// strides.
 fn non_overlapping(shape: &[usize], strides: &[isize]) -> bool {
     let mut order: Vec<usize> = (0..shape.len()).filter(|&d| shape[d] > 1).collect();
-    order.sort_by_key(|&d| strides[d]);
+    order::by_key(&mut order, |&d| strides[d]);
     let mut extent = 0;
     order.into_iter().all(|d| {
         let passes = strides[d] > extent;

@@ -8,7 +8,9 @@ use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView};
 use crate::kernel::guard;
 use crate::kernel::host::attributes;
-use crate::kernel::host::real::{Real, real, widths};
+use crate::kernel::host::real::{Real, real};
+#[cfg(target_arch = "x86_64")]
+use crate::kernel::host::simd;
 use crate::kernel::host::staging::{Shared, Sink, read};
 use crate::kernel::pool::host::Planes;
 use half::{bf16, f16};
@@ -99,6 +101,15 @@ impl Sampler {
 
     fn plane(&self) -> usize {
         self.size.iter().product()
+    }
+
+    /// f32 or f64. f32 only where the form of `Chunks` for it serves.
+    fn computes_in(&self) -> DType {
+        #[cfg(target_arch = "x86_64")]
+        let vectors = simd::has_avx2();
+        #[cfg(not(target_arch = "x86_64"))]
+        let vectors = true;
+        if vectors && self.plane() <= i32::MAX as usize { self.dtype.compute() } else { DType::F64 }
     }
 
     /// Inputs that a place reads along dim `d`.
@@ -337,39 +348,40 @@ unsafe fn fetch<T: Real, I: Index>(plane: &[T], at: &[I; CHUNK], p: usize) -> T 
     if known { x } else { T::ZERO }
 }
 
-/// Compiled for each level of vectors are f32 and planes whose elements i32 counts: all forms would be a twenty-fifth of the
-/// program.
+/// Compiled for f64 and, once, for f32 with AVX2 and planes whose elements i32 counts: all forms at all levels of vectors would
+/// be a fiftieth of the program.
 trait Chunks: Real {
     /// Reads at the places of the chunks of `range`, counted over all samples.
-    fn sample(s: &Sampler, x: &[Self], grid: &[Self], out: Shared<Self>, range: Range<usize>) {
-        sample::<Self, i64>(s, x, grid, out, range)
-    }
+    fn sample(s: &Sampler, x: &[Self], grid: &[Self], out: Shared<Self>, range: Range<usize>);
     /// Makes the gradients of the places of the chunks of `range`.
-    fn grade(s: &Sampler, operands: [&[Self]; 3], out: Shared<Self>, range: Range<usize>) {
-        grade::<Self, i64>(s, operands, out, range)
-    }
+    fn grade(s: &Sampler, operands: [&[Self]; 3], out: Shared<Self>, range: Range<usize>);
 }
 
-impl Chunks for f64 {}
+impl Chunks for f64 {
+    fn sample(s: &Sampler, x: &[f64], grid: &[f64], out: Shared<f64>, range: Range<usize>) {
+        sample::<f64, i64>(s, x, grid, out, range)
+    }
+    fn grade(s: &Sampler, operands: [&[f64]; 3], out: Shared<f64>, range: Range<usize>) {
+        grade::<f64, i64>(s, operands, out, range)
+    }
+}
 
 impl Chunks for f32 {
     fn sample(s: &Sampler, x: &[f32], grid: &[f32], out: Shared<f32>, range: Range<usize>) {
-        match s.plane() <= i32::MAX as usize {
-            true => sample_chunks(s, x, grid, out, range),
-            false => sample::<f32, i64>(s, x, grid, out, range),
+        #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2,fma,bmi2"))]
+        unsafe fn wide(s: &Sampler, x: &[f32], grid: &[f32], out: Shared<f32>, range: Range<usize>) {
+            sample::<f32, i32>(s, x, grid, out, range)
         }
+        // SAFETY: `Sampler::computes_in` names f32 where the processor has the features.
+        unsafe { wide(s, x, grid, out, range) }
     }
     fn grade(s: &Sampler, operands: [&[f32]; 3], out: Shared<f32>, range: Range<usize>) {
-        match s.plane() <= i32::MAX as usize {
-            true => grade_chunks(s, operands[0], operands[1], operands[2], out, range),
-            false => grade::<f32, i64>(s, operands, out, range),
+        #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2,fma,bmi2"))]
+        unsafe fn wide(s: &Sampler, operands: [&[f32]; 3], out: Shared<f32>, range: Range<usize>) {
+            grade::<f32, i32>(s, operands, out, range)
         }
-    }
-}
-
-widths! {
-    fn sample_chunks<T>(s: &Sampler, x: &[T], grid: &[T], out: Shared<T>, range: Range<usize>) {
-        sample::<T, i32>(s, x, grid, out, range)
+        // SAFETY: `Sampler::computes_in` names f32 where the processor has the features.
+        unsafe { wide(s, operands, out, range) }
     }
 }
 
@@ -409,7 +421,7 @@ pub unsafe fn grid_sample(call: &Call<'_>) {
     if s.samples * s.channels * s.places == 0 {
         return;
     }
-    real!(s.dtype, T => {
+    real!(s.computes_in(), T => {
         // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
         // outputs.
         unsafe {
@@ -455,12 +467,6 @@ fn spread<T: Real>(s: &Sampler, g: &[T], grid: &[T], dx: Shared<T>, range: Range
             }
         }
         begin = end;
-    }
-}
-
-widths! {
-    fn grade_chunks<T>(s: &Sampler, g: &[T], x: &[T], grid: &[T], out: Shared<T>, range: Range<usize>) {
-        grade::<T, i32>(s, [g, x, grid], out, range)
     }
 }
 
@@ -523,7 +529,7 @@ pub unsafe fn grid_sample_grad(call: &Call<'_>) {
     let Some(image) = dx.or(call.inputs.get(2)) else { return };
     let s = Sampler::of(call, image, &call.inputs[1]);
     let work = CHUNK * s.all_taps() * (s.channels + 2);
-    real!(s.dtype, T => {
+    real!(s.computes_in(), T => {
         // SAFETY: `HostFn`: every view of `call` is valid for its dtype, shape and strides, and nobody else touches the
         // outputs.
         unsafe {

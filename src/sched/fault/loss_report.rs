@@ -7,6 +7,7 @@ use super::ledger::Entry;
 use crate::base::code;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Focus};
+use crate::base::order;
 use crate::sched::runtime::{Runtime, State};
 use crate::sched::window::node::Node;
 use std::sync::Arc;
@@ -37,7 +38,7 @@ impl Runtime {
             state.streams[other.point.stream as usize].name.device == device && !backend.has_run(other.point)
         });
         let mut suspects: Vec<&Node> = entry.nodes.iter().chain(others.flat_map(|other| &other.nodes)).collect();
-        suspects.sort_by_key(|node| node.number);
+        order::by_key(&mut suspects, |node| node.number);
         let report = self.suspicion(device, &suspects).note(death);
         let report = report.note("its memory is lost; other devices and the session still work");
         let call_chain = if let [only] = suspects[..] { only.call_chain } else { 0 };

@@ -36,6 +36,20 @@ pub fn native_with_help<const N: usize>(
     explain: fn(Box<Diag>) -> Box<Diag>,
     call: impl Fn(&Host, &mut Engine, [&Dynamic; N]) -> Result<Dynamic> + Send + Sync + 'static,
 ) {
+    place_native(module, host, name, explain, Box::new(call));
+}
+
+/// What a function is called by, once it has a value for each parameter.
+type NativeBody<const N: usize> = dyn Fn(&Host, &mut Engine, [&Dynamic; N]) -> Result<Dynamic> + Send + Sync;
+
+// Compiled once for each number of parameters, not for each function.
+fn place_native<const N: usize>(
+    module: &mut Natives,
+    host: &Arc<Host>,
+    name: &str,
+    explain: fn(Box<Diag>) -> Box<Diag>,
+    body: Box<NativeBody<N>>,
+) {
     let binder = binder(name, N);
     let shared = host.clone();
     let counts = counts(&binder, 0);
@@ -44,7 +58,7 @@ pub fn native_with_help<const N: usize>(
         shared.call(&context, |engine| {
             let keywords = binder.keywords(values);
             let values = binder.borrow(values, keywords.as_ref()).map_err(explain)?;
-            call(&shared, engine, values)
+            body(&shared, engine, values)
         })
     };
     put(module, name, counts, call);
@@ -57,6 +71,13 @@ pub fn method<const N: usize>(
     name: &str,
     call: impl Fn(&mut Engine, &Tensor, [&Dynamic; N]) -> Result<Dynamic> + Send + Sync + 'static,
 ) {
+    place_method(module, host, name, Box::new(call));
+}
+
+/// The same of a method.
+type MethodBody<const N: usize> = dyn Fn(&mut Engine, &Tensor, [&Dynamic; N]) -> Result<Dynamic> + Send + Sync;
+
+fn place_method<const N: usize>(module: &mut Natives, host: &Arc<Host>, name: &str, body: Box<MethodBody<N>>) {
     let binder = binder(name, N);
     let shared = host.clone();
     let counts = counts(&binder, 1);
@@ -68,7 +89,7 @@ pub fn method<const N: usize>(
             let Some(tensor) = tensor else { return Err(no_tensor(&owned_name, values[0])) };
             let keywords = binder.keywords(&values[1..]);
             let values = binder.borrow(&values[1..], keywords.as_ref())?;
-            call(engine, &tensor, values)
+            body(engine, &tensor, values)
         })
     };
     put(module, name, counts, call);

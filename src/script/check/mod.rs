@@ -35,6 +35,7 @@ use super::source::tree::{self, Tree};
 use super::source::{Source, SourceKind};
 use crate::base::code;
 use crate::base::diag::{Diag, Severity};
+use crate::base::order;
 use crate::script::session::handle::Session;
 use names::Names;
 use rhai::AST;
@@ -137,7 +138,7 @@ impl Session {
                 .into_iter()
                 .filter(|(token, diag)| !unnamed.contains(token) && (wrong(diag) || !wrongs.contains(token))),
         );
-        found.sort_by_key(|(token, _)| *token);
+        order::by_key(&mut found, |(token, _)| *token);
         let found = found.into_iter().map(|(_, diag)| diag).collect();
         Survey { found, body, seen }
     }

@@ -6,6 +6,7 @@ use crate::base::code;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::{DType, Scalar};
+use crate::base::order;
 use crate::fail;
 use crate::files::{self, Array, Value};
 use crate::op::emit::Emit;
@@ -135,7 +136,7 @@ fn listed(path: &Path) -> Result<Vec<PathBuf>> {
         }
     }
     // The order of a folder is the system's; a dataset has the same order everywhere.
-    found.sort();
+    order::by(&mut found, Ord::cmp);
     Ok(found)
 }
 

@@ -1,5 +1,6 @@
 //! The contents of a script, without running it: its functions, and the arguments that it reads.
 
+use crate::base::order;
 use crate::script::error::Error;
 use crate::script::session::handle::Session;
 use crate::script::source::pass::written_name;
@@ -18,7 +19,7 @@ impl Session {
             .collect();
         found.retain(|(name, _)| !name.starts_with("anon$"));
         // Cost: one search a function; the interpreter keeps them by hash.
-        found.sort_by_cached_key(|(name, _)| (text.find(&format!("fn {name}(")), name.clone()));
+        order::by_key(&mut found, |(name, _)| (text.find(&format!("fn {name}(")), name.clone()));
         Ok(found)
     }
 

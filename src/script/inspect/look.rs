@@ -2,6 +2,7 @@
 //! code.
 
 use crate::base::float_text::float_text;
+use crate::base::order;
 use crate::base::span::Origin;
 use crate::sched::streams::facts::MemoryFacts;
 use crate::script::draw::terminal::Terminal;
@@ -180,7 +181,7 @@ impl Session {
                 None => lines.push(Held { made, bytes, blocks }),
             }
         }
-        lines.sort_by_key(|line| std::cmp::Reverse(line.bytes));
+        order::by_key(&mut lines, |line| std::cmp::Reverse(line.bytes));
         DeviceMemory { device: device.to_string(), allocated, reserved, peak, total: Some(total), held: lines }
     }
 

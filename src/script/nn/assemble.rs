@@ -6,6 +6,7 @@
 
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
+use crate::base::order;
 use crate::fail;
 use crate::script::bind::properties::set_requires_grad;
 use crate::script::bind::rows::{Natives, raw};
@@ -51,7 +52,7 @@ fn assemble(kind: &Dynamic, fields: &Dynamic, order: &Dynamic, serial: i64) -> R
             parts.push((position, order, name.as_str().into()));
         }
     }
-    parts.sort_by_key(|(position, creation_order, _)| (*position, *creation_order));
+    order::by_key(&mut parts, |(position, creation_order, _)| (*position, *creation_order));
     let buffers: Array =
         map.iter().filter(|(_, value)| is_buffer(value)).map(|(name, _)| name.as_str().into()).collect();
     map.insert("_order".into(), parts.into_iter().map(|(_, _, name)| name.into()).collect::<Array>().into());

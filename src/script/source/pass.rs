@@ -63,6 +63,7 @@ use super::patterns::Patterns;
 use super::scope::{self, Names};
 use super::tree::{self, Run, Tree};
 use crate::base::limits::MAX_COLUMNS;
+use crate::base::order;
 use std::ops::Range;
 
 /// The first element of the array that `x[a, b]` becomes.
@@ -288,7 +289,7 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
         edits.push(Edit::before(bar.start, "{").removing(bar.len()));
         edits.push(Edit::behind(end, "}").around(end - bar.start));
     }
-    edits.sort_by(|a, b| {
+    order::by(&mut edits, |a, b| {
         let order = |edit: &Edit| (edit.at, edit.opens);
         let width = if a.opens { b.width.cmp(&a.width) } else { a.width.cmp(&b.width) };
         order(a).cmp(&order(b)).then(width)

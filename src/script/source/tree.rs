@@ -7,6 +7,7 @@
 //! tighter than comparisons.
 
 use super::lex::{Kind, Token};
+use crate::base::order;
 use std::collections::HashSet;
 
 mod expressions;
@@ -284,7 +285,7 @@ pub fn read(src: &str, tokens: &[Token], is_native: &dyn Fn(&str) -> bool, earli
         tree: Tree::default(),
     };
     reader.statements(tokens.len());
-    reader.tree.nodes.sort_by_key(|node| node.focus);
+    order::by_key(&mut reader.tree.nodes, |node| node.focus);
     reader.tree
 }
 

@@ -3,6 +3,7 @@
 
 use super::meaning::{module_path, signature};
 use super::view::View;
+use crate::base::order;
 use crate::script::check::value::Value as Known;
 use crate::script::edit::around::{Around, around, path_before, tokens_before};
 use crate::script::edit::names::SymbolKind;
@@ -298,7 +299,7 @@ fn files(view: &View, typed: &str) -> Vec<Value> {
     let mut found: Vec<(String, bool)> =
         entries.map(|entry| (entry.file_name().to_string_lossy().into_owned(), entry.path().is_dir())).collect();
     found.retain(|(name, _)| !name.starts_with('.'));
-    found.sort();
+    order::by(&mut found, Ord::cmp);
     let one = |(name, is_folder): (String, bool)| match is_folder {
         true => plain(&format!("{folder}{name}/"), item::FOLDER),
         false => plain(&format!("{folder}{name}"), item::FILE),

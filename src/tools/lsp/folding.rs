@@ -1,6 +1,7 @@
 //! Folding ranges and selection ranges: brackets, comments, imports, statements.
 
 use super::view::View;
+use crate::base::order;
 use crate::script::check::syntax::{Expr, Kind, Stmt};
 use crate::script::check::visit::Visit;
 use crate::script::edit::around::token_at;
@@ -88,8 +89,8 @@ fn selection(view: &View, offset: usize) -> Value {
     ranges.extend(parts(view));
     ranges.retain(|range| range.start <= offset && offset <= range.end);
     // Outer ones first; those that only overlap are left out.
-    ranges.sort_by_key(|range| (range.start, std::cmp::Reverse(range.end)));
-    ranges.sort_by_key(|range| std::cmp::Reverse(range.len()));
+    order::by_key(&mut ranges, |range| (range.start, std::cmp::Reverse(range.end)));
+    order::by_key(&mut ranges, |range| std::cmp::Reverse(range.len()));
     ranges.dedup();
     let (mut outer, mut found) = (view.range_of_all(), Value::Null);
     for range in ranges {

@@ -3,6 +3,7 @@
 use super::meaning::{Meaning, meaning, signature};
 use super::setup::Settings;
 use super::view::View;
+use crate::base::order;
 use crate::script::check::syntax::{Expr, Kind};
 use crate::script::check::visit::Visit;
 use crate::script::edit::names::SymbolKind;
@@ -19,7 +20,7 @@ pub fn hints(view: &View, settings: &Settings, params: &Value) -> Value {
         found.extend(parameters(view));
     }
     found.retain(|(at, _)| within.start <= *at && *at <= within.end);
-    found.sort_by_key(|(at, _)| *at);
+    order::by_key(&mut found, |(at, _)| *at);
     Value::Array(found.into_iter().map(|(_, hint)| hint).collect())
 }
 

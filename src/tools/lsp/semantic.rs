@@ -3,6 +3,7 @@
 
 use super::meaning::{Meaning, meaning};
 use super::view::View;
+use crate::base::order;
 use crate::script::edit::comments::comments;
 use crate::script::edit::names::SymbolKind;
 use crate::script::manual;
@@ -55,7 +56,7 @@ pub fn tokens(view: &View, within: Option<Range<usize>>) -> Vec<u32> {
     if let Some(within) = within {
         found.retain(|(range, ..)| range.start < within.end && range.end > within.start);
     }
-    found.sort_by_key(|(range, ..)| range.start);
+    order::by_key(&mut found, |(range, ..)| range.start);
     encoded(view, &found)
 }
 

@@ -2,6 +2,7 @@
 
 use super::view::View;
 use super::workspace::Workspace;
+use crate::base::order;
 use crate::script::edit::names::{Symbol, SymbolKind};
 use serde_json::{Value, json};
 
@@ -33,7 +34,7 @@ pub fn of_document(view: &View) -> Value {
             (symbol.token, one(view, symbol, children))
         })
         .collect();
-    found.sort_by_key(|(token, _)| *token);
+    order::by_key(&mut found, |(token, _)| *token);
     Value::Array(found.into_iter().map(|(_, symbol)| symbol).collect())
 }
 

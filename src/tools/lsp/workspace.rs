@@ -2,6 +2,7 @@
 
 use super::definition::is_same;
 use super::view::{OpenTexts, View};
+use crate::base::order;
 use crate::tools::test::scripts_in;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -30,7 +31,7 @@ impl Workspace {
             let _ = scripts_in(folder, ".rhai", &mut files);
         }
         files.extend(self.open.keys().cloned());
-        files.sort();
+        order::by(&mut files, Ord::cmp);
         files.dedup();
         files.truncate(FILES);
         files

@@ -2,6 +2,7 @@
 //! and what they take.
 
 use super::commands::COMMANDS;
+use crate::base::order;
 use crate::script::manual;
 use crate::script::session::handle::Session;
 use rustyline::completion::{FilenameCompleter, Pair};
@@ -28,7 +29,7 @@ impl Offers {
         let offer = session.complete(line, at);
         if offer.files {
             let (start, mut found) = self.files.complete_path(&line[offer.start..at], at - offer.start)?;
-            found.sort_by(|a, b| a.display.cmp(&b.display));
+            order::by(&mut found, |a, b| a.display.cmp(&b.display));
             return Ok((offer.start + start, found));
         }
         Ok((offer.start, offer.words.into_iter().map(pair).collect()))

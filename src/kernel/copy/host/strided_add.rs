@@ -2,6 +2,7 @@
 
 use super::zero;
 use crate::base::layout::{Shape, Strides};
+use crate::base::order;
 use crate::kernel::abi::{Call, RawView};
 use crate::kernel::host::element::{Element, by_dtype};
 use crate::kernel::host::walk::{Ptr, StridedIter, int, ints, shifted};
@@ -45,7 +46,7 @@ unsafe fn add_run<T: Element>(from: *const u8, from_stride: isize, to: *mut u8, 
 /// exceeds the extent of all dims with smaller strides. Other dims may overlap, so one thread processes them.
 fn separable(to: &RawView) -> Vec<bool> {
     let mut order: Vec<usize> = (0..to.shape.len()).collect();
-    order.sort_by_key(|&d| to.strides[d]);
+    order::by_key(&mut order, |&d| to.strides[d]);
     let mut separate = vec![true; order.len()];
     let mut reach = 0;
     for (rank, &d) in order.iter().enumerate() {

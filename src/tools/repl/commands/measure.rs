@@ -1,6 +1,7 @@
 //! Commands that measure: `:time`, `:plan`, `:profile`.
 
 use super::super::{Go, Repl};
+use crate::base::order;
 use crate::sched::memory::bytes_text;
 use crate::script::inspect::measure::{Pass, Profile};
 use crate::tools::run::guarded;
@@ -108,7 +109,7 @@ fn profiled(profile: &Profile) -> String {
             None => rows.push(Row { operations, lines, device: pass.device.clone(), time: pass.time, count: 1 }),
         }
     }
-    rows.sort_by_key(|row| std::cmp::Reverse(row.time));
+    order::by_key(&mut rows, |row| std::cmp::Reverse(row.time));
     let runs = profile.runs.max(1) as u32;
     let share = |time: Duration| 100.0 * time.as_secs_f64() / profile.total.as_secs_f64().max(1e-12);
     let mut text = format!("{} a run, over {}", duration(profile.total / runs), counted(profile.runs, "run", "s"));

@@ -3,6 +3,7 @@
 
 use super::matrix::{C, Matrix};
 use super::triangles::hessenberg;
+use crate::base::order;
 
 /// Bound: sweeps for one eigenvalue.
 const SWEEPS: usize = 60;
@@ -23,7 +24,7 @@ pub fn eigen(a: &Matrix, upper: bool) -> Option<(Vec<f64>, Matrix)> {
         return None;
     }
     let mut order: Vec<usize> = (0..n).collect();
-    order.sort_by(|&i, &j| diagonal[i].total_cmp(&diagonal[j]));
+    order::by(&mut order, |&i, &j| diagonal[i].total_cmp(&diagonal[j]));
     let sorted = Matrix::from_fn(n, n, |i, j| vectors[(i, order[j])]);
     Some((order.iter().map(|&i| diagonal[i]).collect(), sorted))
 }

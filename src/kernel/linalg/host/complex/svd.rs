@@ -1,6 +1,7 @@
 //! Singular values by rotations of columns (Hestenes, 1958; one-sided Jacobi), which finds small ones precisely.
 
 use super::matrix::{C, Matrix};
+use crate::base::order;
 
 /// Bound: rounds over all pairs of columns.
 const ROUNDS: usize = 60;
@@ -23,7 +24,7 @@ pub fn decompose(a: &Matrix, full: bool) -> Option<Parts> {
     }
     let sizes: Vec<f64> = (0..a.n).map(|j| b.squares(j, 0).sqrt()).collect();
     let mut order: Vec<usize> = (0..a.n).collect();
-    order.sort_by(|&i, &j| sizes[j].total_cmp(&sizes[i]));
+    order::by(&mut order, |&i, &j| sizes[j].total_cmp(&sizes[i]));
     let s: Vec<f64> = order.iter().map(|&j| sizes[j]).collect();
     let negligible = s.first().map_or(0.0, |most| most * f64::MIN_POSITIVE.sqrt());
     let width = if full { a.m } else { a.n };
