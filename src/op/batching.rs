@@ -92,6 +92,7 @@ const PUBLIC: &[List] = &[
 
 /// Rows that other rows are composed of.
 const INTERNAL: &[List] = &[
+    (Batching::Product, &["_wide_matmul"]),
     (
         Batching::Leading,
         &[

@@ -31,7 +31,7 @@ pub unsafe fn gemm_batched<T: Real>(threads: &Threads, a: &RawView, b: &RawView,
 }
 
 /// Matrix product. Inputs: `a` `[.., m, k]`, `b` `[.., k, n]` of one dtype (any but `bool`), any strides, with
-/// the same (expanded) leading dims. Output: `[.., m, n]`, same dtype, contiguous. No attributes.
+/// the same (expanded) leading dims. Output: `[.., m, n]`, same dtype or f32 of 16-bit floats, contiguous. No attributes.
 /// Integers wrap.
 ///
 /// # Safety
@@ -43,6 +43,13 @@ pub unsafe fn matmul(call: &Call<'_>) {
     // outputs.
     unsafe {
         match c.dtype {
+            DType::F32 if a.dtype != DType::F32 => {
+                let (a_data, a_strides) = read_in_memory_order::<f32>(a, threads);
+                let (b_data, b_strides) = read_in_memory_order::<f32>(b, threads);
+                let a = view_of(&a_data, a.shape.clone(), a_strides);
+                let b = view_of(&b_data, b.shape.clone(), b_strides);
+                gemm_batched::<f32>(threads, &a, &b, c, Accum::Replace);
+            }
             DType::F32 => gemm_batched::<f32>(threads, a, b, c, Accum::Replace),
             DType::F64 => gemm_batched::<f64>(threads, a, b, c, Accum::Replace),
             DType::F16 | DType::BF16 => widened(threads, a, b, c, None),

@@ -35,7 +35,7 @@ pub(super) fn apply(
         Batching::Permute => permute(e, op, args, all).map(Some),
         Batching::Strided => strided(e, op, args, all).map(Some),
         Batching::Window => window(e, op, args, all).map(Some),
-        Batching::Product => product(e, args).map(Some),
+        Batching::Product => product(e, op, args).map(Some),
         Batching::First => first(e, op, args, all),
         Batching::Fold => fold(e, op, args, all),
     }
@@ -238,7 +238,7 @@ fn window(e: &mut Engine, op: &'static Op, args: &Args, all: &Levels) -> Result<
 }
 
 /// A product: vectors become matrices, so that dims before the last two are those of a batch.
-fn product(e: &mut Engine, args: &Args) -> Result<Results> {
+fn product(e: &mut Engine, op: &'static Op, args: &Args) -> Result<Results> {
     let (a, b) = (args.tensor(0).clone(), args.tensor(1).clone());
     // The errors are those of each sample's call.
     crate::op::rows::linalg::matmul::check(&a.view().layout, &b.view().layout)?;
@@ -248,7 +248,7 @@ fn product(e: &mut Engine, args: &Args) -> Result<Results> {
     let all = super::levels_of(e, [&a, &b])?;
     let rank = a.ndim().max(b.ndim());
     let [left, right] = [&a, &b].map(|x| if x.samples().is_some() { aligned(e, x, &all, rank) } else { Ok(x.clone()) });
-    let both = e.call_row(&MATMUL, args![left?, right?])?;
+    let both = e.call_row(op, args![left?, right?])?;
     let mut y = super::hide(e, both, &all);
     if is_column {
         y = e.call_row(&SQUEEZE, args![&y, -1])?;

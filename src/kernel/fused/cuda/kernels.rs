@@ -98,12 +98,55 @@ fn pointer(slot: usize, views: &[RawView]) -> String {
     format!("(({}*)g.p[{slot}])", memory_type(views[slot].dtype))
 }
 
-/// Loads the vector of a slot from offset `o{slot}` into `x{slot}` (a `ts_vec`), according to its step. `inner` is the
-/// step of one element along the innermost dim.
+/// Whether vectors of a slot are loaded as words (`ts_raw`) and taken apart where they are used: the compiler would convert
+/// elements of less than four bytes as they arrive, and hold twice the registers.
+fn is_raw(slot: usize, views: &[RawView], step: Step, vector: u64) -> bool {
+    let size = views[slot].dtype.size_bytes() as u64;
+    step == Step::Unit && size < 4 && size * vector >= 4
+}
+
+/// The vectors that a thread has in flight, `x{slot}[u]`.
+fn vectors(parts: &Parts, views: &[RawView], steps: &[Step], v: u64, u: u64, indent: &str) -> String {
+    let mut text = String::new();
+    for &slot in &parts.loads {
+        let kind = if is_raw(slot, views, steps[slot], v) { "ts_raw" } else { "ts_vec" };
+        let _ = writeln!(text, "{indent}{kind}<{}, {v}> x{slot}[{u}];", memory_type(views[slot].dtype));
+    }
+    text
+}
+
+/// Behind all loads: none waits for what is computed with another.
+fn in_flight(parts: &Parts, views: &[RawView], steps: &[Step], v: u64, u: u64, indent: &str) -> String {
+    let mut text = String::new();
+    for &slot in parts.loads.iter().filter(|&&slot| is_raw(slot, views, steps[slot], v)) {
+        let _ =
+            writeln!(text, "{indent}_Pragma(\"unroll\") for (int u = 0; u < {u}; u++) x{slot}[u].keep_in_flight();");
+    }
+    text
+}
+
+/// The vectors that are loaded as words, as elements `w{slot}`, and the lines that hand element `v` to the program.
+fn elements(parts: &Parts, views: &[RawView], steps: &[Step], v: u64) -> [String; 2] {
+    let (mut taken, mut handed) = (String::new(), String::new());
+    for &slot in &parts.loads {
+        let memory = memory_type(views[slot].dtype);
+        if is_raw(slot, views, steps[slot], v) {
+            let _ = writeln!(taken, "            const ts_vec<{memory}, {v}> w{slot} = x{slot}[u].get();");
+            let _ = writeln!(handed, "                in.a{slot} = w{slot}.x[v];");
+        } else {
+            let _ = writeln!(handed, "                in.a{slot} = x{slot}[u].x[v];");
+        }
+    }
+    [taken, handed]
+}
+
+/// Loads the vector of a slot from offset `o{slot}` into `x{slot}`, according to its step. `inner` is the step of one
+/// element along the innermost dim.
 fn load(slot: usize, views: &[RawView], form: &Form, target: &str, inner: &str) -> String {
     let (at, memory) = (pointer(slot, views), memory_type(views[slot].dtype));
     let v = form.vector;
     match form.steps[slot] {
+        Step::Unit if is_raw(slot, views, Step::Unit, v) => format!("{target}.load({at} + o{slot});"),
         Step::Unit => format!("{target} = *(const ts_vec<{memory}, {v}>*)({at} + o{slot});"),
         Step::Zero => {
             format!(
@@ -162,11 +205,9 @@ fn compute(
     for &slot in &parts.stores {
         let _ = writeln!(text, "            ts_vec<{}, {v}> y{slot};", memory_type(views[slot].dtype));
     }
-    let _ = writeln!(text, "            _Pragma(\"unroll\") for (int v = 0; v < {v}; v++) {{");
-    let _ = writeln!(text, "                In in; Out out;");
-    for &slot in &parts.loads {
-        let _ = writeln!(text, "                in.a{slot} = x{slot}[u].x[v];");
-    }
+    let [taken, handed] = elements(parts, views, &form.steps, v);
+    let _ = writeln!(text, "{taken}            _Pragma(\"unroll\") for (int v = 0; v < {v}; v++) {{");
+    let _ = writeln!(text, "                In in; Out out;\n{handed}");
     let pos = if parts.positions { position(parts, form, views.len(), &inner(views.len())) } else { "0".to_string() };
     let _ = writeln!(text, "                element(g, in, {pos}, {at}, out, {acc});");
     for &slot in &parts.stores {
@@ -200,9 +241,7 @@ pub(super) fn map(parts: &Parts, views: &[RawView], form: &Form) -> String {
     );
     let _ = writeln!(text, "    const ts_u64 first = (ts_u64)blockIdx.x * {} + threadIdx.x;", BLOCK * u);
     let _ = writeln!(text, "    Acc none;");
-    for &slot in &parts.loads {
-        let _ = writeln!(text, "    ts_vec<{}, {v}> x{slot}[{u}];", memory_type(views[slot].dtype));
-    }
+    text.push_str(&vectors(parts, views, &form.steps, v, u, "    "));
     let walk = |body: &str| {
         format!(
             "    _Pragma(\"unroll\") for (int u = 0; u < {u}; u++) {{\n        ts_u64 i = first + u * {BLOCK};\n        \
@@ -217,6 +256,7 @@ pub(super) fn map(parts: &Parts, views: &[RawView], form: &Form) -> String {
     }
     if !loads.is_empty() {
         text.push_str(&walk(&loads));
+        text.push_str(&in_flight(parts, views, &form.steps, v, u, "    "));
     }
     text.push_str(&walk(&compute(parts, views, form, &inner, "0", "none")));
     if v > 1 && k == 1 {
@@ -354,9 +394,7 @@ pub(super) fn rows(parts: &Parts, views: &[RawView], form: &Form) -> String {
     );
     let _ = writeln!(text, "    Acc acc[{v}];\n    _Pragma(\"unroll\") for (int v = 0; v < {v}; v++) acc[v].init();");
     let _ = writeln!(text, "    for (ts_u64 from = begin + lane; from < end; from += g.lanes * {u}) {{");
-    for &slot in &parts.loads {
-        let _ = writeln!(text, "        ts_vec<{}, {v}> x{slot}[{u}];", memory_type(views[slot].dtype));
-    }
+    text.push_str(&vectors(parts, views, &form.steps, v, u, "        "));
     walk_reduced(&mut text, parts, views, form, &walked, &inner, LANES);
     text.push_str("    }\n");
     let _ = writeln!(text, "    _Pragma(\"unroll\") for (int v = 1; v < {v}; v++) acc[0].merge(acc[v]);");
@@ -385,9 +423,7 @@ pub(super) fn each(parts: &Parts, views: &[RawView], shape: &EachShape, columns:
         capacity / 2
     );
     let _ = writeln!(text, "    const ts_u64 n = g.n[m], block = blockIdx.x - g.first[m];\n    Acc none;");
-    for &slot in &parts.loads {
-        let _ = writeln!(text, "    ts_vec<{}, {v}> x{slot}[{u}];", memory_type(views[slot].dtype));
-    }
+    text.push_str(&vectors(parts, views, steps, v, u, "    "));
     let round = |body: &str| {
         format!(
             "    _Pragma(\"unroll\") for (int u = 0; u < {u}; u++) {{\n        \
@@ -399,23 +435,24 @@ pub(super) fn each(parts: &Parts, views: &[RawView], shape: &EachShape, columns:
         let memory = memory_type(views[slot].dtype);
         let line = if steps[slot] == Step::Zero {
             format!("for (int v = 0; v < {v}; v++) x{slot}[u].x[v] = {}[0];", at(slot))
+        } else if is_raw(slot, views, steps[slot], v) {
+            format!("x{slot}[u].load({} + i * {v});", at(slot))
         } else {
             format!("x{slot}[u] = ((const ts_vec<{memory}, {v}>*){})[i];", at(slot))
         };
         let _ = writeln!(loads, "            {line}");
     }
     text.push_str(&round(&loads));
+    text.push_str(&in_flight(parts, views, steps, v, u, "    "));
     let mut body = String::new();
     for &slot in &parts.stores {
         let _ = writeln!(body, "            ts_vec<{}, {v}> y{slot};", memory_type(views[slot].dtype));
     }
+    let [taken, handed] = elements(parts, views, steps, v);
     let _ = writeln!(
         body,
-        "            _Pragma(\"unroll\") for (int v = 0; v < {v}; v++) {{\n                In in; Out out;"
+        "{taken}            _Pragma(\"unroll\") for (int v = 0; v < {v}; v++) {{\n                In in; Out out;\n{handed}"
     );
-    for &slot in &parts.loads {
-        let _ = writeln!(body, "                in.a{slot} = x{slot}[u].x[v];");
-    }
     let _ = writeln!(body, "                element(g, in, 0, 0, out, none);");
     for &slot in &parts.stores {
         let _ = writeln!(body, "                y{slot}.x[v] = out.a{slot};");
@@ -506,6 +543,7 @@ fn walk_reduced(
     }
     if !loads.is_empty() {
         text.push_str(&enter(&loads));
+        text.push_str(&in_flight(parts, views, &form.steps, form.vector, u, "        "));
     }
     let at = if row { format!("(ts_i64)(i * {} + v)", form.vector) } else { "(ts_i64)i".to_string() };
     text.push_str(&enter(&compute(parts, views, form, inner, &at, "acc[v]")));
@@ -535,9 +573,7 @@ pub(super) fn columns_kernel(parts: &Parts, views: &[RawView], form: &Form) -> S
     );
     let _ = writeln!(text, "    Acc acc[{v}];\n    _Pragma(\"unroll\") for (int v = 0; v < {v}; v++) acc[v].init();");
     let _ = writeln!(text, "    for (ts_u64 from = begin + y; from < end; from += 8 * {u}) {{");
-    for &slot in &parts.loads {
-        let _ = writeln!(text, "        ts_vec<{}, {v}> x{slot}[{u}];", memory_type(views[slot].dtype));
-    }
+    text.push_str(&vectors(parts, views, &form.steps, v, u, "        "));
     walk_reduced(&mut text, parts, views, form, &walked, &inner, "8");
     text.push_str("    }\n");
     let _ = writeln!(text, "    _Pragma(\"unroll\") for (int v = 0; v < {v}; v++) {{");

@@ -89,8 +89,13 @@ pub fn check(a: &Layout, b: &Layout) -> Result<()> {
 }
 
 fn matmul(e: &mut dyn Emit, args: &Args) -> Result<Vec<Tensor>> {
+    let dtype = check_dtypes(&[("input", args.input()), ("other", args.tensor(two_tensors::other))])?;
+    matmul_in(e, args, dtype)
+}
+
+/// With a result of `dtype`: that of the operands, or f32 of 16-bit floats.
+fn matmul_in(e: &mut dyn Emit, args: &Args, dtype: DType) -> Result<Vec<Tensor>> {
     let (a, b) = (args.input(), args.tensor(two_tensors::other));
-    let dtype = check_dtypes(&[("input", a), ("other", b)])?;
     let (view_a, view_b) = (a.view(), b.view());
     let product = plan(&view_a.layout, &view_b.layout)?;
     let operand = |e: &mut dyn Emit, x: &Tensor, own: &Layout, expected: Layout| {
@@ -98,7 +103,7 @@ fn matmul(e: &mut dyn Emit, args: &Args) -> Result<Vec<Tensor>> {
     };
     let left = operand(e, a, &view_a.layout, product.a);
     let right = operand(e, b, &view_b.layout, product.b);
-    let out = match by_elements(e, &left, &right, &product.dense)? {
+    let out = match by_elements(e, &left, &right, &product.dense, dtype)? {
         Some(out) => out,
         None => {
             let call = KernelCall::new("matmul", &matmul::MATMUL).input(&left).input(&right);
@@ -114,27 +119,32 @@ fn matmul(e: &mut dyn Emit, args: &Args) -> Result<Vec<Tensor>> {
 /// Length from which a product of two vectors is a fused reduction.
 const LONG: usize = 4096;
 
-/// Products that the fused kernels compute as fast as memory allows: of a column and a row, and of two long vectors.
-fn by_elements(e: &mut dyn Emit, a: &Tensor, b: &Tensor, dense: &Shape) -> Result<Option<Tensor>> {
+/// Products that the fused kernels compute as fast as memory allows: of a column and a row, and of two long vectors. 16-bit
+/// floats are multiplied and added in f32, and rounded once.
+fn by_elements(e: &mut dyn Emit, a: &Tensor, b: &Tensor, dense: &Shape, dtype: DType) -> Result<Option<Tensor>> {
     let k = a.shape()[a.ndim() - 1];
-    if k == 1 {
-        return e.mul(a, b).map(Some);
-    }
-    // A narrow type would round each of the products; integers sum to i64.
-    let is_exact = matches!(a.dtype(), DType::F32 | DType::F64);
-    if dense.as_slice() != [1, 1] || k < LONG || !is_exact {
+    // Integers sum to i64.
+    let is_long = dense.as_slice() == [1, 1] && k >= LONG && dtype.is_float();
+    if k != 1 && !is_long {
         return Ok(None);
     }
-    let row = e.call(&RESHAPE, args![b, &[1, k][..]])?;
-    let products = e.mul(a, &row)?;
-    e.call(&SUM, args![&products, -1, true]).map(Some)
+    let wide = if dtype.is_float() { dtype.compute() } else { dtype };
+    let (a, b) = (e.cast(a, wide)?, e.cast(b, wide)?);
+    let out = if k == 1 {
+        e.mul(&a, &b)?
+    } else {
+        let row = e.call(&RESHAPE, args![&b, &[1, k][..]])?;
+        let products = e.mul(&a, &row)?;
+        e.call(&SUM, args![&products, -1, true])?
+    };
+    e.cast(&out, dtype).map(Some)
 }
 
 /// `g @ b^T` and `a^T @ g`; the engine sums over broadcast batches. A right operand that is one matrix gets its
 /// gradient from one tall product instead of a sum of many.
 fn matmul_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tensor>>> {
     let (m, n) = (v.meta(two_tensors::input).shape.len(), v.meta(two_tensors::other).shape.len());
-    let mut g = v.g().clone();
+    let mut g = e.cast(v.g(), v.meta(two_tensors::input).dtype)?;
     if m == 1 {
         g = e.call(&UNSQUEEZE, args![&g, if n == 1 { -1 } else { -2 }])?;
     }
@@ -188,6 +198,27 @@ pub static MATMUL: Op = Op {
     grad: Grad::Rule(matmul_grad),
     ..Op::BASE
 };
+
+/// The product of 16-bit floats before it is rounded, for sums of which it is a part.
+pub static WIDE_MATMUL: Op = Op {
+    name: "_wide_matmul",
+    params: two_tensors::PARAMS,
+    summary: "Matrix product of 16-bit floats in f32.",
+    lower: Lower::Steps(|e, args| {
+        check_dtypes(&[("input", args.input()), ("other", args.tensor(two_tensors::other))])?;
+        matmul_in(e, args, args.input().dtype().compute())
+    }),
+    saves: &[Save::For(two_tensors::input, two_tensors::other), Save::For(two_tensors::other, two_tensors::input)],
+    grad: Grad::Rule(matmul_grad),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+/// `a @ b`, not rounded to 16 bits.
+pub fn wide_product(e: &mut dyn Emit, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let is_narrow = a.dtype().is_float() && a.dtype().size_bytes() < 4;
+    e.call(if is_narrow { &WIDE_MATMUL } else { &MATMUL }, args![a, b])
+}
 
 /// `a @ b`.
 pub fn product(e: &mut dyn Emit, a: &Tensor, b: &Tensor) -> Result<Tensor> {
@@ -258,6 +289,15 @@ pub static INT_MM: Op = Op {
     ..Op::BASE
 };
 
+/// Refuses batches of different numbers of matrices.
+pub fn same_count(a: &Tensor, b: &Tensor) -> Result<()> {
+    let (left, right) = (a.shape()[0], b.shape()[0]);
+    if left != right {
+        fail!(SHAPE, "the batches have {left} and {right} matrices; `matmul` broadcasts");
+    }
+    Ok(())
+}
+
 macro_rules! strict {
     ($NAME:ident, $name:literal, [$($alias:literal),*], $list:ident($first:ident: $rank:literal, $second:ident: $other:literal),
      $summary:literal, $good:literal, $result:literal, $bad:literal) => {
@@ -272,9 +312,8 @@ macro_rules! strict {
             lower: Lower::Compose(|e, a| {
                 let (x, y) = (a.tensor($list::$first), a.tensor($list::$second));
                 ranks(&[(stringify!($first), x, $rank), (stringify!($second), y, $other)])?;
-                let (left, right) = (x.shape()[0], y.shape()[0]);
-                if $rank == 3 && left != right {
-                    fail!(SHAPE, "the batches have {left} and {right} matrices; `matmul` broadcasts");
+                if $rank == 3 {
+                    same_count(x, y)?;
                 }
                 e.apply(&MATMUL, a.clone())
             }),
@@ -450,14 +489,18 @@ pub static BILINEAR: Op = Op {
         if !fits || s[s.len() - 1] != u[1] || t[t.len() - 1] != u[2] {
             fail!(SHAPE, "shapes {:?}, {:?} and weight {:?} do not fit", s.as_slice(), t.as_slice(), u.as_slice());
         }
-        // [.., 1, n] @ [out, n, m] summed with [.., 1, m]
-        let x = e.call(&UNSQUEEZE, args![x, -2])?;
-        let x = e.call(&UNSQUEEZE, args![&x, -2])?;
-        let rows = product(e, &x, w)?;
-        let rows = e.call(&SQUEEZE, args![&rows, -2])?;
-        let y = e.call(&UNSQUEEZE, args![y, -1])?;
-        let out = product(e, &rows, &y)?;
-        let out = e.call(&SQUEEZE, args![&out, -1])?;
+        // One product [.., n] @ [n, out * m]; its rows of m are multiplied with those of `input2`.
+        let columns = e.call(&TRANSPOSE, args![w, 0, 1])?;
+        let columns = e.call(&RESHAPE, args![&columns, &[u[1], u[0] * u[2]][..]])?;
+        let rows = product(e, x, &columns)?;
+        let shape: Shape = s[..s.len() - 1].iter().copied().chain([u[0], u[2]]).collect();
+        let rows = e.call(&RESHAPE, args![&rows, shape.as_slice()])?;
+        let wide = if x.dtype().is_float() { x.dtype().compute() } else { x.dtype() };
+        let (rows, y) = (e.cast(&rows, wide)?, e.cast(y, wide)?);
+        let y = e.call(&UNSQUEEZE, args![&y, -2])?;
+        let products = e.mul(&rows, &y)?;
+        let out = e.call(&SUM, args![&products, -1])?;
+        let out = e.cast(&out, x.dtype())?;
         Ok(vec![match a.opt_tensor(bilinear::bias) {
             Some(bias) if bias.shape().as_slice() != [u[0]] => {
                 fail!(SHAPE, "`bias` has shape {:?}, [{}] is expected", bias.shape().as_slice(), u[0])
@@ -487,4 +530,4 @@ pub fn same_batch(e: &mut dyn Emit, a: &Tensor, b: &Tensor) -> Result<(Tensor, T
 }
 
 pub static ROWS: &[&Op] =
-    &[&INT_MM_ROWS, &INT_MM, &MATMUL, &MM, &BMM, &MV, &DOT, &VDOT, &LINEAR_KERNEL, &LINEAR, &BILINEAR];
+    &[&INT_MM_ROWS, &INT_MM, &MATMUL, &WIDE_MATMUL, &MM, &BMM, &MV, &DOT, &VDOT, &LINEAR_KERNEL, &LINEAR, &BILINEAR];

@@ -437,8 +437,14 @@ by a matrix product, which loses digits where two rows are close to each other; 
                 "donot_use_mm_for_euclid_dist" => false,
                 _ => many,
             };
-            let is_wide = matches!(x.dtype(), DType::F32 | DType::F64);
-            return e.apply(if by_product && is_wide { &EUCLID_BY_PRODUCT } else { &EUCLID }, args![x, y]);
+            if !by_product {
+                return e.apply(&EUCLID, args![x, y]);
+            }
+            // Squares of 16-bit floats are subtracted in f32.
+            let dtype = x.dtype();
+            let (x, y) = (e.cast(x, dtype.compute())?, e.cast(y, dtype.compute())?);
+            let distances = e.call(&EUCLID_BY_PRODUCT, args![&x, &y])?;
+            return Ok(vec![e.cast(&distances, dtype)?]);
         }
         let difference = pairs(e, x, y)?;
         if p == f64::INFINITY && s[s.len() - 1] > 0 {

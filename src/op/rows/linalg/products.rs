@@ -9,7 +9,7 @@ use crate::op::args::Args;
 use crate::op::emit::Emit;
 use crate::op::infer;
 use crate::op::row::{CallForm, Grad, Lower, Op, ex};
-use crate::op::rows::linalg::matmul::{BMM, MM, MV, check_dtypes, inner_mismatch, product, ranks};
+use crate::op::rows::linalg::matmul::{check_dtypes, inner_mismatch, product, ranks, same_count, wide_product};
 use crate::op::rows::pointwise::compare::WHERE;
 use crate::op::rows::reduction::reduce::SUM;
 use crate::op::rows::shape::rearrange::{at_least, transposed};
@@ -28,8 +28,7 @@ fn scaled_sum(
     let dtype = infer::same_dtype(&[("input", input), ("the left operand", left), ("the right operand", right)])?;
     // 16-bit floats are rounded once, at the end.
     let wide = if dtype.is_float() && dtype.size_bytes() < 4 { DType::F32 } else { dtype };
-    let (left, right) = (e.cast(left, wide)?, e.cast(right, wide)?);
-    let mut value = value(e, &left, &right)?;
+    let mut value = value(e, left, right)?;
     let factor = |at: usize| {
         let factor = a.scalar(at).unwrap_or(Scalar::Int(1));
         if dtype.is_inexact() { factor } else { Scalar::Int(factor.to_i64()) }
@@ -56,6 +55,13 @@ fn scaled_sum(
     Ok(vec![e.cast(&value, dtype)?])
 }
 
+/// The products of two batches of as many matrices.
+fn matrix_by_matrix(e: &mut dyn Emit, a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    ranks(&[("batch1", a, 3), ("batch2", b, 3)])?;
+    same_count(a, b)?;
+    wide_product(e, a, b)
+}
+
 macro_rules! scaled {
     ($NAME:ident, $name:literal, $list:ident($first:ident, $second:ident), $value:expr, $summary:literal, $good:literal, $result:literal, $bad:literal) => {
         signature!($list(input: Tensor, $first: Tensor, $second: Tensor, beta: Number = 1, alpha: Number = 1));
@@ -76,7 +82,10 @@ scaled!(
     ADDMM,
     "addmm",
     addmm(mat1, mat2),
-    |e, a, b| e.call(&MM, args![a, b]),
+    |e, a, b| {
+        ranks(&[("mat1", a, 2), ("mat2", b, 2)])?;
+        wide_product(e, a, b)
+    },
     "`beta * input + alpha * (mat1 @ mat2)`.",
     "addmm(ones([1, 1]), ones([1, 2]), ones([2, 1]))",
     "tensor([[3.]])",
@@ -86,7 +95,10 @@ scaled!(
     ADDMV,
     "addmv",
     addmv(mat, vec),
-    |e, a, b| e.call(&MV, args![a, b]),
+    |e, a, b| {
+        ranks(&[("mat", a, 2), ("vec", b, 1)])?;
+        wide_product(e, a, b)
+    },
     "`beta * input + alpha * (mat @ vec)`.",
     "addmv(ones([1]), ones([1, 2]), ones([2]))",
     "tensor([3.])",
@@ -96,7 +108,7 @@ scaled!(
     BADDBMM,
     "baddbmm",
     baddbmm(batch1, batch2),
-    |e, a, b| e.call(&BMM, args![a, b]),
+    matrix_by_matrix,
     "`beta * input + alpha * (batch1 @ batch2)`, matrix by matrix.",
     "baddbmm(ones([1, 1, 1]), ones([1, 1, 2]), ones([1, 2, 1]))",
     "tensor([[[3.]]])",
@@ -107,7 +119,7 @@ scaled!(
     "addbmm",
     addbmm(batch1, batch2),
     |e, a, b| {
-        let all = e.call(&BMM, args![a, b])?;
+        let all = matrix_by_matrix(e, a, b)?;
         let dtype = all.dtype();
         let sum = e.call(&SUM, args![&all, 0])?;
         e.cast(&sum, dtype)
@@ -121,7 +133,11 @@ scaled!(
     ADDR,
     "addr",
     addr(vec1, vec2),
-    |e, a, b| outer(e, "vec1", a, "vec2", b),
+    |e, a, b| {
+        let wide = if a.dtype().is_float() { a.dtype().compute() } else { a.dtype() };
+        let (a, b) = (e.cast(a, wide)?, e.cast(b, wide)?);
+        outer(e, "vec1", &a, "vec2", &b)
+    },
     "`beta * input + alpha * outer(vec1, vec2)`.",
     "addr(ones([1, 1]), ones([1]), ones([1]))",
     "tensor([[2.]])",

@@ -117,6 +117,8 @@ fn near_mean(e: &mut dyn Emit, x: &Tensor, dim: &Arg, dims: &[usize]) -> Result<
         Some(dim) => e.call(&NARROW, args![x, dim as i64, 0, (shape[dim] / PARTS) as i64])?,
         None => x.clone(),
     };
+    // Converted behind the cut: 16-bit elements are read where they are.
+    let part = e.cast(&part, x.dtype().compute())?;
     mean_of(e, &part, dim, true)
 }
 
@@ -125,8 +127,8 @@ fn variance(e: &mut dyn Emit, a: &Args, wide: DType) -> Result<Tensor> {
     let x = a.input();
     let shape = x.shape();
     let dims = infer::dims(a.ints(variance::dim).as_ref(), shape.len())?;
+    let near = near_mean(e, x, a.get(variance::dim), &dims)?;
     let x = e.cast(x, x.dtype().compute())?;
-    let near = near_mean(e, &x, a.get(variance::dim), &dims)?;
     let apart = e.sub(&x, &near)?;
     let apart = e.cast(&apart, wide)?;
     let squares = e.call(&SQUARE, args![&apart])?;
