@@ -104,8 +104,8 @@ TS_KERNEL void __launch_bounds__(256) ts_index_get(const __grid_constant__ Args 
         if (first + 256 * e < g.n) ((Cell*)g.dense)[p[e].dense] = cells[e];
 }
 
-// index_put with duplicate indices: the last entry wins. Entries elect the highest position by atomicMax, and the winner
-// writes. Without `winner` all write, since all have the same value.
+// index_put with duplicate indices: with `winner` the last entry stays. Entries elect the highest position by atomicMax, and
+// the winner writes. Without it all write, in no order.
 TS_KERNEL void __launch_bounds__(256) ts_elect_last(const __grid_constant__ Args g) {
     Location p[ITEMS];
     ts_locate_all(g, p, true);

@@ -271,7 +271,7 @@ pub trait Gpu {
     fn decompose(&mut self, _decomposition: &DecomposeCall) -> Result<Vec<RightVectors>, GpuError> {
         Err(GpuError::Unsupported("decompositions by a library"))
     }
-    /// Whether sums of floats must be the same in each run (`use_deterministic_algorithms`).
+    /// Whether results must be the same in each run (`use_deterministic_algorithms`).
     fn deterministic(&self) -> bool {
         false
     }

@@ -1,7 +1,7 @@
 //! CUDA launches of the kernels in `kernel/index/host`: one implementation for all kinds of index tensors.
 //!
-//! If several entries have the same index, floats are added in no fixed order, as in PyTorch; of writes the last entry
-//! is stored.
+//! If several entries have the same index, floats are added in no fixed order and of writes any one stays, as in PyTorch.
+//! Where results must be the same in each run, the last write stays.
 
 use crate::base::attr::Attr;
 use crate::base::dtype::{DType, Scalar};
@@ -311,8 +311,13 @@ impl AdvancedIndex {
         prepared.copy("ts_index_get", self.x.dtype.size_bytes(), gpu)
     }
 
-    /// `x[..] = other`, the last of duplicates staying.
+    /// `x[..] = other`. Of several writes to one element any stays; the last, which costs twice the time, where results must be
+    /// the same in each run.
     fn write(&self, gpu: &mut dyn Gpu) -> Done {
+        if gpu.deterministic() { self.write_last(gpu) } else { self.write_any(gpu) }
+    }
+
+    fn write_last(&self, gpu: &mut dyn Gpu) -> Done {
         let mut prepared = self.prepare(Width::Copied, gpu)?;
         let bytes = if prepared.is_wide { 8 } else { 4 };
         let winner = gpu.scratch(self.cell_count.max(1) * bytes)?;
@@ -323,8 +328,7 @@ impl AdvancedIndex {
         prepared.copy("ts_index_put", size, gpu)
     }
 
-    /// `x[..] = other`, where all elements of `other` are the same.
-    fn write_same(&self, gpu: &mut dyn Gpu) -> Done {
+    fn write_any(&self, gpu: &mut dyn Gpu) -> Done {
         self.prepare(Width::Copied, gpu)?.copy("ts_index_put", self.x.dtype.size_bytes(), gpu)
     }
 
@@ -542,7 +546,7 @@ pub fn index_fill(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let mut shape = y.shape.clone();
     shape[d] = index[0].numel();
     let src = RawView { strides: shape.iter().map(|_| 0).collect(), shape, ..value };
-    AdvancedIndex::of(&y, &src, &index, &[d as i64], d, false, gpu)?.write_same(gpu)
+    AdvancedIndex::of(&y, &src, &index, &[d as i64], d, false, gpu)?.write_any(gpu)
 }
 
 pub fn embedding(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
@@ -616,7 +620,7 @@ pub fn scatter_reduce(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     };
     if !include_self {
         let value = broadcast(neutral, wide, index, gpu)?;
-        AdvancedIndex::along(&target, &value, index, d, gpu)?.write_same(gpu)?;
+        AdvancedIndex::along(&target, &value, index, d, gpu)?.write_any(gpu)?;
     }
     let indexed = AdvancedIndex::along(&target, src, index, d, gpu)?;
     if way == 0 {
@@ -665,7 +669,7 @@ pub fn one_hot(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     index.strides.push(0);
     let one = broadcast(Scalar::Int(1), y.dtype, &index, gpu)?;
     let indexed = AdvancedIndex::along(y, &one, &index, last, gpu)?;
-    AdvancedIndex { kind: LABEL, ..indexed }.write_same(gpu)
+    AdvancedIndex { kind: LABEL, ..indexed }.write_any(gpu)
 }
 
 /// `y[start..] += g` with a strided layout that may overlap itself.

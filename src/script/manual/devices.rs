@@ -22,7 +22,7 @@ pub const DEVICES: &[Native] = &[
         "set_float32_matmul_precision(\"high\"); get_float32_matmul_precision()", "high"),
     entry(Function, "get_float32_matmul_precision", "get_float32_matmul_precision() -> string", "What `set_float32_matmul_precision` chose; \"highest\" at first.", "get_float32_matmul_precision()", "highest"),
     entry(Function, "use_deterministic_algorithms", "use_deterministic_algorithms(mode, warn_only: false)",
-        "Whether sums of floats on GPUs are the same in each run from now on, as everything else is: with `true` convolutions take engines of cuDNN that add in a fixed order, which for some gradients is half as fast, and additions to places that indices name are done by the host. `warn_only` has no effect, since no operation lacks such a way.",
+        "Whether results on GPUs are the same in each run from now on, where indices name a place several times and in gradients of convolutions, too: with `true` convolutions take engines of cuDNN that add in a fixed order, which for some gradients is half as fast, additions to places that indices name are done by the host, and of several writes to one place the last stays, not any. `warn_only` has no effect, since no operation lacks such a way.",
         "use_deterministic_algorithms(true); are_deterministic_algorithms_enabled()", "true"),
     entry(Function, "are_deterministic_algorithms_enabled", "are_deterministic_algorithms_enabled() -> bool", "What `use_deterministic_algorithms` chose; `false` at first.", "are_deterministic_algorithms_enabled()", "false"),
     entry(PropertyOf("d"), "type", "type", "\"cpu\" or \"cuda\", of a device.", "ones([1]).device.type", "cpu"),

@@ -183,9 +183,9 @@ pub static SCATTER: Op = Op {
     name: "scatter",
     params: scatter::PARAMS,
     summary: "Writes `src` (a tensor or a number) where `index` says along `dim`: y[index[i][j]][j] = src[i][j] for dim 0.",
-    details: "Of several writes to one element the last in row-major order of the index stays; `reduce` \"add\" or \
-              \"multiply\" combines them instead, without a gradient. An index value out of range is an error found \
-              while computing.",
+    details: "Of several writes to one element the last in row-major order of the index stays, on a GPU the last with \
+              `use_deterministic_algorithms(true)` and else any; `reduce` \"add\" or \"multiply\" combines them instead, \
+              without a gradient. An index value out of range is an error found while computing.",
     examples: &[
         ex("zeros([3]).scatter(0, tensor([2, 0]), tensor([5.0, 6.0]))", "tensor([6., 0., 5.])"),
         ex("zeros([3]).scatter(0, tensor([1]), 7)", "tensor([0., 7., 0.])"),

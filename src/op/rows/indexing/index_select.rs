@@ -141,7 +141,7 @@ signature!(index_copy(input: Tensor, dim: Dim, index: Tensor, source: Tensor));
 pub static INDEX_COPY: Op = Op {
     name: "index_copy",
     params: index_copy::PARAMS,
-    summary: "Writes the slices of `source` to the positions that `index` lists along `dim`; the last of several stays.",
+    summary: "Writes the slices of `source` to the positions that `index` lists along `dim`; the last of several stays, on a GPU the last with `use_deterministic_algorithms(true)` and else any.",
     examples: &[
         ex("zeros([3]).index_copy(0, tensor([2, 0]), tensor([5.0, 6.0]))", "tensor([6., 0., 5.])"),
         ex("zeros([3]).index_copy(0, tensor([0]), ones([2]))", "E0201"),
