@@ -102,9 +102,10 @@ impl Layout {
         true
     }
 
-    /// The expanded dimensions: size above 1 and stride 0, as `broadcast_to` makes them.
+    /// The expanded dimensions: size above 1 and stride 0, as `broadcast_to` makes them; none where there are no elements.
     pub fn repeated(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..self.ndim()).filter(|&dim| self.shape[dim] > 1 && self.strides[dim] == 0)
+        let dims = if self.is_empty() { 0..0 } else { 0..self.ndim() };
+        dims.filter(|&dim| self.shape[dim] > 1 && self.strides[dim] == 0)
     }
 
     /// Offset of the lowest element and one past the highest; `None` for an empty layout.

@@ -238,6 +238,12 @@ impl<'c> Expr<'c> {
         condition.choose(0, self)
     }
 
+    /// The quotient by a distance, 0 where that is 0; derivatives are finite there, too.
+    pub fn over_distance(self, distance: Expr<'c>) -> Expr<'c> {
+        let is_none = distance.equals(0);
+        (self / is_none.choose(1, distance)).zero_where(is_none)
+    }
+
     /// 0 where a condition is false.
     pub fn zero_unless(self, condition: Expr<'c>) -> Expr<'c> {
         condition.choose(self, 0)

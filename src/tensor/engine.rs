@@ -275,12 +275,15 @@ impl Engine {
         let check = value_check(function, plan.result, &operands)?;
         let made = if check.is_some() { made_by(&operands) } else { SmallVec::new() };
         let mut inputs = SmallVec::new();
-        for operand in operands {
+        // Comparisons and remainders take a number as an element.
+        let exact = *promote == Promote::Compare || matches!(op.name, "fmod" | "remainder");
+        for (at, operand) in operands.into_iter().enumerate() {
+            let number = |scalar| Input::Scalar(if exact { rounded(scalar, plan.args[at]) } else { scalar });
             inputs.push(match operand {
-                Operand::Number(scalar) => Input::Scalar(scalar),
+                Operand::Number(scalar) => number(scalar),
                 // A 0-dimensional tensor of the host is passed as a number.
                 Operand::Tensor(tensor, view) if view.buffer.device != device => {
-                    Input::Scalar(super::observe::item(&self.rt, tensor)?)
+                    number(super::observe::item(&self.rt, tensor)?)
                 }
                 Operand::Tensor(_, view) => Input::View(view),
             });
@@ -519,6 +522,15 @@ fn made_by(operands: &[Operand<'_>]) -> SmallVec<[Origin; 3]> {
     operands.iter().map(made).collect()
 }
 
+/// A number as a tensor of 16-bit floats holds it.
+fn rounded(number: Scalar, dtype: DType) -> Scalar {
+    match dtype {
+        DType::F16 => Scalar::Float(half::f16::from_f64(number.to_f64()).to_f64()),
+        DType::BF16 => Scalar::Float(half::bf16::from_f64(number.to_f64()).to_f64()),
+        _ => number,
+    }
+}
+
 /// The check while computing; an error now for a literal zero as an integer divisor.
 fn value_check(function: &'static Function, result: DType, operands: &[Operand<'_>]) -> Result<Option<(u8, Check)>> {
     let Some((at, check)) = function.check else { return Ok(None) };
@@ -526,7 +538,8 @@ fn value_check(function: &'static Function, result: DType, operands: &[Operand<'
         return Ok(None);
     }
     match &operands[at as usize] {
-        Operand::Number(scalar) if check == Check::NonZero && scalar.is_zero() => {
+        // Also one that is zero once it has wrapped: 256 of `i8`.
+        Operand::Number(scalar) if check == Check::NonZero && result.wrap(scalar.to_i64()) == 0 => {
             fail!(ARITHMETIC, "division of integers by zero")
         }
         Operand::Number(_) => Ok(None),

@@ -98,7 +98,9 @@ fn one(file: &Path, name: &str, settings: &Settings, printed: &Arc<Mutex<String>
         });
         let mut session = session.build()?;
         let text = session.read_source(file)?;
-        session.run_str(&file.display().to_string(), &format!("{text}\n;{name}();\n"))?;
+        let (source, lines) = (file.display().to_string(), text.lines().count());
+        let done = session.run_str(&source, &format!("{text}\n;{name}();\n"));
+        done.map_err(|error| error.without_calls_behind(&source, lines))?;
         Ok(session.exit_status())
     })?
     .map_or(Ok(()), |status| Err(Failure::Panic(format!("error: `exit({status})` ended it before its end\n"))))

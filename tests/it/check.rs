@@ -199,6 +199,33 @@ fn changes_that_nobody_sees_are_reported() {
     }
 }
 
+/// What runs is told of a change of a tensor in a map; the text alone does not say what `m.w` is.
+#[test]
+fn changes_of_tensors_in_maps_are_seen() {
+    for text in [
+        "fn f(m) { m.w *= 2; }\nf(#{w: ones([2])});",
+        "fn f(ws) { for i in 0..2 { ws[i] *= 2; } }\nf([ones([1]), ones([2])]);",
+    ] {
+        let builder = Session::builder().on_warning(move |warning| panic!("{warning}"));
+        builder.build().expect("a session").run_str("a", text).expect("it runs");
+    }
+}
+
+#[test]
+fn names_of_imported_files_are_known() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let lib = "let p = 1;\nexport p;\nexport const Q = 2, r = 3;\nfn f() { 2 }\n";
+    std::fs::write(folder.path().join("lib.rhai"), lib).expect("written");
+    for (text, expected) in [
+        ("import \"lib\" as lib;\nprint(lib::p, lib::Q, lib::f());", vec![]),
+        ("import \"lib\" as lib;\nprint(lib::q);", vec!["E0102 2"]),
+        ("let n = \"nn\";\nimport n as q;\nprint(q::relu());", vec![]),
+    ] {
+        let found: Vec<String> = check(&folder.path().join("a.rhai"), text).iter().map(place).collect();
+        assert_eq!(found, expected, "{text}");
+    }
+}
+
 /// Every script of the repository, those that are wrong on purpose apart. Scripts that show what memory and queues do
 /// may hold values that they never look at.
 #[test]

@@ -62,11 +62,14 @@ fn lcm(a: i64, b: i64, bits: u32) -> i64 {
     if bits == 64 { multiple.wrapping_abs() } else { (multiple as i32).wrapping_abs() as i64 }
 }
 
-/// `a % b` of floats whose quotient is below 2^24: in f64 its whole part, the product and the difference are exact.
+/// `a % b` of floats whose quotient is below 2^24: in f64 its whole part, the product and the difference are exact. An infinite
+/// divisor leaves everything.
 #[inline(always)]
 fn exact_rest(a: f32, b: f32) -> f32 {
     let (x, y) = (a as f64, b as f64);
-    ((x - (x / y).trunc() * y) as f32).copysign(a)
+    let whole = (x / y).trunc();
+    let taken = if whole == 0.0 { 0.0 } else { whole * y };
+    ((x - taken) as f32).copysign(a)
 }
 
 /// Floor division and remainder of floats as Python and PyTorch define them; `r` is `a % b`.

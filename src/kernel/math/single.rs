@@ -131,7 +131,11 @@ fn atanh<S: Simd>(x: f32) -> f32 {
     let j = (1.0 + a).to_bits().wrapping_sub((1.0 - a).to_bits()) as i32;
     let j = j.wrapping_add(0x40_0000) >> 23;
     let power = f32::from_bits((j.wrapping_add(127) << 23) as u32);
-    let s = S::fma32(a, 1.0 + power, 1.0 - power) / S::fma32(a, 1.0 - power, 1.0 + power);
+    // (1 + a) / (1 - a) = 2^j (1 + s) / (1 - s). Near 1 the power is so large that 1 is lost beside it, and 1 - a is exact.
+    let (apart, share) = (1.0 + a, power * (1.0 - a));
+    let is_near_one = j > 20;
+    let over = if is_near_one { apart - share } else { S::fma32(a, 1.0 + power, 1.0 - power) };
+    let s = over / if is_near_one { apart + share } else { S::fma32(a, 1.0 - power, 1.0 + power) };
     let z = s * s;
     let near = S::fma32(polynomial::<S, 4>(z, ATANH) * z, s, s);
     let y = S::fma32(j as f32, 0.5 * LN_2, near);

@@ -10,8 +10,9 @@ use crate::op::expr::{compute, compute_all};
 use crate::op::infer::{self, Operand};
 use crate::op::row::Op;
 use crate::op::rows::linalg::matmul::{DOT, MATMUL, check_dtypes};
-use crate::op::rows::pointwise::arith::{ADD, DIV, MUL, NEG};
-use crate::op::rows::pointwise::compare::{EQ, LOGICAL_AND, LOGICAL_OR, NE, WHERE};
+use crate::op::rows::pointwise::arith::{ADD, DIV, MUL, NEG, common};
+use crate::op::rows::pointwise::compare::{EQ, LOGICAL_AND, LOGICAL_OR, LT, NE, WHERE};
+use crate::op::rows::pointwise::complex::REAL;
 use crate::op::rows::pointwise::complex_parts::CONJ;
 use crate::op::rows::pointwise::unary::{ABS, EXP, LOG, SQRT};
 use crate::op::rows::shape::view::{CLONE, RESHAPE};
@@ -143,6 +144,12 @@ pub fn pow(e: &mut dyn Emit, _: &'static Op, args: &Args) -> Result<Tensor> {
     let power = e.call(&EXP, args![&product])?;
     let none = e.call(&EQ, args![&exponent, Scalar::Int(0)])?;
     let of_zero = e.cast(&none, dtype)?;
+    // Of 0 a power with a negative exponent is what 1 / 0 is.
+    let nothing = e.full(&[], Scalar::Int(0), &Meta { dtype, ..Meta::of(&base) })?;
+    let endless = e.call(&DIV, args![Scalar::Int(1), &nothing])?;
+    let real = e.call(&REAL, args![&exponent])?;
+    let below = e.call(&LT, args![&real, Scalar::Int(0)])?;
+    let of_zero = e.call(&WHERE, args![&below, &endless, &of_zero])?;
     e.call(&WHERE, args![&zero, &of_zero, &power])
 }
 
@@ -246,7 +253,10 @@ pub fn addcdiv(e: &mut dyn Emit, _: &'static Op, args: &Args) -> Result<Tensor> 
 }
 
 fn added(e: &mut dyn Emit, args: &Args, op: &'static Op) -> Result<Tensor> {
-    let made = e.call(op, args![args.tensor(1), args.tensor(2)])?;
+    // In the dtype of the result: products of narrow operands would wrap or be rounded.
+    let dtype = common(e, &[args.get(0), args.get(1), args.get(2)]);
+    let (left, right) = (e.cast(args.tensor(1), dtype)?, e.cast(args.tensor(2), dtype)?);
+    let made = e.call(op, args![&left, &right])?;
     let scaled = e.call(&MUL, args![&made, args.get(3).clone()])?;
     e.call(&ADD, args![args.input(), &scaled])
 }

@@ -174,6 +174,9 @@ fn plain(a: &Dynamic, b: &Dynamic) -> bool {
     if let (Some(a), Some(b)) = (module(a), module(b)) {
         return a.same(&b);
     }
+    if let (Some(a), Some(b)) = (a.read_lock::<Cell>(), b.read_lock::<Cell>()) {
+        return a.same(&b);
+    }
     if let (Some(a), Some(b)) = (a.read_lock::<Set>(), b.read_lock::<Set>()) {
         return *a == *b;
     }

@@ -368,7 +368,8 @@ impl<'a> Flow<'a> {
                 return Done::END;
             }
             StmtKind::Continue => return Done::END,
-            StmtKind::Import { alias } => {
+            StmtKind::Import { path, alias } => {
+                self.expr(path);
                 if let Some(alias) = alias {
                     self.declare(alias, Value::Unknown, false);
                 }

@@ -45,6 +45,8 @@ pub struct Names<'a> {
     functions: Vec<Function>,
     /// The functions of each imported module, by the name of the import.
     pub modules: BTreeMap<String, Module>,
+    /// The names of imports whose modules are computed.
+    computed: HashSet<String>,
     /// Whether a module of the user is imported: its maps may have any method.
     pub is_open: bool,
     pub found: Vec<Finding>,
@@ -79,6 +81,7 @@ impl<'a> Names<'a> {
             tree,
             functions,
             modules,
+            computed: HashSet::new(),
             is_open: false,
             found,
             keys: OnceCell::new(),
@@ -200,8 +203,16 @@ impl<'a> Names<'a> {
     pub fn imports(&mut self) {
         let resolver = Resolver { host: self.session.host.clone(), modules: self.session.modules.clone() };
         for at in 0..self.tokens.len() {
-            let name = self.word(at + 1).strip_prefix('"').and_then(|name| name.strip_suffix('"'));
-            let Some(name) = name.filter(|_| self.word(at) == "import" && self.tokens[at].kind == Kind::Word) else {
+            if self.word(at) != "import" || self.tokens[at].kind != Kind::Word {
+                continue;
+            }
+            let Some(name) = self.word(at + 1).strip_prefix('"').and_then(|name| name.strip_suffix('"')) else {
+                // Which module it is, is known when it runs.
+                let ends = (at..self.tokens.len()).find(|&at| matches!(self.word(at), ";" | "as"));
+                if let Some(alias) = ends.filter(|&end| self.word(end) == "as") {
+                    self.computed.insert(self.word(alias + 1).to_string());
+                }
+                self.is_open = true;
                 continue;
             };
             let alias = if self.word(at + 2) == "as" { self.word(at + 3).to_string() } else { String::new() };
@@ -246,13 +257,16 @@ impl<'a> Names<'a> {
         }
     }
 
-    /// `nn::relu` without a call: the library's modules contain only functions.
+    /// `nn::relu` without a call: the library's modules contain only functions, others what they export, too.
     pub fn paths(&mut self) {
         for at in 2..self.tokens.len() {
             let (space, name) = (self.word(at - 2), self.word(at));
             let ends = !matches!(self.word(at + 1), "(" | "::") && self.word(at.wrapping_sub(3)) != "::";
-            let of_library = texts::library(space).is_some() && self.modules.contains_key(space);
-            if self.word(at - 1) == "::" && self.tokens[at].kind == Kind::Word && ends && of_library {
+            let is_unknown = || match self.modules.get(space) {
+                Some(module) => !self.computed.contains(space) && !module.exports.contains(name),
+                None => false,
+            };
+            if self.word(at - 1) == "::" && self.tokens[at].kind == Kind::Word && ends && is_unknown() {
                 self.report(at - 2, |at| EvalAltResult::ErrorVariableNotFound(format!("{space}::{name}"), at));
             }
         }
@@ -330,6 +344,9 @@ impl<'a> Names<'a> {
                 let path = format!("{inner}::{name}");
                 self.report(at, |at| EvalAltResult::ErrorFunctionNotFound(format!("{path} ()"), at));
             }
+            return;
+        }
+        if self.computed.contains(space) {
             return;
         }
         let path = format!("{space}::{name}");

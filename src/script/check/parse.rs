@@ -144,9 +144,9 @@ impl<'a> Parser<'a> {
             }
             "import" => {
                 self.at += 1;
-                self.expression();
+                let path = self.expression();
                 let alias = if self.eat("as") { self.name() } else { None };
-                StmtKind::Import { alias }
+                StmtKind::Import { path, alias }
             }
             "return" => StmtKind::Return(self.after_word()),
             "throw" => StmtKind::Throw(self.after_word()),

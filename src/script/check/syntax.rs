@@ -174,6 +174,7 @@ pub enum StmtKind {
     Continue,
     Fn(Function),
     Import {
+        path: Expr,
         alias: Option<Param>,
     },
     Export,

@@ -37,7 +37,8 @@ impl Visit<'_> {
             }
             StmtKind::Expr(value) => self.expr(value),
             StmtKind::Fn(function) => self.block(&function.body),
-            StmtKind::Empty | StmtKind::Continue | StmtKind::Import { .. } | StmtKind::Export => {}
+            StmtKind::Import { path, .. } => self.expr(path),
+            StmtKind::Empty | StmtKind::Continue | StmtKind::Export => {}
         }
     }
 

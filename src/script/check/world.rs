@@ -5,7 +5,7 @@ use crate::base::signature::{self, Signature};
 use crate::base::span::Origin;
 use crate::script::library::texts::{Library, STD, public};
 use crate::script::source::Source;
-use crate::script::source::lex::Token;
+use crate::script::source::lex::{Kind, Token, lex, script_start};
 use crate::script::values::native_forms::Forms;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{LazyLock, OnceLock};
@@ -17,6 +17,8 @@ pub struct Module {
     pub functions: BTreeSet<(String, usize)>,
     /// Signatures, of the functions that have one.
     pub signatures: BTreeMap<String, Signature>,
+    /// Variables that `export` names.
+    pub exports: BTreeSet<String>,
 }
 
 impl Module {
@@ -24,11 +26,13 @@ impl Module {
     pub fn add(&mut self, text: &str) {
         self.functions.extend(public(text));
         self.signatures.extend(signature::read(text).map(|signature| (signature.name.clone(), signature)));
+        self.exports.extend(exports(text));
     }
 
     pub fn extend(&mut self, other: &Module) {
         self.functions.extend(other.functions.iter().cloned());
         self.signatures.extend(other.signatures.iter().map(|(name, signature)| (name.clone(), signature.clone())));
+        self.exports.extend(other.exports.iter().cloned());
     }
 
     /// Of a module of the library, read once.
@@ -41,6 +45,23 @@ impl Module {
             module
         })
     }
+}
+
+/// `export x`, `export x as y`, `export let x = 1`, `export let [x, y] = f()`: all names behind the word, of which some may
+/// be none.
+fn exports(text: &str) -> impl Iterator<Item = String> {
+    let tokens = match text.contains("export") {
+        true => lex(text, script_start(text)).unwrap_or_default(),
+        false => Vec::new(),
+    };
+    let word = |at: usize| tokens.get(at).map_or("", |token| &text[token.range()]);
+    let mut found = Vec::new();
+    for at in (0..tokens.len()).filter(|&at| tokens[at].kind == Kind::Word && word(at) == "export") {
+        let ends = |word: &str| matches!(word, ";" | "=" | "" | "}");
+        let names = (at + 1..tokens.len()).take_while(|&at| !ends(word(at)));
+        found.extend(names.filter(|&at| tokens[at].kind == Kind::Word).map(|at| word(at).to_string()));
+    }
+    found.into_iter()
 }
 
 /// An undefined name.

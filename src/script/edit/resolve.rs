@@ -161,7 +161,10 @@ impl<'a> Resolver<'a> {
             StmtKind::Return(value) | StmtKind::Throw(value) | StmtKind::Break(value) => {
                 value.iter().for_each(|value| self.expr(value));
             }
-            StmtKind::Import { alias } => alias.iter().for_each(|alias| self.declare(alias, SymbolKind::Import)),
+            StmtKind::Import { path, alias } => {
+                self.expr(path);
+                alias.iter().for_each(|alias| self.declare(alias, SymbolKind::Import));
+            }
             // Functions are read at the end.
             StmtKind::Fn(_) | StmtKind::Empty | StmtKind::Continue | StmtKind::Export => {}
         }

@@ -405,7 +405,7 @@ fn data_race(name: &str) -> Words {
             .help("take what the closure needs out of the value first: `let n = m.n; m.each(|x| x + n)`");
     }
     words(code::BORROWED, "a value is changed while a method of it is at work", "in use here")
-        .note(format!("it concerns {name}"))
+        .note(format!("it concerns {}", name.replacen('\'', "`", 1) + if name.contains('\'') { "`" } else { "" }))
         .help("take what the closure needs out of the value first: `let n = a.len(); a.map(|x| x + n)`")
 }
 

@@ -128,6 +128,17 @@ struct Inner {
 }
 
 impl Error {
+    /// Leaves out calls from lines of a source behind this one, which a tool has appended.
+    #[doc(hidden)]
+    pub fn without_calls_behind(mut self, source: &str, line: usize) -> Error {
+        let Inner { diag, sources, .. } = &mut *self.0;
+        diag.stack.retain(|frame| {
+            let at = sources.location(frame.call);
+            !at.is_some_and(|at| *at.source == *source && at.line > line)
+        });
+        self
+    }
+
     #[doc(hidden)]
     pub fn new(diag: Box<Diag>, sources: &SourceMap) -> Error {
         Error::with_related(diag, Vec::new(), sources)

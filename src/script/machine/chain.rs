@@ -15,8 +15,8 @@ use crate::base::arithmetic;
 use crate::script::bind::apply::{Callee, callee};
 use crate::script::values::module::{ModuleValue, is_handle, module};
 use crate::script::values::set::Set;
-use crate::script::values::types::Tensor;
-use rhai::{ASTFlags, BinaryExpr, Caches, Dynamic, EvalAltResult, Expr, ImmutableString, Map, Stmt, StmtBlock};
+use crate::script::values::types::{Cell, Tensor};
+use rhai::{ASTFlags, Array, BinaryExpr, Caches, Dynamic, EvalAltResult, Expr, ImmutableString, Map, Stmt, StmtBlock};
 use smallvec::SmallVec;
 
 /// What the end of a chain is for.
@@ -89,6 +89,18 @@ impl Machine<'_> {
     }
 
     fn follow(&mut self, frame: &mut Frame, chain: &Chain, goal: Goal) -> R {
+        self.follow_anywhere(frame, chain, goal).map_err(|mut fault| {
+            // Rhai does not say where a value is that something else holds.
+            if let (Some(error), Some(step)) = (&mut fault, chain.steps.last())
+                && matches!(**error, EvalAltResult::ErrorDataRace(_, at) if at.is_none())
+            {
+                error.set_position(step.at);
+            }
+            fault
+        })
+    }
+
+    fn follow_anywhere(&mut self, frame: &mut Frame, chain: &Chain, goal: Goal) -> R {
         let mut operands = Values::new();
         for operand in &chain.operands {
             let value = match operand {
@@ -168,10 +180,11 @@ impl Machine<'_> {
     ) -> R {
         let step = &chain.steps[at];
         if target.is_shared() && !step.is_applied() {
-            // A module is a handle: the variable is not held while its methods run.
-            let handle = target.read_lock::<ModuleValue>().map(|module| module.clone());
-            if let Some(module) = handle {
-                return self.walk(stack, chain, at, &mut Dynamic::from(module), operands, goal);
+            // Modules and cells are handles: the variable is not held while their methods run.
+            let module = target.read_lock::<ModuleValue>().map(|module| Dynamic::from(module.clone()));
+            let handle = module.or_else(|| target.read_lock::<Cell>().map(|cell| Dynamic::from(cell.clone())));
+            if let Some(mut handle) = handle {
+                return self.walk(stack, chain, at, &mut handle, operands, goal);
             }
             // A method that calls closures works on a copy: they may name the variable.
             if let Some((method, value)) = self.before_callbacks(chain, at, target, operands) {
@@ -193,6 +206,7 @@ impl Machine<'_> {
             && let Some(name) = self.losing.take()
             && (target.is_array() || target.is_map() || target.is::<Set>())
             && !is_own_closure(target, &step.kind)
+            && !changes_tensor(target, &step.kind, operands, &goal)
         {
             self.hooks.lost(name);
         }
@@ -727,6 +741,22 @@ fn constant(assign: &Assign) -> Fault {
 }
 
 /// A method of the map itself, such as `update` of an object that the library made: what it changes lies behind cells.
+/// `m.w *= 2` of a tensor changes what all its names see.
+fn changes_tensor(target: &Dynamic, step: &StepKind, operands: &Values, goal: &Goal) -> bool {
+    let Goal::Write(AssignChain { op: Some(_), .. }, _) = goal else { return false };
+    let entry = |key: &str| target.read_lock::<Map>().is_some_and(|map| map.get(key).is_some_and(|x| x.is::<Tensor>()));
+    match step {
+        StepKind::Property { name, .. } => entry(name),
+        StepKind::Index { operand, .. } => match &operands[*operand] {
+            Value::Int(index) => target
+                .read_lock::<Array>()
+                .is_some_and(|array| place(*index, array.len()).is_some_and(|index| array[index].is::<Tensor>())),
+            key => text(key).is_some_and(|key| entry(&key)),
+        },
+        _ => false,
+    }
+}
+
 fn is_own_closure(target: &Dynamic, step: &StepKind) -> bool {
     let StepKind::Method { name, .. } = step else { return false };
     target.read_lock::<Map>().is_some_and(|map| map.get(&**name).is_some_and(Dynamic::is_fnptr))

@@ -330,7 +330,7 @@ pub static EUCLID: Op = Op {
     saves: &[Save::In(euclid::x1), Save::In(euclid::x2), Save::RESULT],
     grad: Grad::Rule(|e, v| {
         derive(e, v, |t| {
-            let ratio = (t.g / t.result).zero_where(t.result.equals(0));
+            let ratio = t.g.over_distance(t.result);
             let each = ratio.unsqueeze(-1) * (t.input.unsqueeze(-2) - t.other.unsqueeze(-3));
             [t.if_needed(euclid::x1, || each.sum(-2)), t.if_needed(euclid::x2, || -each.sum(-3))]
         })
@@ -356,7 +356,7 @@ static EUCLID_BY_PRODUCT: Op = Op {
     saves: &[Save::In(euclid::x1), Save::In(euclid::x2), Save::RESULT],
     grad: Grad::Rule(|e, v| {
         derive(e, v, |t| {
-            let ratio = (t.g / t.result).zero_where(t.result.equals(0));
+            let ratio = t.g.over_distance(t.result);
             [
                 t.if_needed(euclid::x1, || t.input * ratio.sum_keepdim(-1) - ratio.matmul(t.other)),
                 t.if_needed(euclid::x2, || t.other * ratio.mt().sum_keepdim(-1) - ratio.mt().matmul(t.input)),

@@ -177,7 +177,11 @@ fn with_alpha(e: &mut dyn Emit, op: &'static Op, x: Arg, y: Arg, a: &Args) -> Re
     }
     let alpha = element_of(alpha, result)?;
     let scaled = match &y {
-        Arg::Tensor(_) => Arg::Tensor(e.call(&MUL, two(y, alpha.into()))?),
+        // In the dtype of the result, as the sum.
+        Arg::Tensor(tensor) => {
+            let tensor = e.cast(tensor, result)?;
+            Arg::Tensor(e.call(&MUL, two(Arg::Tensor(tensor), alpha.into()))?)
+        }
         // A number stays one: it must not count as a tensor in promotion.
         _ => match (Args(smallvec::smallvec![y]).scalar(0), alpha) {
             (Some(Scalar::Float(y)), alpha) => Scalar::Float(y * alpha.to_f64()).into(),

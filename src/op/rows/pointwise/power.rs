@@ -12,8 +12,9 @@ use crate::op::expr::{Operand, compute, derive};
 use crate::op::row::{CallForm, Grad, Lower, Op, Promote, Save, ex};
 use crate::op::rows::pointwise::arith;
 use crate::op::rows::pointwise::arith::{POW, common, pair, two, unmasked};
+use crate::op::rows::pointwise::blend::CLAMP;
 use crate::op::rows::pointwise::compare::{EQ, GE, GT, ISNAN, LT};
-use crate::op::rows::pointwise::unary::{EXP2, RECIPROCAL, SQRT};
+use crate::op::rows::pointwise::unary::{EXP2, FLOOR, RECIPROCAL, SQRT};
 use crate::op::rows::signatures::{binary, two_tensors, unary};
 use crate::op::tensor::Tensor;
 use crate::signature;
@@ -447,11 +448,27 @@ pub static LDEXP: Op = Op {
     summary: "input · 2^other.",
     examples: &[ex("ldexp(tensor([1.5]), tensor([2]))", "tensor([6.])")],
     lower: Lower::Compose(|e, a| {
-        let mut scale = e.call(&POW, two(2.0.into(), a.get(two_tensors::other).clone()))?;
-        if a.input().dtype().is_float() && !a.tensor(two_tensors::other).dtype().is_float() {
-            scale = e.cast(&scale, a.input().dtype())?;
+        // Two halves of the power, in f64: the power alone may be beyond what holds the product.
+        let (x, n) = (a.input(), a.tensor(two_tensors::other));
+        if x.dtype().is_complex() || n.dtype().is_complex() {
+            let scale = e.call(&POW, two(2.0.into(), n.into()))?;
+            return Ok(vec![e.mul(x, &scale)?]);
         }
-        Ok(vec![e.mul(a.input(), &scale)?])
+        let dtype = match (x.dtype().is_float(), n.dtype().is_float()) {
+            (true, true) => common(e, &[a.get(two_tensors::input), a.get(two_tensors::other)]),
+            (true, false) => x.dtype(),
+            (false, true) => n.dtype(),
+            (false, false) => DType::F32,
+        };
+        let (x, n) = (e.cast(x, DType::F64)?, e.cast(n, DType::F64)?);
+        let n = e.call(&CLAMP, args![&n, Scalar::Float(-4000.0), Scalar::Float(4000.0)])?;
+        let half = e.mul(&n, 0.5)?;
+        let half = e.call(&FLOOR, args![&half])?;
+        let rest = e.sub(&n, &half)?;
+        let (first, second) = (e.call(&POW, args![2.0, &half])?, e.call(&POW, args![2.0, &rest])?);
+        let once = e.mul(&x, &first)?;
+        let twice = e.mul(&once, &second)?;
+        Ok(vec![e.cast(&twice, dtype)?])
     }),
     grad: Grad::Composed,
     inplace: true,
