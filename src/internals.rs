@@ -117,8 +117,8 @@ pub mod kernel {
     }
 
     pub use crate::kernel::{
-        attention, conv, copy, ctc, fft, index, linalg, loss, matmul, norm, pool, random, resample, scan, search,
-        select, softmax, sort,
+        attention, conv, copy, ctc, fft, index, linalg, loss, matmul, norm, pool, random, recurrent, resample, scan,
+        search, select, softmax, sort,
     };
 }
 
