@@ -7,6 +7,7 @@ mod backward;
 mod gates;
 
 use super::layer::{Layer, Mode};
+use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, Threads};
 use crate::kernel::guard;
 use crate::kernel::host::real::{Real, real};
@@ -15,6 +16,7 @@ use crate::kernel::matmul::host::panels::Panels;
 use crate::kernel::matmul::host::product::{Accum, Matrix, PARALLEL_FLOPS, Sizes, product};
 pub use backward::recurrent_grad;
 use gates::{Forward, Gated};
+use half::{bf16, f16};
 use std::ops::Range;
 
 /// Samples of a thread are whole tiles of a product.
@@ -109,6 +111,8 @@ struct Walk<'a, T> {
     gates: Matrix<T>,
     keeps: bool,
     out: Matrix<T>,
+    /// The dtype of the output in memory.
+    dtype: DType,
     /// A row for each sample.
     last: Matrix<T>,
     last_cell: Option<Matrix<T>>,
@@ -139,6 +143,7 @@ unsafe fn forward<T: Gated>(layer: &Layer, call: &Call<'_>, given: &Operands<'_,
             gates,
             keeps,
             out: Matrix::packed_mut(out.slice(), hidden),
+            dtype: call.outputs[0].dtype,
             last: Matrix::packed_mut(last.slice(), hidden),
             last_cell: last_cell.as_mut().map(|cell| Matrix::packed_mut(cell.slice(), hidden)),
         };
@@ -219,6 +224,9 @@ impl<T: Gated> Walk<'_, T> {
                     cell: next,
                     out,
                 });
+                if self.dtype.size_bytes() == 2 {
+                    round_rows(self.dtype, out, rows, hidden);
+                }
                 (before, cell) = (out, next);
             }
         }
@@ -232,7 +240,23 @@ impl<T: Gated> Walk<'_, T> {
     }
 }
 
-/// Copies rows; nothing if they are the same.
+/// Rounds rows to 16 bits, as what is stored is: the next step reads that on GPUs.
+///
+/// # Safety
+/// There are so many rows of this length, and nobody else uses them.
+unsafe fn round_rows<T: Real>(dtype: DType, of: Matrix<T>, rows: usize, width: usize) {
+    for i in 0..rows {
+        // SAFETY: the rows exist, and nobody else uses them.
+        for x in unsafe { std::slice::from_raw_parts_mut(of.at(i, 0), width) } {
+            *x = T::from_f64(match dtype {
+                DType::F16 => f16::from_f64(x.to_f64()).to_f64(),
+                _ => bf16::from_f64(x.to_f64()).to_f64(),
+            });
+        }
+    }
+}
+
+/// Copies rows.
 ///
 /// # Safety
 /// Both have so many rows of this length, and nobody else uses those of `to`.

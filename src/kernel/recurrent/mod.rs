@@ -1,5 +1,7 @@
 //! One direction of one recurrent layer over all steps of time, and its gradient from what the forward pass kept.
 
+#[cfg(feature = "cuda")]
+pub mod cuda;
 pub mod host;
 pub mod layer;
 
@@ -8,10 +10,10 @@ use super::family::family;
 family! {
     "recurrent";
     kernels {
-        "recurrent" RECURRENT: host::recurrent;
-        "recurrent_grad" RECURRENT_GRAD: host::recurrent_grad;
+        "recurrent" RECURRENT: host::recurrent, cuda::recurrent;
+        "recurrent_grad" RECURRENT_GRAD: host::recurrent_grad, cuda::recurrent_grad;
     }
-    headers {}
-    structs {}
-    texts Vec::new
+    headers { "recurrent/recurrent.cuh" }
+    structs { cuda::ARGS }
+    texts cuda::texts
 }

@@ -11,6 +11,7 @@ mod kernels;
 mod layouts;
 mod orders;
 mod places;
+mod recurrences;
 mod scans;
 mod spectra;
 
