@@ -94,8 +94,8 @@ pub mod kernel {
     #[cfg(feature = "cuda")]
     pub mod cuda {
         pub use crate::kernel::cuda::{
-            ConvCall, ConvOrder, ConvPart, FaultSlot, Gpu, GpuError, Hold, Launch, MatmulCall, OPTIONS, Param, Source,
-            headers,
+            ConvCall, ConvOrder, ConvPart, FaultSlot, Gpu, GpuError, Hold, Launch, MatmulCall, OPTIONS, Param,
+            RecurrentCall, RecurrentRoom, RecurrentTask, Source, headers,
         };
     }
     pub mod fused {

@@ -1,6 +1,7 @@
-//! CUDA launches of the kernels in `kernel/recurrent/host`: for each step a product and a launch for the units. The products
+//! CUDA launches of the kernels in `kernel/recurrent/host`: by a library where there is one, else for each step a product and a launch for the units. The products
 //! over all steps are those of the host.
 
+use super::cuda_library;
 use super::layer::{Layer, Mode};
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView};
@@ -93,6 +94,9 @@ impl Rows {
 
 pub fn recurrent(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let layer = Layer::of(call);
+    if cuda_library::forward(&layer, call, gpu)? {
+        return Ok(());
+    }
     let (dtype, hidden, width) = (call.outputs[0].dtype, layer.hidden, layer.width());
     let wide = dtype.compute();
     let dense: Vec<RawView> = call.inputs.iter().map(|view| input(view, dtype, gpu)).collect::<Result<_, _>>()?;
@@ -190,6 +194,9 @@ impl Steps<'_> {
 
 pub fn recurrent_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let layer = Layer::of(call);
+    if cuda_library::gradient(&layer, call, gpu)? {
+        return Ok(());
+    }
     let (dtype, wide) = (call.outputs[1].dtype, call.outputs[1].dtype.compute());
     let (batch, hidden, rows) = (layer.batch, layer.hidden, layer.rows());
     let is_lstm = layer.mode == Mode::Lstm;

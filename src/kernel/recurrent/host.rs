@@ -21,8 +21,6 @@ use std::ops::Range;
 
 /// Samples of a thread are whole tiles of a product.
 const TILE_ROWS: usize = 8;
-/// Elements of rows that a thread fills at a time.
-const FILL: usize = 32 * 1024;
 
 /// Calls `walk` with samples, and the threads that it may use: parts of the samples on one thread each, or all of them.
 fn share(layer: &Layer, threads: &Threads, walk: impl Fn(Range<usize>, &Threads) + Sync) {
@@ -37,20 +35,6 @@ fn share(layer: &Layer, threads: &Threads, walk: impl Fn(Range<usize>, &Threads)
 /// Rows of some samples at a step, of a matrix with a row for each sample and step.
 fn at_step<T>(all: Matrix<T>, layer: &Layer, step: usize, samples: &Range<usize>) -> Matrix<T> {
     Matrix { ptr: all.at(layer.row(step, samples.start), 0), row: all.row * layer.apart() as isize, col: 1 }
-}
-
-/// Repeats a row.
-///
-/// # Safety
-/// There are so many rows, at least as long as this one, and nobody else uses them.
-unsafe fn fill_rows<T: Real>(threads: &Threads, row: &[T], rows: usize, to: Matrix<T>) {
-    threads.split(rows, (FILL / row.len().max(1)).max(1), |range| {
-        let to = &to;
-        for i in range {
-            // SAFETY: each row belongs to one thread, and is at least as long as what is written.
-            unsafe { std::slice::from_raw_parts_mut(to.at(i, 0), row.len()) }.copy_from_slice(row);
-        }
-    });
 }
 
 /// The operands of a call of `recurrent`.
@@ -79,6 +63,18 @@ impl<'a, T: Real> Operands<'a, T> {
             cell: with_cell.then(|| view(4)),
             biases: (call.inputs.len() > bias).then(|| [view(bias), view(bias + 1)]),
         }
+    }
+
+    /// What is added to the sums of the gates, and for GRU to what the state adds to them.
+    fn summed_biases(&self, layer: &Layer) -> [Scratch<T>; 2] {
+        let mut sums = [(); 2].map(|()| Scratch::<T>::zeroed(layer.width()));
+        if let Some(biases) = &self.biases {
+            for (at, bias) in biases.iter().enumerate() {
+                let to = if layer.mode == Mode::Gru { at } else { 0 };
+                sums[to].iter_mut().zip(&**bias).for_each(|(sum, &bias)| *sum += bias);
+            }
+        }
+        sums
     }
 }
 
@@ -110,6 +106,8 @@ struct Walk<'a, T> {
     /// A row for each sample and step: sums of the gates, and what the gradient reads if it is asked for.
     gates: Matrix<T>,
     keeps: bool,
+    /// What is added to the gates, and for GRU to what the state adds to them; the same for all rows.
+    biases: [Matrix<T>; 2],
     out: Matrix<T>,
     /// The dtype of the output in memory.
     dtype: DType,
@@ -137,11 +135,13 @@ unsafe fn forward<T: Gated>(layer: &Layer, call: &Call<'_>, given: &Operands<'_,
             (_, true) => Matrix::packed_mut(reserve.slice(), layer.mode.kept() * hidden),
             _ => Matrix::packed_mut(&mut own, width),
         };
+        let biases = given.summed_biases(layer);
         let walk = Walk {
             layer,
             given,
             gates,
             keeps,
+            biases: biases.each_ref().map(|bias| Matrix::packed(bias, 0)),
             out: Matrix::packed_mut(out.slice(), hidden),
             dtype: call.outputs[0].dtype,
             last: Matrix::packed_mut(last.slice(), hidden),
@@ -155,27 +155,17 @@ unsafe fn forward<T: Gated>(layer: &Layer, call: &Call<'_>, given: &Operands<'_,
 }
 
 impl<T: Gated> Walk<'_, T> {
-    /// What the input of all steps adds to the gates, with the biases that need not be apart.
+    /// What the input of all steps adds to the gates.
     ///
     /// # Safety
     /// The operands are those of the layer.
     unsafe fn from_input(&self, threads: &Threads) {
-        let (layer, given, width) = (self.layer, self.given, self.layer.width());
-        if let Some([of_input, of_state]) = &given.biases {
-            let mut bias = Scratch::<T>::new(width);
-            bias.copy_from_slice(of_input);
-            if layer.mode != Mode::Gru {
-                bias.iter_mut().zip(&**of_state).for_each(|(sum, &bias)| *sum += bias);
-            }
-            // SAFETY: the gates have a row for each sample and step.
-            unsafe { fill_rows(threads, &bias, layer.rows(), self.gates) };
-        }
-        let accum = if given.biases.is_some() { Accum::Add } else { Accum::Replace };
-        let sizes = Sizes { m: layer.rows(), n: width, k: layer.inputs };
-        let x = Matrix::packed(&given.x, layer.inputs);
-        let weight = Matrix::packed(&given.weight_ih, layer.inputs).transposed();
-        // SAFETY: the sizes are those of the operands; rows of the gates are at least `width` long.
-        unsafe { product(threads, sizes, x, weight, self.gates, accum) };
+        let layer = self.layer;
+        let sizes = Sizes { m: layer.rows(), n: layer.width(), k: layer.inputs };
+        let x = Matrix::packed(&self.given.x, layer.inputs);
+        let weight = Matrix::packed(&self.given.weight_ih, layer.inputs).transposed();
+        // SAFETY: the sizes are those of the operands; rows of the gates are at least as long as there are gates.
+        unsafe { product(threads, sizes, x, weight, self.gates, Accum::Replace) };
     }
 
     /// All steps of some samples.
@@ -196,12 +186,7 @@ impl<T: Gated> Walk<'_, T> {
             // SAFETY: the matrices have a row for each of the samples; those that are written belong to this walk.
             unsafe {
                 if mode == Mode::Gru {
-                    let bias = given.biases.as_ref();
-                    let accum = if bias.is_some() { Accum::Add } else { Accum::Replace };
-                    if let Some([_, bias]) = bias {
-                        fill_rows(&Threads::ONE, bias, rows, from_state);
-                    }
-                    weights.multiply(threads, rows, before, from_state, accum);
+                    weights.multiply(threads, rows, before, from_state, Accum::Replace);
                 } else {
                     weights.multiply(threads, rows, before, gates, Accum::Add);
                 }
@@ -211,7 +196,7 @@ impl<T: Gated> Walk<'_, T> {
                     Some(last) => last.from(samples.start, 0),
                     None => out,
                 };
-                let (cell_before, keeps) = (cell, self.keeps);
+                let (cell_before, keeps, biases) = (cell, self.keeps, self.biases);
                 T::forward(&Forward {
                     mode,
                     rows,
@@ -219,6 +204,7 @@ impl<T: Gated> Walk<'_, T> {
                     gates,
                     keeps,
                     from_state,
+                    biases,
                     before,
                     cell_before,
                     cell: next,

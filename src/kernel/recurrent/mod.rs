@@ -2,6 +2,8 @@
 
 #[cfg(feature = "cuda")]
 pub mod cuda;
+#[cfg(feature = "cuda")]
+mod cuda_library;
 pub mod host;
 pub mod layer;
 

@@ -6,7 +6,7 @@ use super::{at_step, share};
 use crate::kernel::abi::{Call, Threads};
 use crate::kernel::guard;
 use crate::kernel::host::real::{Real, real};
-use crate::kernel::host::staging::{Packed, Scratch, Sink, read};
+use crate::kernel::host::staging::{Packed, Scratch, Shared, Sink, read};
 use crate::kernel::matmul::host::panels::Panels;
 use crate::kernel::matmul::host::product::{Accum, Matrix, Sizes, product};
 use crate::kernel::recurrent::layer::{Layer, Mode};
@@ -184,7 +184,7 @@ impl<T: Gated> Walk<'_, T> {
         let (rows, inputs, hidden) = (layer.rows(), layer.inputs, layer.hidden);
         let [of_input, of_state] = spans(layer);
         let mut states = Scratch::<T>::new(rows * hidden);
-        self.states_before(&mut states);
+        self.states_before(threads, &mut states);
         let (x, states) = (Matrix::packed(&given.x, inputs), Matrix::packed(&states, hidden));
         // SAFETY: the sizes are those of the operands, and the results are nobody else's.
         unsafe {
@@ -216,17 +216,19 @@ impl<T: Gated> Walk<'_, T> {
     }
 
     /// The state before each step, in the order of the output.
-    fn states_before(&self, to: &mut [T]) {
+    fn states_before(&self, threads: &Threads, to: &mut [T]) {
         let (layer, given, hidden) = (self.layer, self.given, self.layer.hidden);
-        for i in 0..layer.steps {
-            for sample in 0..layer.batch {
+        let to = Shared::new(to);
+        threads.split(layer.steps, 1, |steps| {
+            for (i, sample) in steps.flat_map(|i| (0..layer.batch).map(move |sample| (i, sample))) {
                 let from = match i {
                     0 => &given.state[sample * hidden..],
                     _ => &given.out[layer.row(layer.step(i - 1), sample) * hidden..],
                 };
                 let row = layer.row(layer.step(i), sample);
-                to[row * hidden..(row + 1) * hidden].copy_from_slice(&from[..hidden]);
+                // SAFETY: each step and sample has a row of its own.
+                unsafe { to.range(row * hidden..(row + 1) * hidden) }.copy_from_slice(&from[..hidden]);
             }
-        }
+        });
     }
 }

@@ -16,6 +16,8 @@ pub struct Forward<T> {
     pub keeps: bool,
     /// GRU: what the state adds to the gates.
     pub from_state: Matrix<T>,
+    /// What is added to the gates, and for GRU to what the state adds: one row for all samples.
+    pub biases: [Matrix<T>; 2],
     /// The state before the step.
     pub before: Matrix<T>,
     /// LSTM: the cell before and after the step.
@@ -128,7 +130,10 @@ unsafe fn forward<T: Real, S: Simd>(p: &Forward<T>) {
             for unit in (0..p.hidden).step_by(T::In::<S>::N) {
                 let n = (p.hidden - unit).min(T::In::<S>::N);
                 let at = |matrix: Matrix<T>, gate: usize| matrix.at(row, gate * p.hidden + unit);
-                let sum = |gate: usize| take::<T, T::In<S>>(at(p.gates, gate), n);
+                let sum = |gate: usize| {
+                    let bias: T::In<S> = take(at(p.biases[0], gate), n);
+                    bias.add(take(at(p.gates, gate), n))
+                };
                 match p.mode {
                     Mode::Lstm => {
                         let (i, f) = (sigmoid::<T, S>(sum(0)), sigmoid::<T, S>(sum(1)));
@@ -143,7 +148,10 @@ unsafe fn forward<T: Real, S: Simd>(p: &Forward<T>) {
                         }
                     }
                     Mode::Gru => {
-                        let state = |gate: usize| take::<T, T::In<S>>(at(p.from_state, gate), n);
+                        let state = |gate: usize| {
+                            let bias: T::In<S> = take(at(p.biases[1], gate), n);
+                            bias.add(take(at(p.from_state, gate), n))
+                        };
                         let r = sigmoid::<T, S>(sum(0).add(state(0)));
                         let z = sigmoid::<T, S>(sum(1).add(state(1)));
                         let added = state(2);

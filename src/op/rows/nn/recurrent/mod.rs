@@ -5,11 +5,12 @@ mod gradient;
 use crate::args;
 use crate::base::diag::Result;
 use crate::base::dtype::DType;
+use crate::base::layout::Shape;
 use crate::fail;
 use crate::kernel::recurrent;
-use crate::kernel::recurrent::layer::Mode;
+use crate::kernel::recurrent::layer::{Layer, Mode};
 use crate::op::args::Args;
-use crate::op::emit::KernelCall;
+use crate::op::emit::{Emit, KernelCall};
 use crate::op::infer;
 use crate::op::row::{CallForm, Grad, Lower, Op, Returns, Save};
 use crate::op::rows::nn::windows::float_only;
@@ -26,7 +27,7 @@ static STEPS: Op = Op {
     name: "_recurrent",
     params: steps::PARAMS,
     summary: "All steps of a recurrent layer.",
-    lower: Lower::Kernel(|_, a| {
+    lower: Lower::Kernel(|e, a| {
         let (x, hx, cx) = (a.tensor(steps::input), a.tensor(steps::hx), a.opt_tensor(steps::cx));
         let call = KernelCall::new("recurrent", &recurrent::RECURRENT)
             .inputs([x, a.tensor(steps::weight_ih), a.tensor(steps::weight_hh), hx])
@@ -36,8 +37,7 @@ static STEPS: Op = Op {
         let (mut shape, dtype, hidden) = (x.shape(), x.dtype(), hx.shape()[1]);
         shape[2] = hidden;
         let call = settings(call, a).output(&shape, dtype);
-        shape[2] = if a.flag(steps::keeps) { Mode::of(a.int(steps::mode)).kept() * hidden } else { 0 };
-        let call = call.output(&shape, wide(dtype)).output(&hx.shape(), dtype);
+        let call = call.output(&kept(e, a), wide(dtype)).output(&hx.shape(), dtype);
         Ok(cx.iter().fold(call, |call, cx| call.output(&cx.shape(), dtype)))
     }),
     saves: &[
@@ -55,6 +55,24 @@ static STEPS: Op = Op {
     call: CallForm::Internal,
     ..Op::BASE
 };
+
+/// The shape of what the gradient reads: in the order of the input, or of one dim where a library of the device keeps it.
+fn kept(e: &mut dyn Emit, a: &Args) -> Shape {
+    let (x, hidden) = (a.tensor(steps::input), a.tensor(steps::hx).shape()[1]);
+    let (mut shape, mode, batch_first) = (x.shape(), Mode::of(a.int(steps::mode)), a.flag(steps::batch_first));
+    if a.flag(steps::keeps) {
+        let (steps, batch) = if batch_first { (shape[1], shape[0]) } else { (shape[0], shape[1]) };
+        let reverse = a.flag(steps::reverse);
+        let layer = Layer { mode, steps, batch, inputs: shape[2], hidden, batch_first, reverse };
+        let biased = a.opt_tensor(steps::bias_ih).is_some();
+        let bytes = e.recurrent_reserve(&layer, x.dtype(), biased, x.device());
+        if bytes > 0 {
+            return Shape::from_slice(&[bytes.div_ceil(wide(x.dtype()).size_bytes())]);
+        }
+    }
+    shape[2] = if a.flag(steps::keeps) { mode.kept() * hidden } else { 0 };
+    shape
+}
 
 fn settings(call: KernelCall, a: &Args) -> KernelCall {
     call.int(a.int(steps::mode)).flag(a.flag(steps::batch_first)).flag(a.flag(steps::reverse))
