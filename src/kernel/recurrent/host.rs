@@ -216,7 +216,7 @@ impl<T: Gated> Walk<'_, T> {
                 (before, cell) = (out, next);
             }
         }
-        // SAFETY: as above.
+        // SAFETY: the last states have a row for each of the samples, which belong to this walk.
         unsafe {
             copy_rows(before, self.last.from(samples.start, 0), rows, hidden);
             if let Some(last) = self.last_cell {

@@ -183,7 +183,11 @@ fn backward<'c>(s: Sizes, step: &Step<'c>, g: Expr<'c>, cell: Option<Expr<'c>>) 
         }
         _ => {
             let y = step.third;
-            let sums = if s.mode == Mode::Relu { g.zero_unless(y.greater(0.0)) } else { g * (1.0 - y * y) };
+            let sums = match s.mode {
+                // Depends on the output, with a gradient of 0.
+                Mode::Relu => g.zero_unless(y.greater(0.0)) + y.sgn() * 0.0,
+                _ => g * (1.0 - y * y),
+            };
             Gradients { of_input: sums, of_state: sums, state: None, cell: None }
         }
     }
