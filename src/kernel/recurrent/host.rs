@@ -147,7 +147,7 @@ unsafe fn forward<T: Gated>(layer: &Layer, call: &Call<'_>, given: &Operands<'_,
             last: Matrix::packed_mut(last.slice(), hidden),
             last_cell: last_cell.as_mut().map(|cell| Matrix::packed_mut(cell.slice(), hidden)),
         };
-        walk.from_input(threads);
+        walk.add_input(threads);
         let weights = Panels::new(Matrix::packed(&given.weight_hh, hidden).transposed(), hidden, width);
         share(layer, threads, |samples, threads| walk.run(threads, samples, &weights));
         [out, reserve, last].into_iter().chain(last_cell).for_each(|sink| sink.finish(threads));
@@ -159,7 +159,7 @@ impl<T: Gated> Walk<'_, T> {
     ///
     /// # Safety
     /// The operands are those of the layer.
-    unsafe fn from_input(&self, threads: &Threads) {
+    unsafe fn add_input(&self, threads: &Threads) {
         let layer = self.layer;
         let sizes = Sizes { m: layer.rows(), n: layer.width(), k: layer.inputs };
         let x = Matrix::packed(&self.given.x, layer.inputs);

@@ -119,7 +119,7 @@ fn check(a: &Args) -> Result<()> {
     let given: Vec<(&str, &Tensor)> = given.collect();
     infer::same_dtype(&given)?;
     let (shape, state) = (x.shape(), a.tensor(layer::hx).shape());
-    if shape.len() != 3 || state.len() != 2 || shape.iter().any(|&size| size == 0) {
+    if shape.len() != 3 || state.len() != 2 || shape.contains(&0) {
         fail!(SHAPE, "`input` of shape {:?} has no steps of samples", shape.as_slice());
     }
     let gates = match a.text(layer::mode) {
