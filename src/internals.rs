@@ -94,8 +94,8 @@ pub mod kernel {
     #[cfg(feature = "cuda")]
     pub mod cuda {
         pub use crate::kernel::cuda::{
-            ConvCall, ConvOrder, ConvPart, FaultSlot, Gpu, GpuError, Hold, Launch, MatmulCall, OPTIONS, Param, Source,
-            headers,
+            ConvCall, ConvOrder, ConvPart, FaultSlot, Gpu, GpuError, Hold, Launch, MatmulCall, OPTIONS, Param,
+            RecurrentCall, RecurrentRoom, RecurrentTask, Source, headers,
         };
     }
     pub mod fused {
@@ -117,8 +117,8 @@ pub mod kernel {
     }
 
     pub use crate::kernel::{
-        attention, conv, copy, ctc, fft, index, linalg, loss, matmul, norm, pool, random, resample, scan, search,
-        select, softmax, sort,
+        attention, conv, copy, ctc, fft, index, linalg, loss, matmul, norm, pool, random, recurrent, resample, scan,
+        search, select, softmax, sort,
     };
 }
 

@@ -25,6 +25,7 @@ pub mod norm;
 pub mod pool;
 pub mod program;
 pub mod random;
+pub mod recurrent;
 pub mod reduce;
 pub mod resample;
 pub mod scan;
@@ -55,6 +56,7 @@ pub static FAMILIES: &[&Family] = &[
     &norm::FAMILY,
     &pool::FAMILY,
     &random::FAMILY,
+    &recurrent::FAMILY,
     &resample::FAMILY,
     &scan::FAMILY,
     &search::FAMILY,

@@ -11,6 +11,7 @@ use crate::base::diag::Result;
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::{Layout, Shape};
 use crate::kernel::family::Kernel;
+use crate::kernel::recurrent::layer::Layer;
 use smallvec::SmallVec;
 
 /// Shape and dtype of a result.
@@ -143,6 +144,10 @@ pub trait Emit {
     fn with_row_grads(&mut self, table: &Tensor, index: &Tensor, padding: Option<i64>, rows: Tensor) -> Result<Tensor>;
     /// Fails if the host has no memory for a list of so many bytes.
     fn host_room(&self, bytes: usize) -> Result<()>;
+    /// Bytes that a library of the device keeps of a recurrent layer for its gradient; 0 if our own kernels compute it.
+    fn recurrent_reserve(&self, _layer: &Layer, _dtype: DType, _biased: bool, _device: DeviceId) -> usize {
+        0
+    }
     /// All elements, row-major. Waits.
     fn read(&mut self, tensor: &Tensor) -> Result<Vec<Scalar>>;
     fn default_float(&self) -> DType;

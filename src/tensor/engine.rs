@@ -12,6 +12,7 @@ use crate::base::rng::Generator;
 use crate::base::span::Origin;
 use crate::fail;
 use crate::kernel::program::{Check, Draw, Function, ReduceKind};
+use crate::kernel::recurrent;
 use crate::op::args::Args;
 use crate::op::complex::{self, Rule};
 use crate::op::emit::{Emit, KernelCall};
@@ -713,6 +714,16 @@ impl Emit for Engine {
 
     fn host_room(&self, bytes: usize) -> Result<()> {
         self.rt.host_room(bytes)
+    }
+
+    fn recurrent_reserve(
+        &self,
+        layer: &recurrent::layer::Layer,
+        dtype: DType,
+        biased: bool,
+        device: DeviceId,
+    ) -> usize {
+        self.rt.recurrent_reserve(device, layer, dtype, biased)
     }
 
     fn read(&mut self, tensor: &Tensor) -> Result<Vec<Scalar>> {

@@ -132,7 +132,13 @@ impl Library {
     #[cfg(unix)]
     fn parts(self) -> &'static [&'static str] {
         match self {
-            Library::Dnn => &["libcudnn_graph.so.9", "libcudnn_heuristic.so.9", "libcudnn_engines_precompiled.so.9"],
+            Library::Dnn => &[
+                "libcudnn_graph.so.9",
+                "libcudnn_heuristic.so.9",
+                "libcudnn_engines_precompiled.so.9",
+                "libcudnn_ops.so.9",
+                "libcudnn_adv.so.9",
+            ],
             _ => &[],
         }
     }

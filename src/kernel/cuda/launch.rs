@@ -2,6 +2,7 @@
 
 use crate::base::dtype::DType;
 use crate::kernel::conv::geometry::Geometry;
+use crate::kernel::recurrent::layer::Layer;
 use std::borrow::Cow;
 use std::fmt;
 
@@ -150,6 +151,44 @@ pub struct ConvCall {
     pub geometry: Geometry,
 }
 
+/// A recurrent layer for a library. The order of samples and steps is that of the addresses: dense, the steps first, in the
+/// order in which they are computed.
+#[derive(Clone, Copy, Debug)]
+pub struct RecurrentCall {
+    pub layer: Layer,
+    pub dtype: DType,
+    pub biased: bool,
+    pub x: *mut u8,
+    pub y: *mut u8,
+    pub hx: *mut u8,
+    /// Null without a cell, as all that belongs to cells.
+    pub cx: *mut u8,
+    /// As `RecurrentRoom` says.
+    pub weights: *mut u8,
+    /// What the gradient reads; null where nothing is trained.
+    pub reserve: *mut u8,
+    pub task: RecurrentTask,
+}
+
+/// What is computed.
+#[derive(Clone, Copy, Debug)]
+pub enum RecurrentTask {
+    /// y, the last state and the last cell.
+    Forward { hy: *mut u8, cy: *mut u8 },
+    /// Gradients; those of the weights are added to what is there. What was kept is overwritten.
+    Backward { dy: *mut u8, dx: *mut u8, dhy: *mut u8, dhx: *mut u8, dcy: *mut u8, dcx: *mut u8, dweights: *mut u8 },
+}
+
+/// What a library needs for a recurrent layer, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RecurrentRoom {
+    /// Where the weights of the input, those of the state, and both biases begin among all weights.
+    pub offsets: [usize; 4],
+    pub weights: usize,
+    /// What the gradient reads.
+    pub reserve: usize,
+}
+
 /// A decomposition of matrices that have elements.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Decomposition {
@@ -262,6 +301,19 @@ pub trait Gpu {
     /// Whether `convolve` would transpose the operands of a row-major convolution to channels-last order itself, so that
     /// transposing them before and after it saves time.
     fn convolves_transposed(&mut self, convolution: &ConvCall) -> Result<bool, GpuError>;
+    /// What cuDNN or another library needs for a recurrent layer; none if there is none or it does not support this.
+    fn recurrent_room(
+        &mut self,
+        _layer: &Layer,
+        _dtype: DType,
+        _biased: bool,
+    ) -> Result<Option<RecurrentRoom>, GpuError> {
+        Ok(None)
+    }
+    /// Computes a recurrent layer by that library; only what has a `recurrent_room`.
+    fn recurrent(&mut self, _call: &RecurrentCall) -> Result<(), GpuError> {
+        Err(GpuError::Unsupported("recurrent layers by a library"))
+    }
     /// Whether `decompose` can do this, by cuSOLVER or another library; addresses do not matter.
     fn decomposes(&mut self, _decomposition: &DecomposeCall) -> Result<bool, GpuError> {
         Ok(false)

@@ -26,6 +26,11 @@ pub trait Real: faer::traits::RealField + Copy + Default + std::iter::Sum + std:
     /// # Safety
     /// The machine is of level `S`.
     unsafe fn exp_in<S: Simd>(x: Self::In<S>) -> Self::In<S>;
+    /// The hyperbolic tangent of each lane.
+    ///
+    /// # Safety
+    /// The machine is of level `S`.
+    unsafe fn tanh_in<S: Simd>(x: Self::In<S>) -> Self::In<S>;
     fn ln(self) -> Self;
     fn sqrt(self) -> Self;
     fn floor(self) -> Self;
@@ -100,6 +105,11 @@ impl Real for f32 {
         unsafe { crate::kernel::math::vector::exp(x) }
     }
     #[inline(always)]
+    unsafe fn tanh_in<S: Simd>(x: S::F32) -> S::F32 {
+        // SAFETY: whoever calls `tanh_in` runs on a machine with the instructions of `S`.
+        unsafe { crate::kernel::math::vector::tanh(x) }
+    }
+    #[inline(always)]
     fn ln(self) -> f32 {
         f32::ln(self)
     }
@@ -144,16 +154,13 @@ impl Real for f64 {
     }
     #[inline(always)]
     unsafe fn exp_in<S: Simd>(x: S::F64) -> S::F64 {
-        let mut lanes = [0.0; 8];
-        // SAFETY: whoever calls `exp_in` runs on a machine with the instructions of `S`; no vector of f64 has more than
-        // 8 lanes.
-        unsafe {
-            x.store(lanes.as_mut_ptr());
-            for lane in &mut lanes[..S::F64::N] {
-                *lane = lane.exp();
-            }
-            S::F64::load(lanes.as_ptr())
-        }
+        // SAFETY: whoever calls `exp_in` runs on a machine with the instructions of `S`.
+        unsafe { each_lane::<S>(x, f64::exp) }
+    }
+    #[inline(always)]
+    unsafe fn tanh_in<S: Simd>(x: S::F64) -> S::F64 {
+        // SAFETY: whoever calls `tanh_in` runs on a machine with the instructions of `S`.
+        unsafe { each_lane::<S>(x, f64::tanh) }
     }
     #[inline(always)]
     fn ln(self) -> f64 {
@@ -174,6 +181,23 @@ impl Real for f64 {
     #[inline(always)]
     fn fma(self, a: f64, b: f64) -> f64 {
         self.mul_add(a, b)
+    }
+}
+
+/// A function of each lane.
+///
+/// # Safety
+/// The machine is of level `S`.
+#[inline(always)]
+unsafe fn each_lane<S: Simd>(x: S::F64, function: impl Fn(f64) -> f64) -> S::F64 {
+    let mut lanes = [0.0; 8];
+    // SAFETY: the machine has the instructions of `S`; no vector of f64 has more than 8 lanes.
+    unsafe {
+        x.store(lanes.as_mut_ptr());
+        for lane in &mut lanes[..S::F64::N] {
+            *lane = function(*lane);
+        }
+        S::F64::load(lanes.as_ptr())
     }
 }
 

@@ -7,6 +7,7 @@ pub mod batch;
 pub mod bf16;
 pub mod bytes;
 pub mod integer;
+pub mod panels;
 pub mod product;
 mod tiles;
 

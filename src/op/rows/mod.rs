@@ -90,6 +90,7 @@ pub static FAMILIES: &[(Chapter, &[&Op])] = &[
     (Loss, nn::pdist::ROWS),
     (Layer, nn::attention::ROWS),
     (Layer, nn::multihead::ROWS),
+    (Layer, nn::recurrent::ROWS),
     (Optimizer, optim::sgd_lion::ROWS),
     (Optimizer, optim::adam_variants::ROWS),
     (Optimizer, optim::adagrad_adadelta_rmsprop::ROWS),

@@ -16,6 +16,7 @@ pub mod task;
 pub mod through_host;
 pub mod touch;
 
+use crate::base::dtype::DType;
 use crate::device::clock::Clock;
 use crate::device::planned_fault::FaultPlan;
 use crate::device::queues::Point;
@@ -23,6 +24,7 @@ use crate::device::race::StreamName;
 use crate::device::stop::Stop;
 use crate::kernel::abi::Fault;
 use crate::kernel::custom::Custom;
+use crate::kernel::recurrent::layer::Layer;
 use crate::sched::memory::{Memory, Room};
 use crate::sched::options::{MatmulPrecision, Options};
 use crate::sched::order::gate::FaultLog;
@@ -61,6 +63,11 @@ pub trait Backend: Send + Sync {
     /// Compiles a kernel whose text the script gave, if this kind runs such kernels.
     fn compile(&self, _device: u16, _custom: &'static Custom) -> Compiled {
         Compiled::Never
+    }
+
+    /// Bytes that a library of the device keeps of a recurrent layer for its gradient; 0 if our own kernels compute it.
+    fn recurrent_reserve(&self, _device: u16, _layer: &Layer, _dtype: DType, _biased: bool) -> usize {
+        0
     }
 
     /// Begins a window on a stream.

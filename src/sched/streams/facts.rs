@@ -4,11 +4,13 @@ use super::stream::StreamHandle;
 use crate::base::code;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
+use crate::base::dtype::DType;
 use crate::base::span::Origin;
 use crate::device::cache::RawMemory;
 use crate::device::queues::Point;
 use crate::device::race::StreamName;
 use crate::kernel::custom::Custom;
+use crate::kernel::recurrent::layer::Layer;
 use crate::op::tensor::View;
 use crate::sched::backend::Compiled;
 use crate::sched::fault::ledger::Entry;
@@ -97,6 +99,14 @@ impl Runtime {
         let gpus = self.gpus().expect("the device exists");
         gpus.backend.open(index as u16);
         Ok(gpus.backend.compile(index as u16, custom))
+    }
+
+    /// Bytes that a library of the device keeps of a recurrent layer for its gradient; 0 if our own kernels compute it.
+    pub fn recurrent_reserve(&self, device: DeviceId, layer: &Layer, dtype: DType, biased: bool) -> usize {
+        let (DeviceId::Cuda(_), Ok(index)) = (device, self.gpu_index(device)) else { return 0 };
+        let gpus = self.gpus().expect("the device exists");
+        gpus.backend.open(index as u16);
+        gpus.backend.recurrent_reserve(index as u16, layer, dtype, biased)
     }
 
     /// Whether a GPU was used so far: before that CUDA is not initialized.

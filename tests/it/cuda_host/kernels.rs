@@ -81,7 +81,7 @@ pub fn on_device(kernel: &Kernel, inputs: &[Memory], outputs: &[View<'_>], attrs
 }
 
 /// What the host's kernel gives.
-fn on_host(kernel: &Kernel, inputs: &[Memory], outputs: &[View<'_>], attrs: &[Attr]) -> Vec<Memory> {
+pub fn on_host(kernel: &Kernel, inputs: &[Memory], outputs: &[View<'_>], attrs: &[Attr]) -> Vec<Memory> {
     let made: Vec<Memory> = outputs.iter().map(|v| Memory::new(v.0, v.1, &strides(v.1, v.2), |_| 0.0)).collect();
     let views = |all: &[Memory]| -> Vec<RawView> { all.iter().map(|m| m.view.clone()).collect() };
     let (given, written, faults) = (views(inputs), views(&made), Faults::default());

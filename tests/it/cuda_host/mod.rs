@@ -11,6 +11,7 @@ mod kernels;
 mod layouts;
 mod orders;
 mod places;
+mod recurrences;
 mod scans;
 mod spectra;
 
@@ -22,8 +23,10 @@ use tscript::internals::base::attr::Attr;
 use tscript::internals::kernel::abi::{Call, Faults, RawView, Threads};
 use tscript::internals::kernel::conv;
 use tscript::internals::kernel::cuda::{
-    ConvCall, ConvOrder, ConvPart, FaultSlot, Gpu, GpuError, Hold, Launch, MatmulCall, headers,
+    ConvCall, ConvOrder, ConvPart, FaultSlot, Gpu, GpuError, Hold, Launch, MatmulCall, RecurrentCall, RecurrentRoom,
+    headers,
 };
+use tscript::internals::kernel::recurrent::layer::Layer;
 
 type Kernel = unsafe extern "C" fn(*mut *mut c_void);
 type Run = unsafe extern "C" fn(Kernel, *mut *mut c_void, *const u32, *const u32);
@@ -50,6 +53,8 @@ pub struct HostGpu {
     pub convolves: Option<ConvOrder>,
     /// That library leaves gradients of inputs that can be had forward.
     pub forward_only: bool,
+    /// There is a library for recurrent layers; the host's kernels stand for it.
+    pub recurs: bool,
 }
 
 impl HostGpu {
@@ -72,6 +77,7 @@ impl HostGpu {
             capability: (9, 0),
             convolves: None,
             forward_only: false,
+            recurs: false,
         })
     }
 }
@@ -276,6 +282,21 @@ impl Gpu for HostGpu {
         assert_eq!(call.order, ConvOrder::ChannelsFirst);
         let left = self.forward_only && as_forward(call);
         Ok(!left && self.convolves == Some(ConvOrder::ChannelsLast))
+    }
+
+    fn recurrent_room(
+        &mut self,
+        layer: &Layer,
+        dtype: tscript::DType,
+        biased: bool,
+    ) -> Result<Option<RecurrentRoom>, GpuError> {
+        Ok(self.recurs.then(|| recurrences::room(layer, dtype, biased)))
+    }
+
+    fn recurrent(&mut self, call: &RecurrentCall) -> Result<(), GpuError> {
+        assert!(self.recurs);
+        recurrences::by_host(call);
+        Ok(())
     }
 
     fn multiprocessors(&self) -> u32 {

@@ -55,8 +55,8 @@
   (#any-of? @function.builtin
     "_adadelta_step" "_adagrad_step" "_adam_step" "_adamax_step" "_asgd_step" "_clip_grad_norm"
     "_clip_grad_value" "_count_batch" "_dirichlet_sample" "_gamma_sample" "_indices" "_int_mm" "_lion_step"
-    "_move_average" "_nadam_step" "_nnz" "_radam_step" "_rmsprop_step" "_rprop_step" "_sgd_step" "_stored_step"
-    "_unscale_grads" "_values" "abs" "abs_" "absolute" "absolute_" "acos" "acos_" "acosh" "acosh_"
+    "_move_average" "_nadam_step" "_nnz" "_radam_step" "_recurrent" "_rmsprop_step" "_rprop_step" "_sgd_step"
+    "_stored_step" "_unscale_grads" "_values" "abs" "abs_" "absolute" "absolute_" "acos" "acos_" "acosh" "acosh_"
     "adaptive_avg_pool1d" "adaptive_avg_pool2d" "adaptive_avg_pool3d" "adaptive_max_pool1d" "adaptive_max_pool2d"
     "adaptive_max_pool3d" "add" "add_" "addbmm" "addbmm_" "addcdiv" "addcdiv_" "addcmul" "addcmul_" "addmm"
     "addmm_" "addmv" "addmv_" "addr" "addr_" "adjoint" "affine_grid" "airy_ai" "alias_copy" "all" "allclose"

@@ -1,5 +1,5 @@
-//! Convolutions by cuDNN, if it is installed: forward, dgrad and wgrad. The library is loaded for the first one. Knows
-//! no tensors: images are addresses, sizes and strides.
+//! cuDNN, if it is installed. Here convolutions: forward, dgrad and wgrad; recurrent layers are in
+//! `recurrent`. The library is loaded for the first one. Knows no tensors: images are addresses, sizes and strides.
 //!
 //! Only engines whose precision the caller allows are used, and where it says so only deterministic ones. The library's
 //! heuristic chooses one by the sizes; nothing is timed, so a script uses the same engine in every run.
@@ -15,6 +15,7 @@ use std::collections::HashMap;
 use std::ffi::c_void;
 
 mod backend;
+pub mod recurrent;
 
 /// What to do where cuDNN is missing, in one line.
 pub const REMEDY: &str =
@@ -122,6 +123,8 @@ pub struct Dnn {
     handle: Handle,
     stream: *mut c_void,
     plans: HashMap<Key, Option<Plan>>,
+    /// Recurrent layers.
+    layers: HashMap<recurrent::Recurrent, Option<recurrent::Plan>>,
 }
 
 // SAFETY: the handle may be used from any thread, by one at a time, which `&mut` gives.
@@ -153,7 +156,8 @@ impl Dnn {
         let Some(functions) = Functions::load() else { return Ok(None) };
         context.make_current()?;
         let handle = functions.handle()?;
-        Ok(Some(Dnn { context, functions, handle, stream: std::ptr::null_mut(), plans: HashMap::new() }))
+        let (plans, layers) = (HashMap::new(), HashMap::new());
+        Ok(Some(Dnn { context, functions, handle, stream: std::ptr::null_mut(), plans, layers }))
     }
 
     /// Bytes of scratch memory that a convolution needs. `None`: the library has no suitable engine. Cost: 1 to 100 ms
@@ -182,16 +186,12 @@ impl Dnn {
         if !self.plans.contains_key(&key) {
             self.scratch(convolution, at)?;
         }
-        let Some(Some(plan)) = self.plans.get(&key) else { return Ok(Outcome::Unsupported) };
-        if plan.bytes > workspace.bytes {
+        if self.plans.get(&key).is_none_or(|plan| plan.as_ref().is_none_or(|plan| plan.bytes > workspace.bytes)) {
             return Ok(Outcome::Unsupported);
         }
         self.context.make_current()?;
-        if self.stream != stream.raw() {
-            // SAFETY: both are alive; the stream is set anew before each use of another.
-            unsafe { self.functions.set_stream(self.handle, stream.raw()) }?;
-            self.stream = stream.raw();
-        }
+        self.use_stream(stream)?;
+        let Some(Some(plan)) = self.plans.get(&key) else { return Ok(Outcome::Unsupported) };
         let pack = Descriptor::new(self.functions, Kind::VariantPack)?;
         pack.set(attribute::PACK_IDS, &IDS)?;
         pack.set(attribute::PACK_POINTERS, &[at.x, at.w, at.y].map(Address))?;
@@ -208,6 +208,16 @@ impl Dnn {
         }
     }
 
+    /// What is queued next goes to this stream.
+    fn use_stream(&mut self, stream: &Stream) -> Result<(), DriverError> {
+        if self.stream != stream.raw() {
+            // SAFETY: both are alive; the stream is set anew before each use of another.
+            unsafe { self.functions.set_stream(self.handle, stream.raw()) }?;
+            self.stream = stream.raw();
+        }
+        Ok(())
+    }
+
     /// Number of shapes planned so far.
     pub fn plans(&self) -> usize {
         self.plans.len()
@@ -217,6 +227,7 @@ impl Dnn {
 impl Drop for Dnn {
     fn drop(&mut self) {
         self.plans.clear();
+        self.layers.clear();
         if self.context.make_current().is_ok() {
             // SAFETY: the handle is alive, and nobody can use it after this.
             unsafe { self.functions.destroy(self.handle) };

@@ -13,18 +13,18 @@ use crate::kernel::host::staging::Scratch;
 use crate::kernel::host::vector::Vector;
 
 /// Bound: length of a block of `k` (BLIS' KC): a panel of `b` then has at most 96 KiB and stays in the L2 cache.
-const KC: usize = 512;
+pub(super) const KC: usize = 512;
 /// Rows of `a` that are packed together (BLIS' MC), whole tiles: at most 384 KiB of `f64`, which stay in the L2 cache.
-const MC: usize = 96;
+pub(super) const MC: usize = 96;
 /// Bound: rows that are not packed, between two calls of `guard::check`; a multiple of the rows of every tile.
 const UNPACKED_ROWS: usize = 1008;
 /// Bound: panels of `b` that are packed together (BLIS' NC), about 4 MiB.
 const NC_PANELS: usize = 64;
 /// Number of panels, or of tiles along a panel, that read the same part of an operand, from which on packing it pays.
-const PACK_MIN_READS: usize = 6;
+pub(super) const PACK_MIN_READS: usize = 6;
 
 /// Rows and vectors of a tile for each vector level: as many accumulators as there are free registers.
-const fn shape(level: usize) -> (usize, usize) {
+pub(super) const fn shape(level: usize) -> (usize, usize) {
     match level {
         0 => (8, 3),
         1 => (6, 2),
@@ -33,7 +33,7 @@ const fn shape(level: usize) -> (usize, usize) {
 }
 
 /// Elements of a vector of each machine level (`simd`).
-const fn lanes<T>(level: usize) -> usize {
+pub(super) const fn lanes<T>(level: usize) -> usize {
     (if level == 0 { 64 } else { 32 }) / size_of::<T>()
 }
 
@@ -110,7 +110,7 @@ pub unsafe fn multiply<T: Real>(s: Sizes, a: Matrix<T>, b: Matrix<T>, c: Matrix<
 ///
 /// # Safety
 /// The lines exist.
-unsafe fn pack<T: Real>(from: Matrix<T>, lines: usize, k: usize, width: usize, to: &mut [T]) {
+pub(super) unsafe fn pack<T: Real>(from: Matrix<T>, lines: usize, k: usize, width: usize, to: &mut [T]) {
     for first in (0..lines).step_by(width) {
         let count = (lines - first).min(width);
         let panel = &mut to[first * k..(first + width) * k];
@@ -188,7 +188,7 @@ widths! {
     ///
     /// `step` is the distance from one tile's rows of `a` to the next one's if they are packed, else 0. Vectors of `b`
     /// are always whole.
-    fn column_of_tiles<T, S>(s: Sizes, a: Matrix<T>, step: usize, b: Matrix<T>, c: Matrix<T>, accum: Accum) {
+    pub(super) fn column_of_tiles<T, S>(s: Sizes, a: Matrix<T>, step: usize, b: Matrix<T>, c: Matrix<T>, accum: Accum) {
         // SAFETY: `multiply` names operands that are there; `S` is the machine's.
         unsafe {
             // Remaining rows are computed by a tile of half the height if that is enough.

@@ -21,6 +21,7 @@ pub mod padding;
 pub mod pdist;
 pub mod pointwise_loss;
 pub mod pool;
+pub mod recurrent;
 pub mod softmax;
 pub mod unfold;
 pub mod windows;

@@ -1,13 +1,18 @@
 //! NVIDIA GPUs with their state in a session: libraries, error slots, graphs, scratch memory of matrix products.
 
 use super::slots::SlotPool;
+use super::vendor;
+use crate::base::dtype::DType;
 use crate::device::cache::RawMemory;
 use crate::device::cuda::blas::{Blas, Outcome, Product, WORKSPACE_BYTES, Workspace};
+use crate::device::cuda::dnn::recurrent::{Places, Recurrent, Room, Task};
 use crate::device::cuda::dnn::{Addresses, Convolution, Dnn, Run};
 use crate::device::cuda::memory::DeviceMemory;
 use crate::device::cuda::replay::{Products, Replay};
 use crate::device::cuda::solver::{Problem, Right, Solver};
 use crate::device::cuda::{Context, DriverError, Stopwatch, Stream};
+use crate::kernel::cuda::RecurrentRoom;
+use crate::kernel::recurrent::layer::Layer;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -144,6 +149,35 @@ impl CudaDevice {
     /// Bytes of scratch memory that the vendor's library needs for a convolution; `None` if it does not support it.
     pub fn convolution_scratch(&self, convolution: &Convolution, at: &Addresses) -> Result<Option<usize>, DriverError> {
         Ok(self.with_dnn(|dnn| dnn.scratch(convolution, at))?.flatten())
+    }
+
+    /// What the vendor's library needs for a recurrent layer; `None` if it does not support it.
+    pub fn recurrent_room(&self, layer: &Recurrent) -> Result<Option<Room>, DriverError> {
+        Ok(self.with_dnn(|dnn| dnn.recurrent_room(layer))?.flatten())
+    }
+
+    /// The same for kernels.
+    pub fn library_room(
+        &self,
+        layer: &Layer,
+        dtype: DType,
+        biased: bool,
+    ) -> Result<Option<RecurrentRoom>, DriverError> {
+        let Some(layer) = vendor::recurrent(layer, dtype, biased, self.tf32()) else { return Ok(None) };
+        let room = self.recurrent_room(&layer)?;
+        Ok(room.map(|Room { offsets, weights, reserve, .. }| RecurrentRoom { offsets, weights, reserve }))
+    }
+
+    /// Queues a recurrent layer by the vendor's library, beside the collected commands; false if it does not support it.
+    pub fn recurrent(
+        &self,
+        layer: &Recurrent,
+        at: &Places,
+        task: &Task,
+        workspace: Workspace,
+        stream: &Stream,
+    ) -> Result<bool, DriverError> {
+        Ok(self.with_dnn(|dnn| dnn.recurrent(layer, at, task, workspace, stream))?.unwrap_or(false))
     }
 
     /// Calls `work` with the vendor's decompositions; `None` if the library is missing or unusable.

@@ -2,6 +2,7 @@
 
 use super::device::CudaDevice;
 use super::vendor;
+use crate::base::dtype::DType;
 use crate::device::cache::StreamPoint;
 use crate::device::cuda::blas::{Outcome, Workspace};
 use crate::device::cuda::dnn::{Addresses, Convolution, Run};
@@ -9,9 +10,10 @@ use crate::device::cuda::replay;
 use crate::device::cuda::{Shape, Stream, Text};
 use crate::kernel::cuda::gate::gate;
 use crate::kernel::cuda::{
-    ConvCall, ConvOrder, DecomposeCall, Gpu, GpuError, Hold, Launch, MatmulCall, OPTIONS, Param, RightVectors, Source,
-    headers,
+    ConvCall, ConvOrder, DecomposeCall, Gpu, GpuError, Hold, Launch, MatmulCall, OPTIONS, Param, RecurrentCall,
+    RecurrentRoom, RightVectors, Source, headers,
 };
+use crate::kernel::recurrent::layer::Layer;
 use crate::sched::memory::Memory;
 use crate::sched::order::gate::Gate;
 use crate::sched::window::node::Node;
@@ -178,6 +180,22 @@ impl Gpu for Lane<'_> {
         }
         let least = self.device.convolution_scratch(&channels_last, &ALIGNMENT).map_err(device_error)?;
         Ok(least.is_some_and(|least| least + turns <= most))
+    }
+
+    fn recurrent_room(&mut self, layer: &Layer, dtype: DType, biased: bool) -> Result<Option<RecurrentRoom>, GpuError> {
+        self.device.library_room(layer, dtype, biased).map_err(device_error)
+    }
+
+    fn recurrent(&mut self, call: &RecurrentCall) -> Result<(), GpuError> {
+        const NONE: GpuError = GpuError::Unsupported("this recurrent layer");
+        let layer = vendor::recurrent(&call.layer, call.dtype, call.biased, self.device.tf32()).ok_or(NONE)?;
+        let bytes = self.device.recurrent_room(&layer).map_err(device_error)?.ok_or(NONE)?.scratch;
+        let workspace = Workspace { address: self.scratch(bytes)? as u64, bytes };
+        let (at, pass) = vendor::pass(call);
+        // It is not recorded: the library may use streams of its own.
+        self.device.let_go();
+        let queued = self.device.recurrent(&layer, &at, &pass, workspace, self.stream).map_err(device_error)?;
+        if queued { Ok(()) } else { Err(NONE) }
     }
 
     fn decomposes(&mut self, call: &DecomposeCall) -> Result<bool, GpuError> {

@@ -16,6 +16,7 @@ use super::task::{Enqueued, Stamp, Task, Wish};
 use super::touch::Span;
 use super::{After, Backend, Compiled, Facts, Window};
 use crate::base::device_id::DeviceId;
+use crate::base::dtype::DType;
 use crate::device::cuda::memory::{DeviceMemory, PinnedMemory};
 use crate::device::cuda::staging::Staging;
 use crate::device::cuda::{Context, Event, KernelError, Stream, StreamTable, Timing};
@@ -23,6 +24,7 @@ use crate::device::planned_fault::{Fate, FaultPlan, PlannedFault};
 use crate::device::queues::{Point, Queues};
 use crate::kernel::abi::Fault;
 use crate::kernel::custom::Custom;
+use crate::kernel::recurrent::layer::Layer;
 use crate::sched::memory::Memory;
 use crate::sched::options::{MatmulPrecision, Options};
 use crate::sched::window::plan::Prepared;
@@ -146,6 +148,12 @@ impl Backend for Cuda {
             Err(KernelError::Text { log, .. }) => Compiled::Faulty(log),
             Err(error) => Compiled::Failed(error.to_string()),
         }
+    }
+
+    fn recurrent_reserve(&self, device: u16, layer: &Layer, dtype: DType, biased: bool) -> usize {
+        // Without the library's answer our own kernels run.
+        let room = self.devices[device as usize].library_room(layer, dtype, biased).ok().flatten();
+        room.map_or(0, |room| room.reserve)
     }
 
     fn begin<'a>(&'a self, window: Window<'a>) -> Box<dyn Submission + 'a> {

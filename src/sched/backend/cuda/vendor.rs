@@ -2,11 +2,14 @@
 
 use crate::base::dtype::DType;
 use crate::device::cuda::blas::{Element, Factor, Precision, Product, Target};
+use crate::device::cuda::dnn::recurrent::{Places as LayerPlaces, Recurrent, Task as Pass};
 use crate::device::cuda::dnn::{Addresses, Convolution, Direction, Image};
 use crate::device::cuda::solver::{Number, Places, Problem, Right, Task};
 use crate::kernel::cuda::{
-    ConvCall, ConvOrder, ConvPart, DecomposeCall, Decomposition, MatmulCall, Matrix, RightVectors,
+    ConvCall, ConvOrder, ConvPart, DecomposeCall, Decomposition, MatmulCall, Matrix, RecurrentCall, RecurrentTask,
+    RightVectors,
 };
+use crate::kernel::recurrent::layer::Layer;
 
 fn element(dtype: DType) -> Option<Element> {
     match dtype {
@@ -127,6 +130,37 @@ pub fn convolution(call: &ConvCall, tf32: bool, deterministic: bool) -> Option<(
         dilation: steps(g.dilation),
     };
     Some((convolution, Addresses { x: call.x as u64, w: call.w as u64, y: call.y as u64 }))
+}
+
+/// A recurrent layer as the library takes it; none if it has no such dtype or sizes.
+pub fn recurrent(layer: &Layer, dtype: DType, biased: bool, tf32: bool) -> Option<Recurrent> {
+    let element = element(dtype)?;
+    let size = |n: usize| i32::try_from(n).ok();
+    size(layer.rows() * layer.inputs.max(layer.width()))?;
+    Some(Recurrent {
+        mode: layer.mode as i32,
+        steps: size(layer.steps)?,
+        batch: size(layer.batch)?,
+        inputs: size(layer.inputs)?,
+        hidden: size(layer.hidden)?,
+        biased,
+        element,
+        precision: if tf32 && element == Element::F32 { Precision::Tf32 } else { Precision::Full },
+    })
+}
+
+/// Its addresses, and what is computed.
+pub fn pass(call: &RecurrentCall) -> (LayerPlaces, Pass) {
+    let [x, y, hx, cx, weights, reserve] =
+        [call.x, call.y, call.hx, call.cx, call.weights, call.reserve].map(|at| at as u64);
+    let pass = match call.task {
+        RecurrentTask::Forward { hy, cy } => Pass::Forward { hy: hy as u64, cy: cy as u64 },
+        RecurrentTask::Backward { dy, dx, dhy, dhx, dcy, dcx, dweights } => {
+            let [dy, dx, dhy, dhx, dcy, dcx, dweights] = [dy, dx, dhy, dhx, dcy, dcx, dweights].map(|at| at as u64);
+            Pass::Backward { dy, dx, dhy, dhx, dcy, dcx, dweights }
+        }
+    };
+    (LayerPlaces { x, y, hx, cx, weights, reserve }, pass)
 }
 
 #[cfg(test)]
