@@ -351,7 +351,7 @@ fn exponentials_of_large_matrices() {
         "{blocks} let all = matrix_exp(wide); let one = matrix_exp(wide[1]); ((all[1] - one).abs().max() < 1e-13).item()"
     ));
     holds("matrix_exp(zeros([0, 130, 130])).shape == [0, 130, 130]");
-    holds("matrix_exp(full([130, 130], INF)).isnan().any().item()");
+    holds("!matrix_exp(full([130, 130], INF)).isfinite().any().item()");
     // The gradient of 70 rows is an exponential of 140.
     holds(
         "manual_seed(5); let a = randn([70, 70], #{dtype: \"f64\"}) * 0.1; let h = randn([70, 70], #{dtype: \"f64\"}); \
