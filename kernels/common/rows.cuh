@@ -121,6 +121,40 @@ struct ts_max_op {
     template <class C> TS_METHOD C operator()(C a, C b) const { return ts_maximum(a, b); }
 };
 
+// The largest of n elements that lie `step` apart, and the sum of the exponentials of what lies below it: in one pass, eight loads
+// at a time (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018).
+template <class T, class C> TS_FN void ts_exp_sum_apart(const T* x, ts_i64 n, ts_i64 step, C& max, C& sum) {
+    max = ts_lowest(C());
+    sum = 0;
+    for (ts_i64 k = 0; k < n; k += 8) {
+        C v[8], top = max;
+#pragma unroll
+        for (int e = 0; e < 8; e++) v[e] = k + e < n ? (C)ts_upcast(x[(k + e) * step]) : ts_lowest(C());
+#pragma unroll
+        for (int e = 0; e < 8; e++) top = ts_maximum(v[e], top);
+        // Nothing but -inf so far: it adds nothing beside a finite element.
+        if (top == ts_lowest(C())) continue;
+        if (top != max) sum *= ts_exp(max - top);
+#pragma unroll
+        for (int e = 0; e < 8; e++)
+            if (k + e < n) sum += ts_exp(v[e] - top);
+        max = top;
+    }
+}
+
+// y[k] = value(k, x[k]) for n elements that lie `step` apart, eight loads before the stores.
+template <class T, class F> TS_FN void ts_store_apart(const T* x, T* y, ts_i64 n, ts_i64 step, F value) {
+    for (ts_i64 k = 0; k < n; k += 8) {
+        T v[8];
+#pragma unroll
+        for (int e = 0; e < 8; e++)
+            if (k + e < n) v[e] = x[(k + e) * step];
+#pragma unroll
+        for (int e = 0; e < 8; e++)
+            if (k + e < n) y[(k + e) * step] = ts_downcast<T>(value(k + e, ts_upcast(v[e])));
+    }
+}
+
 // All-reduce over the `lanes` threads of a row. Every thread of the block calls it.
 template <class C, class F> TS_FN C ts_group_all_reduce(C value, int lanes, F combine) {
     __shared__ C shared[32];

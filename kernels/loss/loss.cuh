@@ -19,7 +19,11 @@ TS_FN ts_i64 ts_label(const Args& g, ts_i64 element, bool report) {
     return label;
 }
 TS_FN C ts_weight(const Args& g, ts_i64 k) { return g.weight ? g.weight[k] : C(1); }
-TS_FN ts_i64 ts_offset(const Args& g, ts_i64 element) { return element / g.inner * g.classes * g.inner + element % g.inner; }
+TS_FN ts_i64 ts_offset(const Args& g, ts_i64 element) {
+    const bool narrow = ((ts_u64)element | (ts_u64)g.inner) >> 32 == 0;
+    const ts_i64 row = narrow ? (ts_i64)((ts_u32)element / (ts_u32)g.inner) : element / g.inner;
+    return row * (g.classes - 1) * g.inner + element;
+}
 
 // Stores an element's loss, given its logsumexp, the sum of weights and the weighted sum of logits (both for label
 // smoothing).
@@ -63,13 +67,11 @@ TS_KERNEL void ts_cross_entropy_columns(const __grid_constant__ Args g) {
     const ts_i64 i = (ts_i64)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= g.outer * g.inner) return;
     const T* x = g.x + ts_offset(g, i);
-    C row_max = ts_lowest(C()), row_sum = 0, weight_sum = 0, weighted_sum = 0;
-    for (ts_i64 k = 0; k < g.classes; k++) row_max = ts_maximum((C)ts_upcast(x[k * g.inner]), row_max);
-    for (ts_i64 k = 0; k < g.classes; k++) {
-        const C v = ts_upcast(x[k * g.inner]);
-        row_sum += ts_exp(v - row_max);
+    C row_max, row_sum, weight_sum = 0, weighted_sum = 0;
+    ts_exp_sum_apart(x, g.classes, g.inner, row_max, row_sum);
+    for (ts_i64 k = 0; g.smoothing != 0 && k < g.classes; k++) {
         weight_sum += ts_weight(g, k);
-        weighted_sum += ts_weight(g, k) * v;
+        weighted_sum += ts_weight(g, k) * (C)ts_upcast(x[k * g.inner]);
     }
     ts_store_loss(g, i, row_max == ts_lowest(C()) ? row_max : row_max + ts_log(row_sum), weight_sum, weighted_sum);
 }
@@ -116,10 +118,8 @@ TS_KERNEL void ts_cross_entropy_columns_grad(const __grid_constant__ Args g) {
     if (g.smoothing != 0)
         for (ts_i64 k = 0; k < g.classes; k++) weight_sum += ts_weight(g, k);
     const LogitGrad grad(g, i, weight_sum);
-    for (ts_i64 k = 0; k < g.classes; k++) {
-        const ts_i64 at = ts_offset(g, i) + k * g.inner;
-        g.y[at] = ts_downcast<T>(grad.of(g, k, ts_upcast(g.x[at])));
-    }
+    const ts_i64 at = ts_offset(g, i);
+    ts_store_apart(g.x + at, g.y + at, g.classes, g.inner, [&](ts_i64 k, C v) { return grad.of(g, k, v); });
 }
 
 TS_KERNEL void ts_nll(const __grid_constant__ Args g) {

@@ -104,7 +104,8 @@ TS_FN double ts_i1(double x) {
 }
 
 // Hurwitz' zeta function by the Euler-Maclaurin formula.
-TS_FN double ts_zeta(double s, double q) {
+// Terms are summed up to `least` of them and beyond `far`; none below `small` parts of the sum count.
+TS_FN double ts_zeta_until(double s, double q, int least, double far, double small) {
     if (s == 1) return ts_inf(s);
     if (s < 1) return ts_nan(s);
     if (q <= 0) {
@@ -116,14 +117,15 @@ TS_FN double ts_zeta(double s, double q) {
     const double bernoulli[10] = {1.0 / 12.0, -1.0 / 720.0, 1.0 / 30240.0, -1.0 / 1209600.0, 1.0 / 47900160.0,
         -691.0 / 1307674368000.0, 1.0 / 74724249600.0, -3617.0 / 10670622842880000.0,
         43867.0 / 5109094217170944000.0, -174611.0 / 802857662698291200000.0};
-    double a = q, sum = 0;
+    double a = q, sum = 0, last;
     for (int k = 0;; k++) {
-        sum += pow(a, -s);
-        if (k >= 12 && a > 9) break;
+        last = pow(a, -s);
+        sum += last;
+        if (a > 0 && last < sum * small) return sum;
+        if (k >= least && a > far) break;
         if (k > 100000) return ts_nan(s);
         a += 1;
     }
-    double last = pow(a, -s);
     sum += a * last / (s - 1) - 0.5 * last;
     double rising = s, power = last / a;
     for (int j = 0; j < 10; j++) {
@@ -138,12 +140,26 @@ TS_FN double ts_zeta(double s, double q) {
 }
 
 TS_FN float ts_polygamma1(float a) {
+    if (a > 0) {
+        // Only sums of positive numbers, so that float is enough; the rest of the series from 4 on is below 1e-8.
+        float x = a, sum = 0;
+        while (x < 4) {
+            const float inverse = 1.0f / x;
+            sum += inverse * inverse;
+            x += 1.0f;
+        }
+        const float inverse = 1.0f / x, z = inverse * inverse;
+        const float series = z * (1.0f / 6 - z * (1.0f / 30 - z * (1.0f / 42 - z * (1.0f / 30))));
+        return sum + (1.0f + 0.5f * inverse + series) * inverse;
+    }
     // At a pole the result depends on the rounding of float.
-    if (a > 0 || a != truncf(a)) return (float)ts_polygamma1((double)a);
+    if (a != truncf(a)) return (float)ts_polygamma1((double)a);
     const double s = sin((double)(3.14159274f * a));
     return (float)(TS_PI * TS_PI / (s * s) - ts_polygamma1(1.0 - (double)a));
 }
-TS_FN float ts_zeta(float a, float b) { return (float)ts_zeta((double)a, (double)b); }
+TS_FN double ts_zeta(double s, double q) { return ts_zeta_until(s, q, 12, 9, 0); }
+// Half as many terms are exact in float.
+TS_FN float ts_zeta(float s, float q) { return (float)ts_zeta_until((double)s, (double)q, 5, 5, 1e-10); }
 
 #include "math/single.cuh"
 #include "math/special_more.cuh"

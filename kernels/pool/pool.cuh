@@ -1,7 +1,8 @@
 // Max and average pooling over windows of up to three dims, and their gradients. A thread for each output, or a warp where
 // windows are large; in the gradient of average pooling a thread for each input, which gathers from the windows that contain
-// it. T: memory type; WIDE: positions may be 2^31 and more; K0, K1, K2: sizes of the windows, 0 if the arguments have them.
-#include "math/math.cuh"
+// it, each in PLANES planes, so that what a window is costs once. T: memory type; WIDE: positions may be 2^31 and more; K0, K1,
+// K2: sizes of the windows, 0 if the arguments have them; LANES: threads of a large window, a warp or a block.
+#include "common/reduce.cuh"
 #include "common/unravel.cuh"
 
 typedef typename ts_opmath<T>::type C;
@@ -48,14 +49,22 @@ TS_FN C ts_divisor(const Args& g, const Window* w) {
     }
     return all;
 }
-// The windows of output i; returns the first element of its plane.
-TS_FN Int ts_windows(const Args& g, Int i, Window* w) {
+// The windows of output i of all planes, of which each `each` are counted as one; returns the first of its planes.
+TS_FN Int ts_windows(const Args& g, Int i, Window* w, Int each) {
     Int o[3];
-    const Int plane = ts_unravel_plane(i, g.output, g.divide_output, o);
+    const Int group = ts_unravel_plane(i, g.output, g.divide_output, o);
 #pragma unroll
     for (int d = 0; d < 3; d++) w[d] = ts_window(g, d, o[d]);
-    return plane * (Int)ts_numel(g.input);
+    return group * each;
 }
+// The planes of a thread from `first` on. Past the last they are the last again, whose result is not stored twice.
+template <class Element> struct Planes {
+    Element* at[PLANES];
+    __device__ __forceinline__ Planes(Element* x, const Args& g, Int first, Int size) {
+#pragma unroll
+        for (int p = 0; p < PLANES; p++) at[p] = x + (first + p < (Int)g.planes ? first + p : (Int)g.planes - 1) * size;
+    }
+};
 
 // A largest value and where it is. Of NaN the last counts, of equal values the first.
 struct Largest {
@@ -78,18 +87,28 @@ TS_KERNEL void __launch_bounds__(256) ts_max_pool(const __grid_constant__ Args g
     const ts_u64 i = (ts_u64)blockIdx.x * 256 + threadIdx.x;
     if (i >= g.n) return;
     Window w[3];
-    const T* x = g.x + ts_windows(g, (Int)i, w);
-    Largest max = {-ts_inf(C()), ts_first_position(g, w)};
+    const Int first = ts_windows(g, (Int)i, w, PLANES), outputs = (Int)ts_numel(g.output);
+    const Int place = (Int)i - first / PLANES * outputs;
+    const Planes<const T> x(g.x, g, first, (Int)ts_numel(g.input));
+    Largest max[PLANES];
+#pragma unroll
+    for (int p = 0; p < PLANES; p++) max[p] = {-ts_inf(C()), ts_first_position(g, w)};
     for (Int a = w[0].first; a < w[0].end; a += w[0].step)
         for (Int b = w[1].first; b < w[1].end; b += w[1].step) {
             const Int row = (a * (Int)g.input[1] + b) * (Int)g.input[2];
-            for (Int c = w[2].first; c < w[2].end; c += w[2].step) {
-                const C v = ts_upcast(x[row + c]);
-                if (v > max.value || v != v) max = {v, row + c};
-            }
+            for (Int c = w[2].first; c < w[2].end; c += w[2].step)
+#pragma unroll
+                for (int p = 0; p < PLANES; p++) {
+                    const C v = ts_upcast(x.at[p][row + c]);
+                    if (v > max[p].value || v != v) max[p] = {v, row + c};
+                }
         }
-    g.y[i] = ts_downcast<T>(max.value);
-    g.indices[i] = max.at;
+#pragma unroll
+    for (int p = 0; p < PLANES; p++) {
+        if (first + p >= (Int)g.planes) break;
+        g.y[(first + p) * outputs + place] = ts_downcast<T>(max[p].value);
+        g.indices[(first + p) * outputs + place] = max[p].at;
+    }
 }
 
 // The positions of a window without dilation as rows of adjacent elements: all of them where the window is a whole plane.
@@ -107,32 +126,70 @@ TS_FN Rows ts_rows(const Args& g, const Window* w) {
     r.rows = whole1 ? (n[0] > 0) : n[0] * n[1];
     return r;
 }
-// The place of element t of a window, counted from its first.
-TS_FN Int ts_place(const Args& g, const Rows& r, Int t) {
-    if (r.rows == 1) return t;
-    const Int row = t / r.length, a = row / r.columns;
-    return (a * (Int)g.input[1] + (row - a * r.columns)) * (Int)g.input[2] + (t - row * r.length);
+// visit(position, value) for the elements of a window that are this lane's, positions rising. Vectors of 16 bytes where they are
+// one row; else lanes lie side by side in a row as far as it goes, and below one another, so that nothing is divided.
+template <class F> TS_FN void ts_for_window(const Args& g, const T* x, const Rows& r, F visit) {
+    const Int lane = threadIdx.x % LANES;
+    const int V = 16 / (int)sizeof(T);
+    if (r.rows <= 1) {
+        if (r.rows == 0) return;
+        const T* from = x + r.first;
+        if ((size_t)from % 16 == 0 && r.length % V == 0) {
+#pragma unroll 4
+            for (Int t = lane * V; t < r.length; t += LANES * V) {
+                const ts_vec<T, V> values = *(const ts_vec<T, V>*)(from + t);
+#pragma unroll
+                for (int v = 0; v < V; v++) visit(r.first + t + v, ts_upcast(values.x[v]));
+            }
+        } else {
+#pragma unroll 4
+            for (Int t = lane; t < r.length; t += LANES) visit(r.first + t, ts_upcast(from[t]));
+        }
+        return;
+    }
+    int side = LANES;
+    while (side > 1 && side / 2 >= r.length) side /= 2;
+    const Int across = lane & (side - 1), down = lane / side, rows = LANES / side, depth = r.rows / r.columns;
+    for (Int a = 0; a < depth; a++) {
+        const Int plane = r.first + a * (Int)g.input[1] * (Int)g.input[2];
+        if (r.length <= side) {
+            if (across < r.length)
+#pragma unroll 4
+                for (Int b = down; b < r.columns; b += rows) {
+                    const Int at = plane + b * (Int)g.input[2] + across;
+                    visit(at, ts_upcast(x[at]));
+                }
+        } else {
+            for (Int b = down; b < r.columns; b += rows)
+                for (Int c = across; c < r.length; c += side) {
+                    const Int at = plane + b * (Int)g.input[2] + c;
+                    visit(at, ts_upcast(x[at]));
+                }
+        }
+    }
 }
 
+struct Maximum {
+    Largest best;
+    TS_METHOD void merge(const Maximum& other) { best = ts_larger(best, other.best); }
+};
 TS_KERNEL void __launch_bounds__(256) ts_max_pool_warp(const __grid_constant__ Args g) {
-    const ts_u64 i = ((ts_u64)blockIdx.x * 256 + threadIdx.x) / 32;
-    if (i >= g.n) return;
-    Window w[3];
-    const T* x = g.x + ts_windows(g, (Int)i, w);
-    const Rows r = ts_rows(g, w);
-    Largest max = {-ts_inf(C()), r.first};
-    for (Int t = threadIdx.x % 32; t < r.rows * r.length; t += 32) {
-        const Int at = r.first + ts_place(g, r, t);
-        const C v = ts_upcast(x[at]);
-        if (v > max.value || v != v) max = {v, at};
+    __shared__ Maximum shared[8];
+    const ts_u64 i = ((ts_u64)blockIdx.x * 256 + threadIdx.x) / LANES;
+    Maximum max = {{-ts_inf(C()), 0}};
+    if (i < g.n) {
+        Window w[3];
+        const Int plane = ts_windows(g, (Int)i, w, 1);
+        const Rows r = ts_rows(g, w);
+        max.best.at = r.first;
+        ts_for_window(g, g.x + plane * (Int)ts_numel(g.input), r, [&](Int at, C v) {
+            if (v > max.best.value || v != v) max.best = {v, at};
+        });
     }
-    for (int step = 16; step > 0; step /= 2) {
-        const Largest other = {__shfl_xor_sync(0xffffffffu, max.value, step), __shfl_xor_sync(0xffffffffu, max.at, step)};
-        max = ts_larger(max, other);
-    }
-    if (threadIdx.x % 32 == 0) {
-        g.y[i] = ts_downcast<T>(max.value);
-        g.indices[i] = max.at;
+    ts_group_reduce(max, LANES, shared);
+    if (i < g.n && threadIdx.x % LANES == 0) {
+        g.y[i] = ts_downcast<T>(max.best.value);
+        g.indices[i] = max.best.at;
     }
 }
 
@@ -150,26 +207,36 @@ TS_KERNEL void __launch_bounds__(256) ts_avg_pool(const __grid_constant__ Args g
     const ts_u64 i = (ts_u64)blockIdx.x * 256 + threadIdx.x;
     if (i >= g.n) return;
     Window w[3];
-    const T* x = g.x + ts_windows(g, (Int)i, w);
-    C sum = 0;
+    const Int first = ts_windows(g, (Int)i, w, PLANES), outputs = (Int)ts_numel(g.output);
+    const Int place = (Int)i - first / PLANES * outputs;
+    const Planes<const T> x(g.x, g, first, (Int)ts_numel(g.input));
+    C sum[PLANES];
+#pragma unroll
+    for (int p = 0; p < PLANES; p++) sum[p] = 0;
     for (Int a = w[0].first; a < w[0].end; a++)
         for (Int b = w[1].first; b < w[1].end; b++) {
             const Int row = (a * (Int)g.input[1] + b) * (Int)g.input[2];
-            for (Int c = w[2].first; c < w[2].end; c++) sum += ts_upcast(x[row + c]);
+            for (Int c = w[2].first; c < w[2].end; c++)
+#pragma unroll
+                for (int p = 0; p < PLANES; p++) sum[p] += ts_upcast(x.at[p][row + c]);
         }
-    g.y[i] = ts_downcast<T>(sum / ts_divisor(g, w));
+    const C divisor = ts_divisor(g, w);
+#pragma unroll
+    for (int p = 0; p < PLANES; p++)
+        if (first + p < (Int)g.planes) g.y[(first + p) * outputs + place] = ts_downcast<T>(sum[p] / divisor);
 }
 
 TS_KERNEL void __launch_bounds__(256) ts_avg_pool_warp(const __grid_constant__ Args g) {
-    const ts_u64 i = ((ts_u64)blockIdx.x * 256 + threadIdx.x) / 32;
-    if (i >= g.n) return;
+    __shared__ ts_sum<C> shared[8];
+    const ts_u64 i = ((ts_u64)blockIdx.x * 256 + threadIdx.x) / LANES;
     Window w[3];
-    const T* x = g.x + ts_windows(g, (Int)i, w);
-    const Rows r = ts_rows(g, w);
-    C sum = 0;
-    for (Int t = threadIdx.x % 32; t < r.rows * r.length; t += 32) sum += ts_upcast(x[r.first + ts_place(g, r, t)]);
-    for (int step = 16; step > 0; step /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, step);
-    if (threadIdx.x % 32 == 0) g.y[i] = ts_downcast<T>(sum / ts_divisor(g, w));
+    ts_sum<C> sum = {0};
+    if (i < g.n) {
+        const Int plane = ts_windows(g, (Int)i, w, 1);
+        ts_for_window(g, g.x + plane * (Int)ts_numel(g.input), ts_rows(g, w), [&](Int at, C v) { sum.add(v, at); });
+    }
+    ts_group_reduce(sum, LANES, shared);
+    if (i < g.n && threadIdx.x % LANES == 0) g.y[i] = ts_downcast<T>(sum.v / ts_divisor(g, w));
 }
 
 // x: gradient of the outputs; y: gradient of the inputs.
@@ -177,8 +244,9 @@ TS_KERNEL void __launch_bounds__(256) ts_avg_pool_grad(const __grid_constant__ A
     const ts_u64 i = (ts_u64)blockIdx.x * 256 + threadIdx.x;
     if (i >= g.n) return;
     Int p[3], from[3], to[3];
-    const Int plane = ts_unravel_plane((Int)i, g.input, g.divide_input, p);
-    const T* x = g.x + plane * (Int)ts_numel(g.output);
+    const Int first = ts_unravel_plane((Int)i, g.input, g.divide_input, p) * PLANES, inputs = (Int)ts_numel(g.input);
+    const Int place = (Int)i - first / PLANES * inputs;
+    const Planes<const T> x(g.x, g, first, (Int)ts_numel(g.output));
 #pragma unroll
     for (int d = 0; d < 3; d++) {
         const Int input = (Int)g.input[d], output = (Int)g.output[d];
@@ -192,7 +260,9 @@ TS_KERNEL void __launch_bounds__(256) ts_avg_pool_grad(const __grid_constant__ A
         }
         to[d] = to[d] < output ? to[d] : output;
     }
-    C sum = 0;
+    C sum[PLANES];
+#pragma unroll
+    for (int q = 0; q < PLANES; q++) sum[q] = 0;
     Window w[3];
     for (Int a = from[0]; a < to[0]; a++) {
         w[0] = ts_window(g, 0, a);
@@ -201,9 +271,13 @@ TS_KERNEL void __launch_bounds__(256) ts_avg_pool_grad(const __grid_constant__ A
             const Int row = (a * (Int)g.output[1] + b) * (Int)g.output[2];
             for (Int c = from[2]; c < to[2]; c++) {
                 w[2] = ts_window(g, 2, c);
-                sum += ts_upcast(x[row + c]) / ts_divisor(g, w);
+                const C divisor = ts_divisor(g, w);
+#pragma unroll
+                for (int q = 0; q < PLANES; q++) sum[q] += ts_upcast(x.at[q][row + c]) / divisor;
             }
         }
     }
-    g.y[i] = ts_downcast<T>(sum);
+#pragma unroll
+    for (int q = 0; q < PLANES; q++)
+        if (first + q < (Int)g.planes) g.y[(first + q) * inputs + place] = ts_downcast<T>(sum[q]);
 }

@@ -1,6 +1,7 @@
 // Padding (reflect, replicate, circular) and interpolation over up to three dims, and their gradients. In each dim, an output
 // reads certain inputs; gradients gather from the outputs that read an input, so that the order of sums is fixed. T: memory
-// type; WIDE: positions may be 2^31 and more; TAPS0, TAPS1, TAPS2: inputs that an output of interpolation reads in each dim.
+// type; WIDE: positions may be 2^31 and more; TAPS0, TAPS1, TAPS2: inputs that an output of interpolation reads in each dim;
+// PLANES: planes of a thread of interpolation.
 #include "math/math.cuh"
 #include "common/unravel.cuh"
 
@@ -144,24 +145,31 @@ TS_FN Taps ts_taps(const Args& g, int d, Int o) {
     return t;
 }
 
+// The inputs and weights of an output cost once for its PLANES planes.
 TS_KERNEL void __launch_bounds__(256) ts_interpolate(const __grid_constant__ Args g) {
     const ts_u64 i = (ts_u64)blockIdx.x * 256 + threadIdx.x;
     if (i >= g.n) return;
     Int o[3];
-    const T* x = g.x + ts_unravel_plane((Int)i, g.output, g.divide_output, o) * (Int)ts_numel(g.input);
+    const Int group = ts_unravel_plane((Int)i, g.output, g.divide_output, o), inputs = (Int)ts_numel(g.input);
+    const Int outputs = (Int)ts_numel(g.output), place = (Int)i - group * outputs, first = group * PLANES;
     const Taps t0 = ts_taps(g, 0, o[0]), t1 = ts_taps(g, 1, o[1]), t2 = ts_taps(g, 2, o[2]);
-    C sum = 0;
+#pragma unroll 4
+    for (int p = 0; p < PLANES; p++) {
+        if (first + p >= (Int)g.planes) break;
+        const T* x = g.x + (first + p) * inputs;
+        C sum = 0;
 #pragma unroll
-    for (int a = 0; a < TAPS0; a++)
+        for (int a = 0; a < TAPS0; a++)
 #pragma unroll
-        for (int b = 0; b < TAPS1; b++) {
-            const T* row = x + (t0.at[a] * (Int)g.input[1] + t1.at[b]) * (Int)g.input[2];
-            C along = 0;
+            for (int b = 0; b < TAPS1; b++) {
+                const T* row = x + (t0.at[a] * (Int)g.input[1] + t1.at[b]) * (Int)g.input[2];
+                C along = 0;
 #pragma unroll
-            for (int c = 0; c < TAPS2; c++) along += t2.weight[c] * ts_upcast(row[t2.at[c]]);
-            sum += t0.weight[a] * t1.weight[b] * along;
-        }
-    g.y[i] = ts_downcast<T>(sum);
+                for (int c = 0; c < TAPS2; c++) along += t2.weight[c] * ts_upcast(row[t2.at[c]]);
+                sum += t0.weight[a] * t1.weight[b] * along;
+            }
+        g.y[(first + p) * outputs + place] = ts_downcast<T>(sum);
+    }
 }
 
 // For the gradient: what the outputs read. `reads`: for each output of each dim, the first input that it reads and the
@@ -230,20 +238,34 @@ TS_KERNEL void __launch_bounds__(256) ts_interpolate_grad(const __grid_constant_
     const ts_u64 i = (ts_u64)blockIdx.x * 256 + threadIdx.x;
     if (i >= g.n) return;
     Int at[3];
-    const T* x = g.x + ts_unravel_plane((Int)i, g.input, g.divide_input, at) * (Int)ts_numel(g.output);
+    const Int group = ts_unravel_plane((Int)i, g.input, g.divide_input, at), inputs = (Int)ts_numel(g.input);
+    const Int outputs = (Int)ts_numel(g.output), place = (Int)i - group * inputs, first = group * PLANES;
+    const T* x[PLANES];
+    C sum[PLANES];
+#pragma unroll
+    for (int p = 0; p < PLANES; p++) {
+        // Past the last plane it is the last again, whose sum is not stored twice.
+        x[p] = g.x + (first + p < (Int)g.planes ? first + p : (Int)g.planes - 1) * outputs;
+        sum[p] = 0;
+    }
     const Reads *reads0 = (const Reads*)g.reads, *reads1 = reads0 + g.output[0], *reads2 = reads1 + g.output[1];
     const Readers* readers = (const Readers*)g.readers;
     const Readers r0 = readers[at[0]], r1 = readers[g.input[0] + at[1]], r2 = readers[g.input[0] + g.input[1] + at[2]];
-    C sum = 0;
     for (Int a = r0.first; a < r0.end; a++) {
         const C w0 = ts_weight_of(reads0[a], at[0]);
         if (w0 == 0) continue;
         for (Int b = r1.first; b < r1.end; b++) {
             const C w1 = w0 * ts_weight_of(reads1[b], at[1]);
             if (w1 == 0) continue;
-            const T* row = x + (a * (Int)g.output[1] + b) * (Int)g.output[2];
-            for (Int c = r2.first; c < r2.end; c++) sum += ts_upcast(row[c]) * w1 * ts_weight_of(reads2[c], at[2]);
+            const Int row = (a * (Int)g.output[1] + b) * (Int)g.output[2];
+            for (Int c = r2.first; c < r2.end; c++) {
+                const C w2 = ts_weight_of(reads2[c], at[2]);
+#pragma unroll
+                for (int p = 0; p < PLANES; p++) sum[p] += ts_upcast(x[p][row + c]) * w1 * w2;
+            }
         }
     }
-    g.y[i] = ts_downcast<T>(sum);
+#pragma unroll
+    for (int p = 0; p < PLANES; p++)
+        if (first + p < (Int)g.planes) g.y[(first + p) * inputs + place] = ts_downcast<T>(sum[p]);
 }

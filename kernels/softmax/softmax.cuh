@@ -50,14 +50,11 @@ TS_KERNEL void ts_softmax_columns(const __grid_constant__ Args g) {
     const ts_i64 i = (ts_i64)blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= g.rows * g.inner) return;
     const ts_i64 at = i / g.inner * g.n * g.inner + i % g.inner;
-    C row_max = ts_lowest(C()), row_sum = 0;
-    for (ts_i64 k = 0; k < g.n; k++) row_max = ts_maximum(ts_upcast(g.input[at + k * g.inner]), row_max);
-    for (ts_i64 k = 0; k < g.n; k++) row_sum += ts_exp(ts_upcast(g.input[at + k * g.inner]) - row_max);
+    C row_max, row_sum;
+    ts_exp_sum_apart(g.input + at, g.n, g.inner, row_max, row_sum);
     const C shift = row_max + (LOG ? ts_log(row_sum) : C(0)), scale = C(1) / row_sum;
-    for (ts_i64 k = 0; k < g.n; k++) {
-        C v = ts_upcast(g.input[at + k * g.inner]) - shift;
-        g.y[at + k * g.inner] = ts_downcast<T>(LOG ? v : ts_exp(v) * scale);
-    }
+    ts_store_apart(g.input + at, g.y + at, g.n, g.inner,
+        [&](ts_i64, C v) { return LOG ? v - shift : ts_exp(v - shift) * scale; });
 }
 
 TS_KERNEL void ts_softmax_columns_grad(const __grid_constant__ Args g) {

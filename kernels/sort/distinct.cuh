@@ -5,7 +5,7 @@
 #include "sort/distinct_args.cuh"
 
 // x: n sorted elements, from `positions` (null: in their own order). Scatters the number of each element (`inverse`) and stores
-// the first of equal ones (`values`) with its place (`starts`). Each NaN is distinct.
+// the first of equal ones (`values`) with its place (`starts`); each where it is wanted. Each NaN is distinct.
 TS_KERNEL void __launch_bounds__(TS_FLAG_THREADS) ts_number_distinct(const __grid_constant__ DistinctArgs g) {
     const ts_i64 tile = ts_next_tile(g.ticket), first = tile * TS_FLAG_TILE;
     ts_flag_tile flags;
@@ -21,10 +21,10 @@ TS_KERNEL void __launch_bounds__(TS_FLAG_THREADS) ts_number_distinct(const __gri
         const ts_i64 i = first + flags.index(k);
         if (i >= g.n) continue;
         const ts_i64 number = before + flags.rank(k) + flags.is_set(k) - 1;
-        g.inverse[g.positions ? g.positions[i] : i] = number;
+        if (g.inverse) g.inverse[g.positions ? g.positions[i] : i] = number;
         if (!flags.is_set(k)) continue;
         g.values[number] = g.x[i];
-        g.starts[number] = (ts_u32)i;
+        if (g.starts) g.starts[number] = (ts_u32)i;
     }
     if (threadIdx.x == 0 && first + TS_FLAG_TILE >= g.n) g.number[0] = before + flags.count;
 }

@@ -115,6 +115,8 @@ const INTERNAL: &[List] = &[
         &[
             "var",
             "std",
+            "var_mean",
+            "std_mean",
             "logsumexp",
             "softmax",
             "log_softmax",

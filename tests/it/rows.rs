@@ -336,3 +336,55 @@ fn gradients_of_the_largest_difference() {
         "let x = tensor([[1.0, -1.0], [0.0, 0.0]], #{requires_grad: true}); pdist(x, INF).sum().backward(); equal(x.grad, tensor([[1.0, -1.0], [-1.0, 1.0]]))",
     );
 }
+
+/// Large ones are made by products of whole matrices; of blocks along the diagonal they are those of the blocks, which are small.
+/// Norms differ within a batch: one is halved often, one never, one is zero.
+#[test]
+fn exponentials_of_large_matrices() {
+    let blocks = "manual_seed(3); let a = randn([3, 70, 70], #{dtype: \"f64\"}) * tensor([1.0, 0.001, 0.0], #{dtype: \"f64\"}).reshape([3, 1, 1]); \
+                  let z = zeros_like(a); let wide = cat([cat([a, z], 2), cat([z, a.mT * -0.5], 2)], 1); ";
+    let apart = "(matrix_exp(wide) - cat([cat([matrix_exp(a), z], 2), cat([z, matrix_exp(a.mT * -0.5)], 2)], 1)).abs().amax([1, 2])";
+    let size = "cat([matrix_exp(a), matrix_exp(a.mT * -0.5)], 1).abs().amax([1, 2])";
+    holds(&format!("{blocks} ({apart} <= {size} * 1e-12).all().item()"));
+    // A number of products for each matrix, as alone.
+    holds(&format!(
+        "{blocks} let all = matrix_exp(wide); let one = matrix_exp(wide[1]); ((all[1] - one).abs().max() < 1e-13).item()"
+    ));
+    holds("matrix_exp(zeros([0, 130, 130])).shape == [0, 130, 130]");
+    holds("!matrix_exp(full([130, 130], INF)).isfinite().any().item()");
+    // The gradient of 70 rows is an exponential of 140.
+    holds(
+        "manual_seed(5); let a = randn([70, 70], #{dtype: \"f64\"}) * 0.1; let h = randn([70, 70], #{dtype: \"f64\"}); \
+         let x = a.clone().requires_grad_(); matrix_exp(x).sin().sum().backward(); \
+         let f = |s| matrix_exp(a + h * s).sin().sum().item(); \
+         let slope = (f.call(1e-5) - f.call(-1e-5)) / 2e-5; abs((x.grad * h).sum().item() - slope) < 1e-5 * (1.0 + abs(slope))",
+    );
+}
+
+/// The mean of `var_mean` and `std_mean` comes from the same reading as the variance: it is the mean, and has its gradient.
+#[test]
+fn means_beside_variances() {
+    for (spread, alone) in [("var_mean", "var"), ("std_mean", "std")] {
+        for arguments in ["", ", 1", ", [0, 2], true", ", 2, false"] {
+            let dims = match arguments {
+                "" => "",
+                ", 1" => "1",
+                ", 2, false" => "2",
+                _ => "[0, 2]",
+            };
+            let made = format!(
+                "manual_seed(2); let x = (randn([5, 70, 9], #{{dtype: \"f64\"}}) + 1000.0).requires_grad_(); let y = x.detach().clone().requires_grad_(); \
+                 let both = {spread}(x{arguments}); let mean = y.mean({dims}); let apart = y.{alone}({});",
+                arguments.trim_start_matches(", ")
+            );
+            holds(&format!(
+                "{made} let m = both[1].flatten(); ((m - mean.flatten()).abs().max() < 1e-9).item() && equal(both[0], apart) && both[1].shape == apart.shape"
+            ));
+            holds(&format!(
+                "{made} (both[0].sum() * 3.0 + both[1].sin().sum()).backward(); (apart.sum() * 3.0 + mean.sin().sum()).backward(); \
+                 allclose(x.grad, y.grad, 1e-7, 1e-9)"
+            ));
+            holds(&format!("{made} both[1].sum().backward(); mean.sum().backward(); allclose(x.grad, y.grad)"));
+        }
+    }
+}

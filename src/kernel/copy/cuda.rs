@@ -9,6 +9,7 @@ use crate::kernel::cuda::dense::{Output, copy_view, fill as fill_view, input};
 use crate::kernel::cuda::rows::each;
 use crate::kernel::cuda::specialize::{Value, source};
 use crate::kernel::cuda::{Gpu, GpuError, Source};
+use crate::kernel::fused::cuda::space::division;
 use crate::kernel::host::walk::{dim, flag, int, ints, narrow, reversed, scalar, shifted};
 use crate::kernel::index::cuda as index;
 use crate::kernel::structs::structs;
@@ -20,10 +21,14 @@ structs! {
     struct Args {
         x: const Cell,
         y: mut Cell,
+        /// Vectors, of all matrices and of a row.
         n: usize,
+        vectors: usize,
         rows: usize,
-        columns: usize,
         diagonal: i64,
+        /// What `ts_fast_div` divides with.
+        divide_vectors: u64,
+        divide_rows: u64,
     }
 }
 
@@ -123,8 +128,9 @@ pub fn fill_diagonal(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     diagonals(y, flag(call, 0)).iter().try_for_each(|diagonal| fill_view(value, diagonal, gpu))
 }
 
-fn triangle_text(bytes: usize, lower: u32) -> &'static Source {
-    source("copy/tril_triu.cuh", &[("B", Value::Number(bytes as u32)), ("LOWER", Value::Number(lower))])
+fn triangle_text(bytes: usize, lower: u32, vector: usize) -> &'static Source {
+    let [bytes, vector] = [bytes, vector].map(|n| Value::Number(n as u32));
+    source("copy/tril_triu.cuh", &[("B", bytes), ("LOWER", Value::Number(lower)), ("V", vector)])
 }
 
 fn triangle(call: &Call<'_>, lower: u32, gpu: &mut dyn Gpu) -> Done {
@@ -135,8 +141,15 @@ fn triangle(call: &Call<'_>, lower: u32, gpu: &mut dyn Gpu) -> Done {
     let diagonal = int(call, 0).clamp(i32::MIN as i64, i32::MAX as i64);
     let x = input(x, y.dtype, gpu)?;
     let out = Output::new(y, y.dtype, gpu)?;
-    let args = Args { x: x.ptr, y: out.dense.ptr, n: y.numel(), rows, columns, diagonal };
-    each(triangle_text(y.dtype.size_bytes(), lower), "ts_tril_triu", y.numel(), args.words(), gpu)?;
+    let bytes = y.dtype.size_bytes();
+    let fits = |v: &usize| {
+        columns.is_multiple_of(*v) && [x.ptr, out.dense.ptr].iter().all(|&p| (p as usize).is_multiple_of(v * bytes))
+    };
+    let vector = [16 / bytes.min(16), 1].into_iter().find(fits).unwrap_or(1);
+    let (n, vectors) = (y.numel() / vector, columns / vector);
+    let [divide_vectors, divide_rows] = [vectors, rows].map(|size| division(size as u64));
+    let args = Args { x: x.ptr, y: out.dense.ptr, n, vectors, rows, diagonal, divide_vectors, divide_rows };
+    each(triangle_text(bytes, lower, vector), "ts_tril_triu", n, args.words(), gpu)?;
     out.finish(gpu)
 }
 
@@ -171,7 +184,7 @@ fn non_overlapping(shape: &[usize], strides: &[isize]) -> bool {
 pub fn texts() -> Vec<&'static Source> {
     [1, 2, 4, 8]
         .into_iter()
-        .map(|bytes| triangle_text(bytes, (bytes > 2) as u32))
+        .map(|bytes| triangle_text(bytes, (bytes > 2) as u32, if bytes == 4 { 1 } else { 16 / bytes }))
         .chain(super::cuda_transpose::texts())
         .chain(super::cuda_triangle::texts())
         .collect()

@@ -91,21 +91,41 @@ impl Args {
         let largest = crossed.chain(reach).chain([elements(&self.input), elements(&self.output)]).max();
         let is_wide = largest > Some(i32::MAX as u64 - WARP as u64 * 256);
         let is_small = self.adaptive == 0 && self.kernel.iter().all(|&size| (1..=8).contains(&size));
-        Form { dtype, is_wide, kernel: if is_small { self.kernel.map(|size| size as u32) } else { [0; 3] } }
+        let kernel = if is_small { self.kernel.map(|size| size as u32) } else { [0; 3] };
+        Form { dtype, is_wide, kernel, planes: 1, lanes: WARP as u32 }
+    }
+
+    /// Elements of a window, about.
+    fn window(&self) -> usize {
+        let size =
+            |d: usize| if self.adaptive == 0 { self.kernel[d] as usize } else { self.input[d] / self.output[d].max(1) };
+        (0..3).map(size).product()
     }
 
     /// Whether windows are so large that a warp takes each. (Windows with holes are not.)
     fn by_warps(&self) -> bool {
-        let size =
-            |d: usize| if self.adaptive == 0 { self.kernel[d] as usize } else { self.input[d] / self.output[d].max(1) };
-        (0..3).map(size).product::<usize>() >= 2 * WARP && self.dilation == [1; 3]
+        self.window() >= 2 * WARP && self.dilation == [1; 3]
     }
 
     /// Launches a kernel that makes each element of `to` from a window.
     fn over_windows(mut self, [one, warp]: [&str; 2], dtype: DType, to: &RawView, gpu: &mut dyn Gpu) -> Done {
+        if !self.by_warps() {
+            return self.over_places(one, dtype, self.output, gpu);
+        }
         self.n = to.numel() as u64;
-        let (entry, threads) = if self.by_warps() { (warp, to.numel() * WARP) } else { (one, to.numel()) };
-        each(text(self.form(dtype)), entry, threads, self.words(), gpu)
+        let lanes = if self.window() >= LARGE { 256 } else { WARP };
+        let form = Form { lanes: lanes as u32, ..self.form(dtype) };
+        each(text(form), warp, to.numel() * lanes, self.words(), gpu)
+    }
+
+    /// Launches a kernel with a thread for each place of a plane of `size`, for several planes where that leaves enough
+    /// threads.
+    fn over_places(mut self, entry: &str, dtype: DType, size: [usize; 3], gpu: &mut dyn Gpu) -> Done {
+        let places: usize = size.iter().product();
+        let planes = planes_of_thread(self.planes, places, gpu);
+        self.n = (places * self.planes.div_ceil(planes)) as u64;
+        let form = Form { planes: planes as u32, ..self.form(dtype) };
+        each(text(form), entry, self.n as usize, self.words(), gpu)
     }
 
     /// Launches a kernel with a thread for each of `n` elements.
@@ -116,6 +136,16 @@ impl Args {
 }
 
 const WARP: usize = 32;
+/// Bound: elements of a window that a block takes rather than a warp.
+const LARGE: usize = 2048;
+/// Bound: planes of a thread, whose sums it keeps in registers.
+const PLANES: usize = 8;
+
+/// How many planes of `places` places a thread goes through: several if there are enough for all multiprocessors.
+pub fn planes_of_thread(planes: usize, places: usize, gpu: &dyn Gpu) -> usize {
+    let enough = planes >= PLANES && planes * places >= gpu.multiprocessors() as usize * 8192;
+    if enough { PLANES } else { 1 }
+}
 
 /// What the text is specialized for.
 struct Form {
@@ -123,12 +153,17 @@ struct Form {
     is_wide: bool,
     /// Sizes of windows; 0 where the arguments have them.
     kernel: [u32; 3],
+    /// Planes of a thread, and threads of a large window.
+    planes: u32,
+    lanes: u32,
 }
 
 fn text(form: Form) -> &'static Source {
     let [k0, k1, k2] = form.kernel.map(Value::Number);
-    let wide = Value::Number(form.is_wide as u32);
-    source("pool/pool.cuh", &[("T", Value::Type(form.dtype)), ("WIDE", wide), ("K0", k0), ("K1", k1), ("K2", k2)])
+    let [wide, planes, lanes] = [form.is_wide as u32, form.planes, form.lanes].map(Value::Number);
+    let kernel = [("K0", k0), ("K1", k1), ("K2", k2)];
+    let names = [("T", Value::Type(form.dtype)), ("WIDE", wide), ("PLANES", planes), ("LANES", lanes)];
+    source("pool/pool.cuh", &[&names[..], &kernel[..]].concat())
 }
 
 fn largest(call: &Call<'_>, windows: Windows, gpu: &mut dyn Gpu) -> Done {
@@ -191,7 +226,7 @@ fn mean_grad(call: &Call<'_>, windows: Windows, gpu: &mut dyn Gpu) -> Done {
     let dx = Output::new(&call.outputs[0], dtype, gpu)?;
     let mut args = Args::of(call, &dx.dense, &g, windows);
     (args.x, args.y) = (g.ptr, dx.dense.ptr);
-    args.over_elements("ts_avg_pool_grad", dtype, dx.dense.numel(), gpu)?;
+    args.over_places("ts_avg_pool_grad", dtype, args.input, gpu)?;
     dx.finish(gpu)
 }
 
@@ -207,5 +242,9 @@ pub fn adaptive_avg_pool_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 pub fn texts() -> Vec<&'static Source> {
     let kernels = [[0; 3], [1, 2, 3]].into_iter().cycle().zip([false, true, true, false].into_iter().cycle());
     let floats = DType::REAL.into_iter().filter(|dtype| dtype.is_float());
-    floats.zip(kernels).map(|(dtype, (kernel, is_wide))| text(Form { dtype, is_wide, kernel })).collect()
+    let threads = [(1, 32), (8, 256)].into_iter().cycle();
+    let forms = floats.zip(kernels).zip(threads);
+    forms
+        .map(|((dtype, (kernel, is_wide)), (planes, lanes))| text(Form { dtype, is_wide, kernel, planes, lanes }))
+        .collect()
 }

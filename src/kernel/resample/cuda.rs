@@ -10,7 +10,7 @@ use crate::kernel::cuda::{Gpu, GpuError, Source};
 use crate::kernel::fused::cuda::space::division;
 use crate::kernel::host::attributes;
 use crate::kernel::host::walk::{ints, scalar, word};
-use crate::kernel::pool::cuda::planes;
+use crate::kernel::pool::cuda::{planes, planes_of_thread};
 use crate::kernel::resample::pad::{pads_of, windows};
 use crate::kernel::structs::structs;
 
@@ -48,13 +48,14 @@ fn mode(name: &str) -> u64 {
         "reflect" => 0,
         "replicate" => 1,
         "circular" => 2,
-        "nearest" => 3,
+        "nearest" => NEAREST,
         "nearest-exact" => 4,
         "bicubic" | "cubic" => CUBIC,
         _ => LINEAR,
     }
 }
 
+const NEAREST: u64 = 3;
 const LINEAR: u64 = 5;
 const CUBIC: u64 = 6;
 
@@ -139,17 +140,22 @@ impl Args {
         let bytes = if self.is_wide() || dtype.compute() != DType::F32 { [48, 16] } else { [24, 8] };
         self.reads = gpu.scratch(outputs * bytes[0])?;
         self.readers = gpu.scratch(inputs * bytes[1])?;
-        each(text(dtype, self.is_wide(), self.taps()), "ts_interpolate_tables", inputs + outputs, self.words(), gpu)?;
+        let text = text(dtype, self.is_wide(), self.taps(), 1);
+        each(text, "ts_interpolate_tables", inputs + outputs, self.words(), gpu)?;
         Ok(self)
     }
 
     fn launch(&self, entry: &str, x: &RawView, y: &RawView, gpu: &mut dyn Gpu) -> Done {
-        let args = Args { x: x.ptr, y: y.ptr, n: y.numel() as u64, ..*self };
-        each(text(x.dtype, self.is_wide(), self.taps()), entry, y.numel(), args.words(), gpu)
+        let places = y.numel() / self.planes.max(1);
+        let interpolates = self.mode >= NEAREST;
+        let planes = if interpolates { planes_of_thread(self.planes, places, gpu) } else { 1 };
+        let n = places * self.planes.div_ceil(planes);
+        let args = Args { x: x.ptr, y: y.ptr, n: n as u64, ..*self };
+        each(text(x.dtype, self.is_wide(), self.taps(), planes as u32), entry, n, args.words(), gpu)
     }
 }
 
-fn text(dtype: DType, is_wide: bool, taps: [u32; 3]) -> &'static Source {
+fn text(dtype: DType, is_wide: bool, taps: [u32; 3], planes: u32) -> &'static Source {
     let [t0, t1, t2] = taps.map(Value::Number);
     let names = [
         ("T", Value::Type(dtype)),
@@ -157,6 +163,7 @@ fn text(dtype: DType, is_wide: bool, taps: [u32; 3]) -> &'static Source {
         ("TAPS0", t0),
         ("TAPS1", t1),
         ("TAPS2", t2),
+        ("PLANES", Value::Number(planes)),
     ];
     source("resample/resample.cuh", &names)
 }
@@ -213,5 +220,7 @@ pub fn interpolate_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 /// Texts for the compile test.
 pub fn texts() -> Vec<&'static Source> {
     let forms = [(false, [1, 2, 2]), (true, [1, 1, 1]), (false, [4, 4, 4])].into_iter().cycle();
-    DType::REAL.into_iter().zip(forms).map(|(dtype, (wide, taps))| text(dtype, wide, taps)).collect()
+    let planes = [1, 8].into_iter().cycle();
+    let forms = DType::REAL.into_iter().zip(forms).zip(planes);
+    forms.map(|((dtype, (wide, taps)), planes)| text(dtype, wide, taps, planes)).collect()
 }

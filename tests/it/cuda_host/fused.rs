@@ -395,6 +395,67 @@ fn layout_cases(shapes: &[&[usize]]) -> Vec<Case> {
     cases
 }
 
+/// A product of complex numbers by their parts: slots 0 and 1, 2 and 3, and 4 and 5 are the parts of one tensor.
+fn complex_product(class: Class) -> Program {
+    use elementwise as f;
+    let two = [class, class];
+    let mut instrs: Vec<Instr> = (0..4).map(|slot| Instr::Load { slot, out: slot }).collect();
+    instrs.extend([
+        apply(&f::MUL, &two, [0, 2, 0, 0], 4),
+        apply(&f::MUL, &two, [1, 3, 0, 0], 5),
+        apply(&f::SUB, &two, [4, 5, 0, 0], 4),
+        apply(&f::MUL, &two, [0, 3, 0, 0], 5),
+        apply(&f::MUL, &two, [1, 2, 0, 0], 6),
+        apply(&f::ADD, &two, [5, 6, 0, 0], 5),
+        Instr::Store { reg: 4, slot: 4 },
+        Instr::Store { reg: 5, slot: 5 },
+    ]);
+    Program::new(instrs, vec![class; 7], 0)
+}
+
+/// Parts that lie side by side are loaded and stored together, where rows allow it.
+#[test]
+fn parts_of_complex_numbers() {
+    let Some(mut gpu) = HostGpu::open() else { return };
+    // Shape, strides of the operands and of the result in elements, and whether the first operand begins off a multiple of 16.
+    type Layouts = (&'static [usize], [&'static [isize]; 3], bool);
+    let cases: [Layouts; 6] = [
+        (&[1003], [&[2], &[2], &[2]], false),
+        (&[1003], [&[2], &[2], &[2]], true),
+        (&[6, 8], [&[16, 2], &[0, 2], &[16, 2]], false),
+        (&[6, 5], [&[10, 2], &[0, 2], &[10, 2]], false),
+        (&[6, 5], [&[11, 2], &[10, 2], &[13, 2]], false),
+        (&[7, 4], [&[0, 0], &[8, 2], &[8, 2]], false),
+    ];
+    for (shape, strides, shifted) in cases {
+        for (class, dtype) in [(Class::F32, DType::F32), (Class::F64, DType::F64)] {
+            let program = complex_product(class);
+            let run = |gpu: Option<&mut HostGpu>| {
+                let memory: Vec<Memory> =
+                    (0..3).map(|n| Memory::new(dtype, &[3000], &[1], |i| wave(i + n * 77))).collect();
+                let part = |n: usize, which: usize| {
+                    let skipped = which + if shifted && n == 0 { 2 } else { 0 };
+                    let ptr = memory[n].view.ptr.wrapping_add(skipped * dtype.size_bytes());
+                    RawView { ptr, dtype, shape: Shape::from_slice(shape), strides: Strides::from_slice(strides[n]) }
+                };
+                let views: Vec<RawView> = (0..6).map(|slot| part(slot / 2, slot % 2)).collect();
+                match gpu {
+                    Some(gpu) => device::fused(&program, shape, &views, &[], gpu).expect("the launch runs"),
+                    // SAFETY: every memory is as large as its views.
+                    None => unsafe { host::run(&program, shape, &views, &[], &Threads::ONE, &[]) },
+                }
+                let mut texts = Recorder::default();
+                device::fused(&program, shape, &views, &[], &mut texts).expect("the recorder launches");
+                (memory[2].values(), texts.0[0].text.contains("z.x[2 * v]"))
+            };
+            let ((ours, together), (theirs, _)) = (run(Some(&mut gpu)), run(None));
+            assert_eq!(ours, theirs, "{shape:?} {strides:?} {dtype}");
+            let off = shifted && dtype == DType::F32;
+            assert_eq!(together, !off, "{shape:?} {strides:?} {dtype}");
+        }
+    }
+}
+
 #[test]
 fn casts_positions_and_draws() {
     let n = 1003;

@@ -112,6 +112,11 @@ fn rearrangements() {
         for (lower, diagonal) in [(&copy::TRIL, 1), (&copy::TRIU, -1), (&copy::TRIU, i64::MAX)] {
             check(lower, &[x()], &[(dtype, &[3, 4, 5], Some(&[1, 3, 12]))], &[Attr::Int(diagonal)], 0.0);
         }
+        // Rows of whole vectors, whose diagonals begin inside of them.
+        for (lower, diagonal) in [(&copy::TRIL, 2), (&copy::TRIU, -5), (&copy::TRIL, -9), (&copy::TRIU, 17)] {
+            let square: &[usize] = &[2, 19, 32];
+            check(lower, &[input((dtype, square, None), 1)], &[(dtype, square, None)], &[Attr::Int(diagonal)], 0.0);
+        }
         let pads = [dims(&[1, -2, -1, 3]), Attr::Int(7)];
         check(&resample::PAD_CONSTANT, &[x()], &[(dtype, &[3, 6, 4], None)], &pads, 0.0);
         let strided = &copy::STRIDED_ADD;
@@ -494,6 +499,50 @@ fn pools() {
         check(&pool::ADAPTIVE_MAX_POOL, &[x()], &[(dtype, y, None), (DType::I64, y, None)], &[Attr::Int(2)], 0.0);
         check(&pool::ADAPTIVE_AVG_POOL, &[x()], &[(dtype, y, None)], &[Attr::Int(2)], close);
         check(&pool::ADAPTIVE_AVG_POOL_GRAD, &[g()], &[(dtype, &[2, 3, 9, 8], None)], &[Attr::Int(2)], close);
+    }
+}
+
+/// Enough for several planes to a thread, whose number is no multiple of that.
+#[test]
+fn pools_of_many_planes() {
+    let (x, y): (&[usize], &[usize]) = (&[5, 7, 63, 64], &[5, 7, 32, 32]);
+    let dtype = DType::F32;
+    let windows = [dims(&[3, 3]), dims(&[2, 2]), dims(&[1, 1]), dims(&[1, 1])];
+    let both = |y| [(dtype, y, None), (DType::I64, y, None)];
+    check(&pool::MAX_POOL, &[input((dtype, x, None), 1)], &both(y), &windows, 0.0);
+    let attrs = [dims(&[3, 3]), dims(&[2, 2]), dims(&[1, 1]), Attr::Bool(false), Attr::None];
+    check(&pool::AVG_POOL, &[input((dtype, x, None), 1)], &[(dtype, y, None)], &attrs, 2e-5);
+    check(&pool::AVG_POOL_GRAD, &[input((dtype, y, None), 2)], &[(dtype, x, None)], &attrs, 2e-5);
+    check(&pool::ADAPTIVE_MAX_POOL, &[input((dtype, x, None), 1)], &both(y), &[Attr::Int(2)], 0.0);
+    check(&pool::ADAPTIVE_AVG_POOL, &[input((dtype, x, None), 1)], &[(dtype, y, None)], &[Attr::Int(2)], 2e-5);
+    check(&pool::ADAPTIVE_AVG_POOL_GRAD, &[input((dtype, y, None), 2)], &[(dtype, x, None)], &[Attr::Int(2)], 2e-5);
+}
+
+/// Windows for warps and for blocks: whole planes, with and without vectors, and rows that are short, long and of three dims.
+#[test]
+fn pools_of_large_windows() {
+    type Sizes = (&'static [usize], &'static [usize], i64);
+    let cases: [Sizes; 7] = [
+        (&[3, 5, 16, 16], &[3, 5, 1, 1], 2),
+        (&[3, 5, 13, 11], &[3, 5, 1, 1], 2),
+        (&[2, 3, 56, 60], &[2, 3, 1, 1], 2),
+        (&[2, 3, 45, 50], &[2, 3, 3, 3], 2),
+        (&[2, 2, 10, 150], &[2, 2, 2, 2], 2),
+        (&[2, 2, 130, 70], &[2, 2, 2, 2], 2),
+        (&[2, 2, 9, 12, 14], &[2, 2, 2, 2, 2], 3),
+    ];
+    for (x, y, spatial) in cases {
+        for (dtype, close) in FLOATS {
+            let attrs = [Attr::Int(spatial)];
+            let bad =
+                || {
+                    Memory::new(dtype, x, &strides(x, None), |i| {
+                        if i % 997 == 3 { f64::NAN } else { (wave(i) * 2.0).round() }
+                    })
+                };
+            check(&pool::ADAPTIVE_MAX_POOL, &[bad()], &[(dtype, y, None), (DType::I64, y, None)], &attrs, 0.0);
+            check(&pool::ADAPTIVE_AVG_POOL, &[input((dtype, x, None), 1)], &[(dtype, y, None)], &attrs, close);
+        }
     }
 }
 

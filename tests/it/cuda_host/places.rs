@@ -121,6 +121,17 @@ fn distinct_elements() {
                     (DType::I64, &[1], None),
                 ];
                 check(&sort::UNIQUE, &[x()], &outs, &[Attr::None, Attr::Bool(consecutive)], 0.0);
+                // The inverse alone, the counts alone, neither.
+                for [inverse, counts] in [[true, false], [false, true], [false, false]] {
+                    let nothing = (DType::I64, &[0][..], None);
+                    let less = [
+                        outs[0],
+                        if inverse { outs[1] } else { nothing },
+                        if counts { outs[2] } else { nothing },
+                        outs[3],
+                    ];
+                    check(&sort::UNIQUE, &[x()], &less, &[Attr::None, Attr::Bool(consecutive)], 0.0);
+                }
             }
         }
     }
@@ -267,6 +278,26 @@ fn resampling() {
                     close * 4.0,
                 );
             }
+        }
+    }
+}
+
+/// Enough for several planes to a thread, whose number is no multiple of that.
+#[test]
+fn resampling_of_many_planes() {
+    for (mode, align) in [("nearest", false), ("bilinear", false), ("bilinear", true), ("bicubic", false)] {
+        let attrs = [Attr::Int(2), text(mode), Attr::Bool(align), Attr::None];
+        let (small, large): (&[usize], &[usize]) = (&[5, 7, 22, 23], &[5, 7, 37, 31]);
+        for (from, to) in [(small, large), (large, small)] {
+            check(
+                &resample::INTERPOLATE,
+                &[input((DType::F32, from, None), 1)],
+                &[(DType::F32, to, None)],
+                &attrs,
+                2e-5,
+            );
+            let g = input((DType::F32, to, None), 1);
+            check(&resample::INTERPOLATE_GRAD, &[g], &[(DType::F32, from, None)], &attrs, 1e-4);
         }
     }
 }

@@ -156,6 +156,13 @@ fn load(slot: usize, views: &[RawView], form: &Form, target: &str, inner: &str) 
         Step::Any => {
             format!("_Pragma(\"unroll\") for (int v = 0; v < {v}; v++) {target}.x[v] = {at}[o{slot} + v * {inner}];")
         }
+        Step::Pair(between) => format!(
+            "{{ const ts_vec<{memory}, {}> z = *(const ts_vec<{memory}, {}>*)({at} + o{slot}); _Pragma(\"unroll\") \
+             for (int v = 0; v < {v}; v++) {{ {target}.x[v] = z.x[2 * v]; x{between}[u].x[v] = z.x[2 * v + 1]; }} }}",
+            2 * v,
+            2 * v
+        ),
+        Step::Between => String::new(),
     }
 }
 
@@ -168,7 +175,7 @@ fn position(parts: &Parts, form: &Form, views: usize, inner: &str) -> String {
         }
         Step::Unit => format!("(ts_u64)(o{views} + v)"),
         Step::Zero => format!("(ts_u64)o{views}"),
-        Step::Any => format!("(ts_u64)(o{views} + v * {inner})"),
+        _ => format!("(ts_u64)(o{views} + v * {inner})"),
     }
 }
 
@@ -218,6 +225,13 @@ fn compute(
         let (at, memory) = (pointer(slot, views), memory_type(views[slot].dtype));
         let line = match form.steps[slot] {
             Step::Unit => format!("*(ts_vec<{memory}, {v}>*)({at} + o{slot}) = y{slot};"),
+            Step::Pair(between) => format!(
+                "{{ ts_vec<{memory}, {}> z; _Pragma(\"unroll\") for (int v = 0; v < {v}; v++) {{ z.x[2 * v] = y{slot}.x[v]; \
+                 z.x[2 * v + 1] = y{between}.x[v]; }} *(ts_vec<{memory}, {}>*)({at} + o{slot}) = z; }}",
+                2 * v,
+                2 * v
+            ),
+            Step::Between => continue,
             _ => format!(
                 "_Pragma(\"unroll\") for (int v = 0; v < {v}; v++) {at}[o{slot} + v * {}] = y{slot}.x[v];",
                 inner(slot)
@@ -265,7 +279,7 @@ pub(super) fn map(parts: &Parts, views: &[RawView], form: &Form) -> String {
         let at = |column: usize| match form.steps[column] {
             Step::Zero => "0".to_string(),
             Step::Unit => "i".to_string(),
-            Step::Any => format!("i * {}", inner(column)),
+            _ => format!("i * {}", inner(column)),
         };
         for &slot in &parts.loads {
             let _ = writeln!(text, "        in.a{slot} = {}[{}];", pointer(slot, views), at(slot));

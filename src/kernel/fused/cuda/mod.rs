@@ -16,7 +16,7 @@ use crate::kernel::abi::RawView;
 use crate::kernel::cuda::{Gpu, GpuError, Launch, Param, Source};
 use crate::kernel::program::{Class, Function, Instr, Program};
 use kernels::{BLOCK, Form};
-use space::{Dim, Order, Space, Step, division, step, vector};
+use space::{Dim, Order, Space, Step, division, pairs, step, vector};
 use text::{Parts, Task};
 
 /// Bound: bytes of kernel arguments that every supported driver accepts.
@@ -46,6 +46,8 @@ struct Plan {
     scalars: Vec<Option<Class>>,
     fallible: usize,
     fault_at: usize,
+    /// The pairs of views that it was made for.
+    pairs: Vec<(usize, usize)>,
 }
 
 #[derive(Clone, Copy)]
@@ -99,12 +101,19 @@ impl Ready {
         gpu: &mut dyn Gpu,
     ) -> Result<(), GpuError> {
         // A view of one element that is broadcast is loaded as a scalar and needs no alignment.
-        let moves = |view: &&RawView| view.strides.iter().any(|&stride| stride != 0);
-        let aligned = views.iter().filter(moves).all(|view| (view.ptr as usize).is_multiple_of(16));
+        let moves = |view: &RawView| view.strides.iter().any(|&stride| stride != 0);
+        let pairs = pairs(views);
+        let aligned = |at: usize, view: &RawView| {
+            !moves(view) || (view.ptr as usize).is_multiple_of(16) || pairs.iter().any(|&(_, between)| between == at)
+        };
+        let aligned = views.iter().enumerate().all(|(at, view)| aligned(at, view));
         let slot = if aligned { &mut self.aligned } else { &mut self.others };
         let plan = match slot {
-            Some(plan) => plan,
-            None => slot.insert(plan(program, shape, views, table.len(), aligned, gpu.multiprocessors() as u64)?),
+            Some(plan) if !aligned || plan.pairs == pairs => plan,
+            _ => {
+                let made = plan(program, shape, views, (table.len(), aligned, pairs), gpu.multiprocessors() as u64)?;
+                slot.insert(made)
+            }
         };
         plan.run(views, table, gpu)
     }
@@ -199,8 +208,7 @@ fn plan(
     program: &Program,
     shape: &[usize],
     views: &[RawView],
-    scalars: usize,
-    aligned: bool,
+    (scalars, aligned, pairs): (usize, bool, Vec<(usize, usize)>),
     multiprocessors: u64,
 ) -> Result<Plan, GpuError> {
     if let Some(unknown) = text::undefined_function(program) {
@@ -208,7 +216,7 @@ fn plan(
     }
     let parts = text::parts(program, views, scalars);
     let applies = program.instrs.iter().filter(|instr| matches!(instr, Instr::Apply { .. })).count();
-    let make = Make { parts: &parts, views, aligned, multiprocessors, applies };
+    let make = Make { parts: &parts, views, aligned, pairs: &pairs, multiprocessors, applies };
     let positions = program.position_strides(shape);
     let (form, kind, words, kernels) = if parts.tasks.is_empty() {
         let lead: Vec<usize> = parts.stores.iter().chain(&parts.loads).copied().collect();
@@ -230,6 +238,7 @@ fn plan(
         fallible: parts.fallible,
         scalars: parts.scalars,
         fault_at,
+        pairs,
     })
 }
 
@@ -247,6 +256,7 @@ struct Make<'a> {
     parts: &'a Parts,
     views: &'a [RawView],
     aligned: bool,
+    pairs: &'a [(usize, usize)],
     multiprocessors: u64,
     applies: usize,
 }
@@ -273,16 +283,42 @@ impl Make<'_> {
     /// words are made four at a time.
     fn limit(&self, steps: &[Step]) -> u64 {
         let units = self.units(steps);
-        if !self.aligned || units.is_empty() || self.parts.stores.iter().any(|&column| steps[column] != Step::Unit) {
+        let size = |column: usize| self.views[column].dtype.size_bytes() as u64;
+        let paired = |column: usize| matches!(steps[column], Step::Pair(_) | Step::Between);
+        let dense = |&column: &usize| steps[column] == Step::Unit || paired(column);
+        if !self.aligned || !self.parts.stores.iter().all(dense) {
             return 1;
         }
-        let smallest = units.iter().map(|&column| self.views[column].dtype.size_bytes()).min().unwrap_or(4);
-        (16 / smallest as u64).clamp(if self.parts.random { 4 } else { 2 }, 8)
+        // Two parts of 8 bytes are 16 already.
+        if let Some(widest) = (0..self.views.len()).filter(|&column| paired(column)).map(size).max() {
+            return 8 / widest.max(1);
+        }
+        let Some(smallest) = units.iter().map(|&column| size(column)).min() else { return 1 };
+        // Stores of 16 bytes lie side by side in a warp.
+        let most = if self.parts.stores.iter().any(|&column| size(column) == 8) { 2 } else { 8 };
+        (16 / smallest).clamp(2, most).max(if self.parts.random { 4 } else { 2 })
     }
 
-    /// Vectors in flight: enough to hide the latency of memory, few enough for registers and code size.
-    fn unroll(&self, vector: u64, max: u64) -> u64 {
-        let bytes: u64 = self.parts.loads.iter().map(|&slot| self.views[slot].dtype.size_bytes() as u64 * vector).sum();
+    /// Marks the columns that are loaded and stored as pairs.
+    fn mark_pairs(&self, dims: &[Dim], steps: &mut [Step]) {
+        let Some((last, outer)) = dims.split_last().filter(|_| self.aligned) else { return };
+        for &(first, between) in self.pairs {
+            let together = |slots: &[usize]| slots.contains(&first) == slots.contains(&between);
+            let even = outer.iter().all(|dim| dim.strides[first] % 2 == 0);
+            if last.strides[first] == 2 && even && together(&self.parts.loads) && together(&self.parts.stores) {
+                (steps[first], steps[between]) = (Step::Pair(between), Step::Between);
+            }
+        }
+    }
+
+    /// Vectors in flight: enough to hide the latency of memory, few enough for registers and code size. A column that stands
+    /// still, where `steps` tells, is one element of each vector.
+    fn unroll(&self, vector: u64, max: u64, steps: &[Step]) -> u64 {
+        let bytes = |slot: usize| {
+            let count = if steps.get(slot) == Some(&Step::Zero) { 1 } else { vector };
+            self.views[slot].dtype.size_bytes() as u64 * count
+        };
+        let bytes: u64 = self.parts.loads.iter().map(|&slot| bytes(slot)).sum();
         let by_registers = 128 / bytes.max(16);
         let by_code = if self.applies > 16 { 1 } else { 64 / (vector * self.applies.max(1) as u64) };
         let unroll = by_registers.min(by_code).clamp(1, max);
@@ -317,10 +353,20 @@ impl Make<'_> {
                 return (form, Kind::Map { entry: "ts_map_tiled", blocks }, words, text);
             }
         }
+        self.mark_pairs(&dims, &mut form.steps);
         let limit = self.limit(&form.steps);
-        let v = if dims.len() == 1 { limit } else { vector(&dims, &[], &self.aligned_columns(&form.steps), limit) };
+        let mut v = if dims.len() == 1 { limit } else { vector(&dims, &[], &self.aligned_columns(&form.steps), limit) };
+        let misfits = |v: u64| {
+            let outer = &dims[..dims.len().saturating_sub(1)];
+            let of_pair = |column: &usize| matches!(form.steps[*column], Step::Pair(_));
+            let strides = |column: usize| outer.iter().map(move |dim| dim.strides[column].unsigned_abs());
+            (0..self.views.len()).filter(of_pair).flat_map(strides).any(|stride| !stride.is_multiple_of(2 * v))
+        };
+        while v > 1 && misfits(v) {
+            v /= 2;
+        }
         form.vector = v;
-        form.unroll = self.unroll(v, 4);
+        form.unroll = self.unroll(v, 4, &form.steps);
         let (whole, tail) = (n / v, n % v);
         if v > 1
             && let Some(last) = dims.last_mut()
@@ -375,7 +421,7 @@ impl Make<'_> {
         let v = vector(inner, outer, &self.aligned_columns(&steps), self.limit(&steps));
         let form = Form {
             vector: v,
-            unroll: if v == 1 { self.unroll(1, 8) } else { self.unroll(v, 8).max(2) },
+            unroll: if v == 1 { self.unroll(1, 8, &[]) } else { self.unroll(v, 8, &[]).max(2) },
             steps,
             output_dims: output_dims.len(),
             reduced: reduced.len(),

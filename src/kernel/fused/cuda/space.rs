@@ -102,6 +102,34 @@ pub(super) enum Step {
     Zero,
     Unit,
     Any,
+    /// Two, beside the column that is given, whose elements lie between: real and imaginary parts.
+    Pair(usize),
+    /// The column that lies between those of a `Pair`.
+    Between,
+}
+
+/// Pairs of views of the same layout, of which the second begins one element after the first and whose elements lie two
+/// apart: the parts of complex numbers. The first begin at multiples of 16.
+pub(super) fn pairs(views: &[RawView]) -> Vec<(usize, usize)> {
+    let spread = |at: &usize| views[*at].strides.contains(&2);
+    let mut free: Vec<usize> = (0..views.len()).filter(spread).collect();
+    let mut pairs = Vec::new();
+    while let Some(first) = free.iter().copied().find(|&at| (views[at].ptr as usize).is_multiple_of(16)) {
+        free.retain(|&at| at != first);
+        let view = &views[first];
+        let next = (view.ptr as usize).wrapping_add(view.dtype.size_bytes());
+        let is_mate = |other: &RawView| {
+            other.ptr as usize == next
+                && other.dtype == view.dtype
+                && other.shape == view.shape
+                && other.strides == view.strides
+        };
+        if let Some(second) = free.iter().copied().find(|&at| is_mate(&views[at])) {
+            free.retain(|&at| at != second);
+            pairs.push((first, second));
+        }
+    }
+    pairs
 }
 
 pub(super) fn step(dims: &[Dim], column: usize) -> Step {

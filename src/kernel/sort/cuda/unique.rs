@@ -39,7 +39,8 @@ pub fn unique(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     if !matches!(call.attrs.first(), None | Some(Attr::None)) && !x.shape.is_empty() {
         return slices::unique(call, gpu);
     }
-    let [values, inverse, counts, number] = [0, 1, 2, 3].map(|k| call.outputs[k].ptr);
+    let wanted = |k: usize| if call.outputs[k].numel() > 0 { call.outputs[k].ptr } else { std::ptr::null_mut() };
+    let [values, inverse, counts, number] = [0, 1, 2, 3].map(wanted);
     let n = x.numel();
     if n == 0 {
         return fill(Scalar::Int(0), &call.outputs[3], gpu);
@@ -57,9 +58,12 @@ pub fn unique(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     }
     let tiles = n.div_ceil(TILE);
     let (states, ticket) = tile_states(tiles, gpu)?;
-    let starts = gpu.scratch(n * 4)?;
+    let starts = if counts.is_null() { counts } else { gpu.scratch(n * 4)? };
     let args = DistinctArgs { x: elements, positions, values, inverse, counts, number, starts, states, ticket, n };
     launch(text(x.dtype), "ts_number_distinct", (tiles, 1), 256, args.words(), gpu)?;
+    if counts.is_null() {
+        return Ok(());
+    }
     let blocks = n.div_ceil(256).min(gpu.multiprocessors() as usize * 8);
     launch(text(x.dtype), "ts_count_distinct", (blocks, 1), 256, args.words(), gpu)
 }

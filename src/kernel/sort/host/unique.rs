@@ -10,6 +10,7 @@ use crate::kernel::abi::{Call, RawView, Threads};
 use crate::kernel::copy::host::copy_view;
 use crate::kernel::guard;
 use crate::kernel::host::element::{Element, Key, by_dtype};
+use crate::kernel::host::staging::Scratch;
 use crate::kernel::host::walk::{Ptr, dim, flag, narrow, shifted};
 
 /// Bound: comparisons, or copies of slices, between two calls of `guard::check`.
@@ -18,7 +19,8 @@ const LOOKS: usize = 4096;
 /// `torch.unique` and `torch.unique_consecutive`. Inputs `[x]`; outputs `[values, inverse, counts, number]`, contiguous, the last three i64.
 /// Attrs `[dim, consecutive]`.
 ///
-/// Without a dim (`None`): values `[n]` for the n elements of `x`, inverse of the shape of `x`, counts `[n]`. With a dim of
+/// Without a dim (`None`): values `[n]` for the n elements of `x`, inverse of the shape of `x`, counts `[n]`; of the last two
+/// `[0]` where they are not wanted. With a dim of
 /// size n: values of the shape of `x`, inverse `[n]`, counts `[n]`; slices are compared element by element in row-major order.
 /// `number` has shape `[1]`: as many entries of values (along the dim) and counts are valid. Ascending order, or with
 /// `consecutive` the order of `x`, in which only neighbors are compared. Each NaN is distinct.
@@ -33,7 +35,11 @@ pub unsafe fn unique(call: &Call<'_>) {
     // SAFETY: `call` is one of `HostFn`, whose views are valid and not shared; the outputs are as large as the worst
     // case.
     unsafe {
-        let (inverse, counts) = (inverse.slice_mut::<i64>(), counts.slice_mut::<i64>());
+        // Of elements, those of the two that nobody wants have no size.
+        let unwanted = |view: &RawView| Scratch::<i64>::new(if whole && view.numel() == 0 { x.numel() } else { 0 });
+        let (mut no_inverse, mut no_counts) = (unwanted(inverse), unwanted(counts));
+        let inverse = if no_inverse.is_empty() { inverse.slice_mut::<i64>() } else { &mut no_inverse[..] };
+        let counts = if no_counts.is_empty() { counts.slice_mut::<i64>() } else { &mut no_counts[..] };
         if whole && consecutive {
             let flat = flattened(x, &mut memory, call.threads);
             let found = by_dtype!(x.dtype, T => neighbors(flat.slice::<T>(), values.slice_mut::<T>(), inverse, counts));

@@ -6,6 +6,7 @@ pub mod linalg_ex;
 pub mod lstsq_pinv;
 pub mod lu;
 pub mod matmul;
+pub mod matrix_exp;
 pub mod norms;
 pub mod products;
 pub mod qr;

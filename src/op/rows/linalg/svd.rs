@@ -11,6 +11,7 @@ use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::expr::{Expr, derive};
 use crate::op::row::{CallForm, Grad, Lower, Op, Returns, Save, ex};
 use crate::op::rows::linalg::einsum::{identity_like, square};
+use crate::op::rows::linalg::matrix_exp;
 use crate::op::rows::linalg::solve::{matrices, sized, squares, triangular};
 use crate::op::rows::shape::copies::DIAG_EMBED;
 use crate::op::rows::shape::rearrange::DIAGONAL;
@@ -312,9 +313,12 @@ pub static EXPONENTIAL: Op = Op {
     name: "matrix_exp",
     params: values::PARAMS,
     summary: "The exponential of square matrices.",
-    lower: Lower::Kernel(|_, a| {
-        let call = KernelCall::new("matrix_exp", &linalg::MATRIX_EXP).input(a.tensor(values::A));
-        Ok(call.output(&a.tensor(values::A).shape(), a.tensor(values::A).dtype()))
+    lower: Lower::Steps(|e, a| {
+        let x = a.tensor(values::A);
+        if ends(x).0 > matrix_exp::SMALL && x.numel() > 0 {
+            return Ok(vec![matrix_exp::by_products(e, x)?]);
+        }
+        e.kernel(KernelCall::new("matrix_exp", &linalg::MATRIX_EXP).input(x).output(&x.shape(), x.dtype()))
     }),
     saves: &[Save::In(values::A)],
     grad: Grad::Rule(|e, v| {

@@ -49,8 +49,12 @@ fn unique(
     }
     let along = dim.map_or(Attr::None, |dim| Attr::Int(dim as i64));
     let call = KernelCall::new("unique", &sort::UNIQUE).input(x).attr(along).flag(consecutive);
+    // Of elements, what is not asked for is not written.
+    let wanted = |which: usize| dim.is_some() || expected[which];
+    let inverse_shape = if wanted(0) { inverse_shape } else { Shape::from_slice(&[0]) };
     let call = call.output(&values_shape, x.dtype()).output(&inverse_shape, DType::I64);
-    let mut results = e.kernel(call.output(&[size], DType::I64).output(&[1], DType::I64))?;
+    let call = call.output(&[if wanted(1) { size } else { 0 }], DType::I64);
+    let mut results = e.kernel(call.output(&[1], DType::I64))?;
     let number = e.read(&results[3])?.first().map_or(0, |n| n.to_i64().max(0) as usize);
     let part = |e: &mut dyn Emit, t: &Tensor, dim: usize| -> Result<Tensor> {
         let layout = t.view().layout.slice(dim, 0, 1, number.min(size));

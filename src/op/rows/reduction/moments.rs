@@ -19,6 +19,7 @@ use crate::op::rows::pointwise::power::SQUARE;
 use crate::op::rows::pointwise::unary::SQRT;
 use crate::op::rows::reduction::reduce::{SUM, reduced_count, restored, spread, without_nan};
 use crate::op::rows::shape::rearrange::NARROW;
+use crate::op::rows::shape::view::RESHAPE;
 use crate::op::tensor::Tensor;
 use crate::signature;
 
@@ -122,8 +123,8 @@ fn near_mean(e: &mut dyn Emit, x: &Tensor, dim: &Arg, dims: &[usize]) -> Result<
     mean_of(e, &part, dim, true)
 }
 
-/// Variance with its correction as a number, of squares in `wide`. Arguments: `x, dim, keepdim, correction`.
-fn variance(e: &mut dyn Emit, a: &Args, wide: DType) -> Result<Tensor> {
+/// Variance with its correction as a number, of squares in `wide`. Arguments: `x, dim, keepdim, correction`. And the mean.
+fn moments(e: &mut dyn Emit, a: &Args, wide: DType) -> Result<(Tensor, Tensor)> {
     let x = a.input();
     let shape = x.shape();
     let dims = infer::dims(a.ints(variance::dim).as_ref(), shape.len())?;
@@ -136,12 +137,28 @@ fn variance(e: &mut dyn Emit, a: &Args, wide: DType) -> Result<Tensor> {
     // What the differences sum to says how far from them the mean is: that corrects the sum of squares (Chan, Golub and
     // LeVeque, "Algorithms for computing the sample variance", 1983).
     let rest = e.call(&SUM, args![&apart, a.get(variance::dim).clone(), a.flag(variance::keepdim)])?;
+    let count = reduced_count(&shape, &dims) as f64;
+    let near = e.call(&RESHAPE, args![&near, rest.shape().as_slice()])?;
+    let share = e.div(&rest, count)?;
+    let mean = e.add(&near, &share)?;
     let rest = e.call(&SQUARE, args![&rest])?;
-    let rest = e.div(&rest, reduced_count(&shape, &dims) as f64)?;
+    let rest = e.div(&rest, count)?;
     let sum = e.sub(&sum, &rest)?;
     let sum = e.call(&CLAMP_MIN, args![&sum, Scalar::Float(0.0)])?;
-    let freedom = (reduced_count(&shape, &dims) as f64 - a.float(variance::correction)).max(0.0);
-    e.div(&sum, freedom)
+    let freedom = (count - a.float(variance::correction)).max(0.0);
+    Ok((e.div(&sum, freedom)?, mean))
+}
+
+/// The same as standard deviation. Squares of what f32 holds may be beyond it where their root is not.
+fn root_moments(e: &mut dyn Emit, a: &Args) -> Result<(Tensor, Tensor)> {
+    let (variance, mean) = moments(e, a, DType::F64)?;
+    Ok((e.call(&SQRT, args![&variance])?, mean))
+}
+
+/// Both in the dtype of the operand.
+fn rounded(e: &mut dyn Emit, a: &Args, (spread, mean): (Tensor, Tensor)) -> Result<Vec<Tensor>> {
+    let dtype = a.input().dtype();
+    Ok(vec![e.cast(&spread, dtype)?, e.cast(&mean, dtype)?])
 }
 
 /// The gradient of a variance, given `g` of its shape.
@@ -163,7 +180,7 @@ pub static VARIANCE: Op = Op {
     params: variance::PARAMS,
     summary: "The variance.",
     lower: Lower::Steps(|e, a| {
-        let variance = variance(e, a, a.input().dtype().compute())?;
+        let (variance, _) = moments(e, a, a.input().dtype().compute())?;
         Ok(vec![e.cast(&variance, a.input().dtype())?])
     }),
     saves: &[Save::INPUT],
@@ -177,19 +194,65 @@ pub static DEVIATION: Op = Op {
     params: variance::PARAMS,
     summary: "The standard deviation.",
     lower: Lower::Steps(|e, a| {
-        // Squares of what f32 holds may be beyond it where their root is not.
-        let variance = variance(e, a, DType::F64)?;
-        let root = e.call(&SQRT, args![&variance])?;
+        let (root, _) = root_moments(e, a)?;
         Ok(vec![e.cast(&root, a.input().dtype())?])
     }),
     saves: &[Save::INPUT, Save::RESULT],
     grad: Grad::Rule(|e, v| {
-        // The derivative of the root; 0 where all elements are equal.
-        let g = compute(e, |c| {
-            let root = c.of(v.result());
-            (c.of(v.g()) / (root * 2.0)).zero_where(root.equals(0))
-        })?;
+        let g = root_grad(e, v, v.g())?;
         Ok(vec![Some(variance_grad(e, v, &g)?)])
+    }),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+/// The gradient of the variance below a root; 0 where all elements are equal.
+fn root_grad(e: &mut dyn Emit, v: &Backward<'_>, g: &Tensor) -> Result<Tensor> {
+    compute(e, |c| {
+        let root = c.of(v.result());
+        (c.of(g) / (root * 2.0)).zero_where(root.equals(0))
+    })
+}
+
+/// The gradient of a variance and a mean, of which one may be missing.
+fn moments_grad(e: &mut dyn Emit, v: &Backward<'_>, variance: Option<Tensor>) -> Result<Vec<Option<Tensor>>> {
+    let of_variance = variance.map(|g| variance_grad(e, v, &g)).transpose()?;
+    let Some(g) = v.grads[1].as_ref() else { return Ok(vec![of_variance]) };
+    let share = e.div(g, count(v)? as f64)?;
+    let of_mean = spread(e, v, &share)?;
+    Ok(vec![Some(match of_variance {
+        Some(of_variance) => e.add(&of_variance, &of_mean)?,
+        None => of_mean,
+    })])
+}
+
+/// Both of one reading of the operand.
+static VARIANCE_AND_MEAN: Op = Op {
+    name: "var_mean",
+    params: variance::PARAMS,
+    summary: "The variance and the mean.",
+    lower: Lower::Steps(|e, a| {
+        let both = moments(e, a, a.input().dtype().compute())?;
+        rounded(e, a, both)
+    }),
+    saves: &[Save::INPUT],
+    grad: Grad::Rule(|e, v| moments_grad(e, v, v.grads[0].clone())),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
+static DEVIATION_AND_MEAN: Op = Op {
+    name: "std_mean",
+    params: variance::PARAMS,
+    summary: "The standard deviation and the mean.",
+    lower: Lower::Steps(|e, a| {
+        let both = root_moments(e, a)?;
+        rounded(e, a, both)
+    }),
+    saves: &[Save::INPUT, Save::RESULT],
+    grad: Grad::Rule(|e, v| {
+        let variance = v.grads[0].as_ref().map(|g| root_grad(e, v, g)).transpose()?;
+        moments_grad(e, v, variance)
     }),
     call: CallForm::Internal,
     ..Op::BASE
@@ -263,12 +326,6 @@ pub static STD: Op = Op {
     ..Op::BASE
 };
 
-fn with_mean(e: &mut dyn Emit, op: &'static Op, a: &Args) -> Result<Vec<Tensor>> {
-    let arguments = spread_arguments(a)?;
-    let mean = e.call(&MEAN, args![a.input(), arguments.get(variance::dim).clone(), a.flag(var::keepdim)])?;
-    Ok(vec![e.call(op, arguments)?, mean])
-}
-
 pub static VAR_MEAN: Op = Op {
     name: "var_mean",
     params: var::PARAMS,
@@ -280,7 +337,7 @@ pub static VAR_MEAN: Op = Op {
         ex("var_mean(ones([2]), 1)", "E0209"),
         ex("var_mean(ones([2]), [0, 0])", "E0206"),
     ],
-    lower: Lower::Compose(|e, a| with_mean(e, &VARIANCE, a)),
+    lower: Lower::Compose(|e, a| e.apply(&VARIANCE_AND_MEAN, spread_arguments(a)?)),
     grad: Grad::Composed,
     ..Op::BASE
 };
@@ -296,9 +353,20 @@ pub static STD_MEAN: Op = Op {
         ex("std_mean(ones([2]), 1)", "E0209"),
         ex("std_mean(ones([2]), [0, 0])", "E0206"),
     ],
-    lower: Lower::Compose(|e, a| with_mean(e, &DEVIATION, a)),
+    lower: Lower::Compose(|e, a| e.apply(&DEVIATION_AND_MEAN, spread_arguments(a)?)),
     grad: Grad::Composed,
     ..Op::BASE
 };
 
-pub static ROWS: &[&Op] = &[&MEAN, &NANMEAN, &VARIANCE, &DEVIATION, &VAR, &STD, &VAR_MEAN, &STD_MEAN];
+pub static ROWS: &[&Op] = &[
+    &MEAN,
+    &NANMEAN,
+    &VARIANCE,
+    &DEVIATION,
+    &VARIANCE_AND_MEAN,
+    &DEVIATION_AND_MEAN,
+    &VAR,
+    &STD,
+    &VAR_MEAN,
+    &STD_MEAN,
+];
