@@ -13,6 +13,7 @@ mod orders;
 mod places;
 mod scans;
 mod spectra;
+mod transforms;
 
 use std::collections::HashMap;
 use std::ffi::{CString, c_void};
@@ -22,7 +23,7 @@ use tscript::internals::base::attr::Attr;
 use tscript::internals::kernel::abi::{Call, Faults, RawView, Threads};
 use tscript::internals::kernel::conv;
 use tscript::internals::kernel::cuda::{
-    ConvCall, ConvOrder, ConvPart, FaultSlot, Gpu, GpuError, Hold, Launch, MatmulCall, headers,
+    ConvCall, ConvOrder, ConvPart, FaultSlot, Gpu, GpuError, Hold, Launch, MatmulCall, TransformCall, headers,
 };
 
 type Kernel = unsafe extern "C" fn(*mut *mut c_void);
@@ -50,6 +51,10 @@ pub struct HostGpu {
     pub convolves: Option<ConvOrder>,
     /// That library leaves gradients of inputs that can be had forward.
     pub forward_only: bool,
+    /// There is a library for Fourier transforms (the sums that define them stand for it).
+    pub transforms: bool,
+    /// The calls of that library.
+    pub transformed: usize,
 }
 
 impl HostGpu {
@@ -72,6 +77,8 @@ impl HostGpu {
             capability: (9, 0),
             convolves: None,
             forward_only: false,
+            transforms: false,
+            transformed: 0,
         })
     }
 }
@@ -276,6 +283,16 @@ impl Gpu for HostGpu {
         assert_eq!(call.order, ConvOrder::ChannelsFirst);
         let left = self.forward_only && as_forward(call);
         Ok(!left && self.convolves == Some(ConvOrder::ChannelsLast))
+    }
+
+    fn transforms(&mut self, _: &TransformCall) -> Result<bool, GpuError> {
+        Ok(self.transforms)
+    }
+
+    fn transform(&mut self, call: &TransformCall) -> Result<(), GpuError> {
+        self.transformed += 1;
+        transforms::transform(call);
+        Ok(())
     }
 
     fn multiprocessors(&self) -> u32 {
