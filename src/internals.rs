@@ -95,7 +95,7 @@ pub mod kernel {
     pub mod cuda {
         pub use crate::kernel::cuda::{
             ConvCall, ConvOrder, ConvPart, FaultSlot, Gpu, GpuError, Hold, Launch, MatmulCall, OPTIONS, Param, Source,
-            headers,
+            Transform, TransformCall, TransformSide, headers,
         };
     }
     pub mod fused {

@@ -165,7 +165,8 @@ fn a_library_transforms_up_to_three_dims_at_once() {
             (&[20, 4, 11], &[1], 1),
             (&[2, 1, 4, 3, 5], &[0, 2, 3, 4], 2),
         ] {
-            let (last, halves) = (dims[dims.len() - 1] as usize, [kernel.name == "fft_from_half", kernel.name == "fft_to_half"]);
+            let (last, halves) =
+                (dims[dims.len() - 1] as usize, [kernel.name == "fft_from_half", kernel.name == "fft_to_half"]);
             let [from, to] = halves.map(|half| {
                 let mut shape = shape.to_vec();
                 if half {
@@ -174,16 +175,22 @@ fn a_library_transforms_up_to_three_dims_at_once() {
                 shape
             });
             let lengths: Vec<i64> = dims.iter().map(|&dim| shape[dim as usize] as i64).collect();
-            by_library(&Case { kernel, pairs, from: &from, to: &to, dims, lengths: &lengths }, (shape.len() < 4).then_some(calls));
+            by_library(
+                &Case { kernel, pairs, from: &from, to: &to, dims, lengths: &lengths },
+                (shape.len() < 4).then_some(calls),
+            );
         }
     }
 }
 
 #[test]
 fn a_library_transforms_sizes_that_are_cut_and_filled_up() {
-    for (kernel, pairs) in KINDS.into_iter().chain([(&fft::FROM_HALF, [false, false]), (&fft::TO_HALF, [false, false])]) {
+    for (kernel, pairs) in KINDS.into_iter().chain([(&fft::FROM_HALF, [false, false]), (&fft::TO_HALF, [false, false])])
+    {
         for lengths in [[4, 6], [5, 7], [1, 2], [7, 3]] {
-            for (from, to) in [([4, 2, 6], [4, 2, 6]), ([3, 2, 8], [6, 2, 4]), ([7, 2, 2], [2, 2, 9]), ([9, 12, 9], [4, 12, 4])] {
+            for (from, to) in
+                [([4, 2, 6], [4, 2, 6]), ([3, 2, 8], [6, 2, 4]), ([7, 2, 2], [2, 2, 9]), ([9, 12, 9], [4, 12, 4])]
+            {
                 for dims in [[0, 2], [2, 0]] {
                     by_library(&Case { kernel, pairs, from: &from, to: &to, dims: &dims, lengths: &lengths }, None);
                 }
@@ -199,7 +206,8 @@ fn a_library_reads_strides() {
     gpu.transforms = true;
     let (faults, threads) = (Faults::default(), &Threads::ONE);
     for order in [[0, 1, 2], [1, 0, 2], [2, 1, 0], [0, 2, 1]] {
-        for (dims, reversed) in [(&[1i64][..], false), (&[1, 2], false), (&[2], false), (&[0, 2], false), (&[2], true)] {
+        for (dims, reversed) in [(&[1i64][..], false), (&[1, 2], false), (&[2], false), (&[0, 2], false), (&[2], true)]
+        {
             let sizes = [4, 6, 10];
             let dense = memory(DType::F32, &sizes, true, wave);
             let mut view = dense.view.clone();
@@ -218,7 +226,15 @@ fn a_library_reads_strides() {
             let (yes, one) = (Attr::Bool(true), Attr::Float(1.0));
             let attrs = [list(dims.to_vec()), list(lengths), one.clone(), Attr::Bool(false), one, yes.clone(), yes];
             let inputs = [view];
-            let call = |outputs| Call { inputs: &inputs, outputs, attrs: &attrs, threads, faults: &faults, seed: 0, offset: 0 };
+            let call = |outputs| Call {
+                inputs: &inputs,
+                outputs,
+                attrs: &attrs,
+                threads,
+                faults: &faults,
+                seed: 0,
+                offset: 0,
+            };
             // SAFETY: the views are those of memories that outlive the kernel.
             unsafe { (fft::WHOLE.host)(&call(std::slice::from_ref(&theirs.view))) };
             let before = gpu.transformed;

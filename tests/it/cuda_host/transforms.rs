@@ -95,7 +95,9 @@ pub fn transform(call: &TransformCall) {
         }
         if call.kind == Transform::FromHalf {
             // As cuFFT, which overwrites them.
-            sources.iter().for_each(|at| set(call.dtype, call.from.ptr, 2 * (at + signal * call.from.distance), f64::NAN));
+            sources
+                .iter()
+                .for_each(|at| set(call.dtype, call.from.ptr, 2 * (at + signal * call.from.distance), f64::NAN));
         }
     }
 }

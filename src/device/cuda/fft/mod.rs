@@ -263,7 +263,9 @@ mod tests {
             from: side([6, 8, 1], 48),
             to: side([6, 5, 1], 30),
         };
-        assert!(dense.is_dense() && Signals { kind: Kind::FromHalf, from: dense.to, to: dense.from, ..dense }.is_dense());
+        assert!(
+            dense.is_dense() && Signals { kind: Kind::FromHalf, from: dense.to, to: dense.from, ..dense }.is_dense()
+        );
         for to in [side([6, 8, 1], 48), side([6, 5, 1], 32), Side { stride: 2, ..dense.to }] {
             assert!(!Signals { to, ..dense }.is_dense());
         }

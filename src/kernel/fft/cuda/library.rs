@@ -192,7 +192,10 @@ pub fn run(kind: Kind, task: &Task, [x, y]: [&RawView; 2], gpu: &mut dyn Gpu) ->
     let from_real = kind == Kind::Whole && !task.pairs[0];
     // The spectrum of real numbers has two halves, of which the second is made from the first.
     let half = match kind {
-        Kind::Whole if from_real => task.dims.iter().copied().max(),
+        Kind::Whole if from_real => {
+            let long = task.dims.iter().zip(&task.lengths).filter(|(_, length)| **length > 1);
+            long.map(|(dim, _)| *dim).max()
+        }
         Kind::Whole => None,
         Kind::ToHalf | Kind::FromHalf => task.dims.last().copied(),
     };
@@ -238,8 +241,7 @@ fn plan<'a>(
     };
     let from_half = kind == Transform::FromHalf;
     // The library overwrites half spectra, so it gets a copy, with the factor.
-    let halves =
-        Change { way: Way::Halves, conjugate: task.flag, scale: task.scale, middle: task.middle, ..change };
+    let halves = Change { way: Way::Halves, conjugate: task.flag, scale: task.scale, middle: task.middle, ..change };
     let from_shape = sizes(&x.shape, task, if from_half { half } else { None });
     let to_shape = sizes(&y.shape, task, if from_half { None } else { spectrum });
     let complex = [kind != Transform::ToHalf, !from_half];
@@ -253,9 +255,11 @@ fn plan<'a>(
     let is_result = y.shape == to_shape && y.second.is_some() == complex[1];
     let (mut whole, result) = (x.clone(), y.clone());
     whole.shape = from_shape.clone();
-    let sources = [is_operand.then_some(whole), Some(row_major(&from_shape, complex[0])), Some(grouped(&from_shape, complex[0]))];
+    let sources =
+        [is_operand.then_some(whole), Some(row_major(&from_shape, complex[0])), Some(grouped(&from_shape, complex[0]))];
     let targets = [is_result.then_some(result), Some(grouped(&to_shape, complex[1]))];
-    let mut made = Plan { task, dtype, kind, half, groups, from: x.clone(), before: None, to: y.clone(), in_place: true };
+    let mut made =
+        Plan { task, dtype, kind, half, groups, from: x.clone(), before: None, to: y.clone(), in_place: true };
     // The fewest passes first.
     for (from, to) in [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)] {
         let (Some(source), Some(target)) = (&sources[from], &targets[to]) else { continue };
@@ -284,9 +288,7 @@ fn after(plan: &Plan<'_>, kind: Kind, from_real: bool, y: &Numbers, gpu: &mut dy
             change
         }
         Kind::Whole => Change { scale: task.scale, ..change },
-        Kind::ToHalf => {
-            Change { half, conjugate: task.flag, scale: task.scale, middle: task.middle, ..change }
-        }
+        Kind::ToHalf => Change { half, conjugate: task.flag, scale: task.scale, middle: task.middle, ..change },
         Kind::FromHalf => change,
     };
     if plan.in_place && !change.conjugate && change.scale == 1.0 && change.middle == 1.0 {

@@ -177,8 +177,7 @@ impl Change<'_> {
             (joins, rank) = (plain, rank + 1);
         }
         // The first is the outermost in the text.
-        for list in
-            [&mut args.sizes, &mut args.given, &mut args.lengths, &mut args.from_strides, &mut args.to_strides]
+        for list in [&mut args.sizes, &mut args.given, &mut args.lengths, &mut args.from_strides, &mut args.to_strides]
         {
             list[..rank].reverse();
         }
