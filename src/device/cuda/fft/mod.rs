@@ -18,8 +18,7 @@ mod functions;
 /// What to do where cuFFT is missing, in one line.
 pub const REMEDY: &str = "pip install nvidia-cufft, or install NVIDIA's CUDA toolkit 13";
 
-/// Bound: plans in the cache. A plan takes from some kilobytes to a few megabytes of device memory, and a new one half a
-/// millisecond.
+/// Bound: plans in the cache. Each holds tables in device memory that our allocator does not know of.
 const PLANS_MAX: usize = 512;
 
 /// What is transformed into what.
