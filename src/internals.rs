@@ -95,7 +95,7 @@ pub mod kernel {
     pub mod cuda {
         pub use crate::kernel::cuda::{
             ConvCall, ConvOrder, ConvPart, FaultSlot, Gpu, GpuError, Hold, Launch, MatmulCall, OPTIONS, Param,
-            RecurrentCall, RecurrentRoom, RecurrentTask, Source, headers,
+            RecurrentCall, RecurrentRoom, RecurrentTask, Source, Transform, TransformCall, TransformSide, headers,
         };
     }
     pub mod fused {

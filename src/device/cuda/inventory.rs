@@ -3,7 +3,7 @@
 
 use super::driver::{Facts, Missing, open};
 use super::library::Library;
-use super::{blas, dnn, nvrtc, solver};
+use super::{blas, dnn, fft, nvrtc, solver};
 use std::path::PathBuf;
 
 /// The whole inventory.
@@ -74,10 +74,18 @@ pub fn inventory() -> Inventory {
         Found {
             name: "cuSOLVER",
             purpose: "decompositions of matrices",
-            found: solver_version(),
+            found: version_of(Library::Solver, "cusolverGetVersion"),
             without: "the host decomposes large matrices",
             needed: false,
             remedy: solver::REMEDY,
+        },
+        Found {
+            name: "cuFFT",
+            purpose: "Fourier transforms",
+            found: version_of(Library::Fft, "cufftGetVersion"),
+            without: "slower kernels of our own transform",
+            needed: false,
+            remedy: fft::REMEDY,
         },
         Found {
             name: "NCCL",
@@ -104,9 +112,10 @@ fn packed(library: Library, name: &std::ffi::CStr) -> Option<(String, Option<Pat
     Some((readable(unsafe { get_version() }), path(library)))
 }
 
-fn solver_version() -> Option<(String, Option<PathBuf>)> {
-    let version = one_number(Library::Solver, "cusolverGetVersion")?;
-    Some((format!("{}.{}.{}", version / 1000, version / 100 % 10, version % 100), path(Library::Solver)))
+/// A library of the toolkit whose version 12500 is 12.5.0.
+fn version_of(library: Library, name: &str) -> Option<(String, Option<PathBuf>)> {
+    let version = one_number(library, name)?;
+    Some((format!("{}.{}.{}", version / 1000, version / 100 % 10, version % 100), path(library)))
 }
 
 /// What a function that writes the version as one number writes.
@@ -161,7 +170,7 @@ mod tests {
     #[test]
     fn every_machine_has_an_inventory() {
         let inventory = inventory();
-        assert_eq!(inventory.libraries.len(), 5);
+        assert_eq!(inventory.libraries.len(), 6);
         assert!(inventory.libraries.iter().all(|library| !library.remedy.is_empty()));
         if let Ok(driver) = inventory.driver {
             assert!(!driver.gpus.is_empty());

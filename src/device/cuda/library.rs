@@ -17,6 +17,7 @@ pub enum Library {
     Dnn,
     Nccl,
     Solver,
+    Fft,
 }
 
 /// The functions of a library that cudarc does not bind, or binds at a cost, as a struct of pointers with `look_up`, which
@@ -78,7 +79,7 @@ impl Library {
     /// The library, loaded at the first call. `None`: it is not found. Cost: cuBLASLt takes 60 to 150 ms, NVRTC 15, the
     /// others 1, for relocation.
     pub fn load(self) -> Option<&'static Loaded> {
-        static LOADED: [OnceLock<Option<Loaded>>; 6] = [const { OnceLock::new() }; 6];
+        static LOADED: [OnceLock<Option<Loaded>>; 7] = [const { OnceLock::new() }; 7];
         let found = || if self.is_hidden() { None } else { system::load(self) };
         LOADED[self as usize].get_or_init(found).as_ref()
     }
@@ -98,6 +99,7 @@ impl Library {
             Library::Dnn => vec!["libcudnn.so.9".into()],
             Library::Nccl => vec!["libnccl.so.2".into()],
             Library::Solver => vec!["libcusolver.so.12".into(), "libcusolver.so.11".into()],
+            Library::Fft => vec!["libcufft.so.12".into(), "libcufft.so.11".into()],
         }
     }
 
@@ -112,6 +114,7 @@ impl Library {
             Library::Dnn => &["libcudnn.so.9"],
             Library::Nccl => &["libnccl.so.2"],
             Library::Solver => &["libcusolver.so.12", "libcusolver.so.11"],
+            Library::Fft => &["libcufft.so.12", "libcufft.so.11"],
         }
     }
 
@@ -125,6 +128,7 @@ impl Library {
             Library::Dnn => c"cudnnGetVersion",
             Library::Nccl => c"ncclGetVersion",
             Library::Solver => c"cusolverGetVersion",
+            Library::Fft => c"cufftGetVersion",
         }
     }
 
@@ -289,7 +293,7 @@ mod system {
                 Library::Driver => cudarc::driver::sys::is_culib_present(),
                 Library::Nvrtc => cudarc::nvrtc::sys::is_culib_present(),
                 Library::BlasLt => cudarc::cublaslt::sys::is_culib_present(),
-                Library::Dnn | Library::Nccl | Library::Solver => false,
+                Library::Dnn | Library::Nccl | Library::Solver | Library::Fft => false,
             }
         };
         present.then_some(Loaded { handle: library as usize as *mut c_void, path: None })

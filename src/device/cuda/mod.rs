@@ -16,6 +16,7 @@ pub mod driver;
 pub mod error;
 pub mod event;
 pub mod expandable;
+pub mod fft;
 pub mod graph;
 pub mod hash;
 pub mod inventory;

@@ -12,6 +12,7 @@
 use super::blas::{Outcome, Product};
 use super::dnn::{Addresses, Convolution, Run};
 use super::error::DriverError;
+use super::fft;
 use super::graph::{Graph, Node};
 use super::launch::Shape;
 use super::module::Function;
@@ -59,6 +60,8 @@ enum Command {
     /// A product that the library does not support.
     Declined(Product),
     Convolution(Box<Run>),
+    /// It holds the plan, whose tables a graph reads.
+    Transform(Box<fft::Run>),
 }
 
 /// The vendor's libraries, which are needed beside the stream.
@@ -67,6 +70,8 @@ pub trait Products {
     fn queue(&mut self, product: &Product, stream: &Stream) -> Result<Outcome, DriverError>;
     /// Queues a convolution.
     fn convolve(&mut self, run: &Run, stream: &Stream) -> Result<Outcome, DriverError>;
+    /// Queues a Fourier transform.
+    fn transform(&mut self, run: &fft::Run, stream: &Stream) -> Result<(), DriverError>;
 }
 
 /// The commands of one caller, and their graph if there is one.
@@ -269,6 +274,20 @@ impl Replay {
         Ok(outcome)
     }
 
+    /// The next command is a Fourier transform.
+    pub fn transform(&mut self, run: &fft::Run, products: &mut dyn Products) -> Result<(), DriverError> {
+        match self.commands.get(self.at) {
+            Some(Command::Transform(known)) if **known == *run => {}
+            known => {
+                if known.is_some() || self.is_deferred {
+                    self.diverge(products)?;
+                }
+                self.add(Command::Transform(Box::new(run.clone())));
+            }
+        }
+        self.pass(products)
+    }
+
     /// A command without parameters that can change in a graph.
     fn exactly(&mut self, command: Command, products: &mut dyn Products) -> Result<(), DriverError> {
         match self.commands.get(self.at) {
@@ -412,6 +431,7 @@ impl Command {
                 Outcome::Unsupported => Err(DriverError::refused("cublasLtMatmul", "a product that was taken before")),
             },
             Command::Declined(_) => Ok(()),
+            Command::Transform(run) => products.transform(run, stream),
             Command::Convolution(run) => match products.convolve(run, stream)? {
                 Outcome::Queued => Ok(()),
                 Outcome::Unsupported => {

@@ -240,6 +240,47 @@ pub enum RightVectors {
     Adjoint,
 }
 
+/// What a Fourier transform takes and gives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Transform {
+    /// Complex numbers, and as many.
+    Whole { inverse: bool },
+    /// Real numbers, and the first half of their spectrum along the last dim; forward.
+    ToHalf,
+    /// The first half of a spectrum along the last dim, and real numbers; inverse. Imaginary parts of a signal's first and
+    /// middle places are those of a real signal's spectrum. The operand is overwritten.
+    FromHalf,
+}
+
+/// Where the signals of a transform lie, counted in numbers, complex or real.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct TransformSide {
+    /// Aligned as a complex number.
+    pub ptr: *mut u8,
+    /// Of each dim but the first the numbers from one place of the dim before it to the next, over `stride`; its size at
+    /// least.
+    pub embed: [usize; 3],
+    /// From one number of the last dim to the next.
+    pub stride: usize,
+    /// From one signal to the next.
+    pub distance: usize,
+}
+
+/// Transforms, without a factor, of signals of one to three dims.
+#[derive(Clone, Copy, Debug)]
+pub struct TransformCall {
+    pub kind: Transform,
+    /// F32 or F64.
+    pub dtype: DType,
+    pub rank: usize,
+    /// Those of the transforms: of the real numbers, where one side is half.
+    pub lengths: [usize; 3],
+    pub count: usize,
+    pub from: TransformSide,
+    /// May be `from`, if numbers lie there alike.
+    pub to: TransformSide,
+}
+
 /// Why a launch did not happen.
 #[derive(Debug)]
 pub enum GpuError {
@@ -322,6 +363,14 @@ pub trait Gpu {
     /// entry for each matrix, or one for all.
     fn decompose(&mut self, _decomposition: &DecomposeCall) -> Result<Vec<RightVectors>, GpuError> {
         Err(GpuError::Unsupported("decompositions by a library"))
+    }
+    /// Whether `transform` can do this, by cuFFT or another library; addresses do not matter.
+    fn transforms(&mut self, _transform: &TransformCall) -> Result<bool, GpuError> {
+        Ok(false)
+    }
+    /// Computes Fourier transforms by a library; only what `transforms`.
+    fn transform(&mut self, _transform: &TransformCall) -> Result<(), GpuError> {
+        Err(GpuError::Unsupported("transforms by a library"))
     }
     /// Whether results must be the same in each run (`use_deterministic_algorithms`).
     fn deterministic(&self) -> bool {

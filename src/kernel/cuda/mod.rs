@@ -14,7 +14,7 @@ mod text;
 pub use fault::FaultSlot;
 pub use launch::{
     ConvCall, ConvOrder, ConvPart, DecomposeCall, Decomposition, Gpu, GpuError, Hold, Launch, MatmulCall, Matrix,
-    Param, RecurrentCall, RecurrentRoom, RecurrentTask, RightVectors, Source,
+    Param, RecurrentCall, RecurrentRoom, RecurrentTask, RightVectors, Source, Transform, TransformCall, TransformSide,
 };
 pub use text::{COMMON, OPTIONS, headers};
 

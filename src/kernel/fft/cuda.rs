@@ -1,6 +1,6 @@
 //! CUDA launches of the kernels in `kernel/fft/host`: lines that fit into shared memory are transformed by one launch;
 //! longer ones as matrices of two shorter transforms, whose columns are turned in between; lengths with a large prime factor
-//! as convolutions (Bluestein).
+//! as convolutions (Bluestein). The vendor's library does it where there is one.
 
 use super::host::lines::{Along, Kind};
 use super::host::{Task, passes};
@@ -12,6 +12,9 @@ use crate::kernel::cuda::rows::each;
 use crate::kernel::cuda::specialize::{Value, source};
 use crate::kernel::cuda::{Gpu, GpuError, Launch, Param, Source};
 use crate::kernel::structs::structs;
+
+mod library;
+pub mod moves;
 
 type Done = Result<(), GpuError>;
 
@@ -305,7 +308,7 @@ fn pass(along: &Along, from: &Side, to: &Side) -> Args {
 fn run(kind: Kind, call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let task = Task::of(call.attrs);
     let (x, y) = (&call.inputs[0], &call.outputs[0]);
-    if y.numel() == 0 {
+    if y.numel() == 0 || library::run(kind, &task, [x, y], gpu)? {
         return Ok(());
     }
     let dense = input(x, x.dtype, gpu)?;
@@ -345,5 +348,5 @@ pub fn from_half(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 pub fn texts() -> Vec<&'static Source> {
     let dtypes = [DType::F32, DType::F64];
     let powers = dtypes.into_iter().flat_map(|dtype| [4, 7, 11].map(|log_n| power_of_two(dtype, log_n)));
-    dtypes.into_iter().map(text).chain(powers).collect()
+    dtypes.into_iter().flat_map(|dtype| [text(dtype), moves::text(dtype)]).chain(powers).collect()
 }

@@ -11,6 +11,7 @@ mod processes;
 mod products;
 mod spectra;
 mod streams;
+mod transforms;
 
 use crate::scripts::program;
 use half::{bf16, f16};

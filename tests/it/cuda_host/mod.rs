@@ -14,6 +14,7 @@ mod places;
 mod recurrences;
 mod scans;
 mod spectra;
+mod transforms;
 
 use std::collections::HashMap;
 use std::ffi::{CString, c_void};
@@ -24,7 +25,7 @@ use tscript::internals::kernel::abi::{Call, Faults, RawView, Threads};
 use tscript::internals::kernel::conv;
 use tscript::internals::kernel::cuda::{
     ConvCall, ConvOrder, ConvPart, FaultSlot, Gpu, GpuError, Hold, Launch, MatmulCall, RecurrentCall, RecurrentRoom,
-    headers,
+    TransformCall, headers,
 };
 use tscript::internals::kernel::recurrent::layer::Layer;
 
@@ -55,6 +56,10 @@ pub struct HostGpu {
     pub forward_only: bool,
     /// There is a library for recurrent layers; the host's kernels stand for it.
     pub recurs: bool,
+    /// There is a library for Fourier transforms (the sums that define them stand for it).
+    pub transforms: bool,
+    /// The calls of that library.
+    pub transformed: usize,
 }
 
 impl HostGpu {
@@ -78,6 +83,8 @@ impl HostGpu {
             convolves: None,
             forward_only: false,
             recurs: false,
+            transforms: false,
+            transformed: 0,
         })
     }
 }
@@ -296,6 +303,16 @@ impl Gpu for HostGpu {
     fn recurrent(&mut self, call: &RecurrentCall) -> Result<(), GpuError> {
         assert!(self.recurs);
         recurrences::by_host(call);
+        Ok(())
+    }
+
+    fn transforms(&mut self, _: &TransformCall) -> Result<bool, GpuError> {
+        Ok(self.transforms)
+    }
+
+    fn transform(&mut self, call: &TransformCall) -> Result<(), GpuError> {
+        self.transformed += 1;
+        transforms::transform(call);
         Ok(())
     }
 

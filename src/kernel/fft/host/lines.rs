@@ -174,14 +174,14 @@ impl<T: Part> Work<T> {
             Kind::ToHalf => false,
             Kind::FromHalf => true,
         };
-        if lines.len() < lanes {
-            blocks.data.iter_mut().for_each(|part| part.fill(T::ZERO));
-        }
-        let whole = lines.len() == lanes;
         let [first, second] = &mut blocks.data;
         let (re, im) = if inverse { (second, first) } else { (first, second) };
         // SAFETY: the lines may be read (this function's contract).
-        if !whole || !unsafe { self.gather_rows(lines, re, im) } {
+        if !unsafe { self.gather_rows(lines, lanes, re, im) } {
+            if lines.len() < lanes {
+                re.fill(T::ZERO);
+                im.fill(T::ZERO);
+            }
             for (lane, (from, _)) in lines.iter().enumerate() {
                 let mut put = |k: usize, value: [T; 2]| {
                     re[k * lanes + lane] = value[0];
@@ -195,7 +195,7 @@ impl<T: Part> Work<T> {
         let [first, second] = &blocks.data;
         let (re, im) = if inverse { (second, first) } else { (first, second) };
         // SAFETY: the lines may be written (this function's contract).
-        if whole && unsafe { self.store_rows(lines, re, im) } {
+        if unsafe { self.store_rows(lines, lanes, re, im) } {
             return;
         }
         for (lane, (_, to)) in lines.iter().enumerate() {
@@ -205,13 +205,14 @@ impl<T: Part> Work<T> {
         }
     }
 
-    /// As `gather`, for a block without a gap whose lines are not shorter than the transform: element by element, all
-    /// lines at once, so that rows of the block are written whole. Returns false if it is none of these.
+    /// As `gather`, for lines that are not shorter than the transform: element by element, all lines at once, so that rows
+    /// of the block are written whole; where there are fewer lines than lanes, the first one again. Returns false if they
+    /// are shorter.
     ///
     /// # Safety
     /// The first of each pair of lines may be read.
-    unsafe fn gather_rows(&self, lines: &[(Line<T>, Line<T>)], re: &mut [T], im: &mut [T]) -> bool {
-        let (n, lanes, half) = (self.along.n, lines.len(), self.along.n / 2);
+    unsafe fn gather_rows(&self, lines: &[(Line<T>, Line<T>)], lanes: usize, re: &mut [T], im: &mut [T]) -> bool {
+        let (n, half) = (self.along.n, self.along.n / 2);
         let from = &lines[0].0;
         let starts = starts(lines.iter().map(|pair| pair.0.at));
         let rows = re.chunks_exact_mut(lanes).zip(im.chunks_exact_mut(lanes));
@@ -253,12 +254,12 @@ impl<T: Part> Work<T> {
     ///
     /// # Safety
     /// The second of each pair of lines may be written.
-    unsafe fn store_rows(&self, lines: &[(Line<T>, Line<T>)], re: &[T], im: &[T]) -> bool {
-        let (n, lanes, half) = (self.along.n, lines.len(), self.along.n / 2);
+    unsafe fn store_rows(&self, lines: &[(Line<T>, Line<T>)], lanes: usize, re: &[T], im: &[T]) -> bool {
+        let (n, count, half) = (self.along.n, lines.len(), self.along.n / 2);
         let to = &lines[0].1;
         let starts = starts(lines.iter().map(|pair| pair.1.at));
         let scale = T::from_f64(self.along.scale);
-        let row = |k: usize| (&re[k * lanes..(k + 1) * lanes], &im[k * lanes..(k + 1) * lanes]);
+        let row = |k: usize| (&re[k * lanes..k * lanes + count], &im[k * lanes..k * lanes + count]);
         match (self.along.kind, self.packed, to.second) {
             (Kind::Whole, _, second) if to.len <= n => {
                 for k in 0..to.len {
@@ -284,7 +285,7 @@ impl<T: Part> Work<T> {
                     unpack([zr, zi, yr, yi], [turns[2 * k], turns[2 * k + 1]], [weight, imaginary], &mut out);
                     // SAFETY: element `k` is inside each line.
                     unsafe {
-                        let row = (&out[0][..lanes], &out[1][..lanes]);
+                        let row = (&out[0][..count], &out[1][..count]);
                         store_row(&starts, k as isize * to.stride, Some(second), row, T::ONE);
                     }
                 }
@@ -395,11 +396,11 @@ impl<T: Part> Work<T> {
     }
 }
 
-/// The first elements of lines.
+/// The first elements of lines; where there are no more, that of the first line.
 #[inline(always)]
-fn starts<T>(each: impl Iterator<Item = *mut T>) -> [*mut T; LANES] {
-    let mut starts = [std::ptr::null_mut(); LANES];
-    starts.iter_mut().zip(each).for_each(|(to, at)| *to = at);
+fn starts<T>(mut each: impl Iterator<Item = *mut T>) -> [*mut T; LANES] {
+    let mut starts = [each.next().unwrap_or(std::ptr::null_mut()); LANES];
+    starts[1..].iter_mut().zip(each).for_each(|(to, at)| *to = at);
     starts
 }
 

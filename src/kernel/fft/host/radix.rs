@@ -23,6 +23,9 @@ pub struct Pass<T> {
     pub roots: Vec<T>,
 }
 
+/// The place of the portable passes among the levels.
+const PLAIN: usize = 2;
+
 type PassFn<T> = unsafe fn(&Pass<T>, usize, Parts<T>, Parts<T>);
 
 /// A float with passes for each level of vector instructions.
@@ -62,9 +65,15 @@ unsafe fn butterflies<S: Simd, T: Part>(pass: &Pass<T>, step: usize, from: Parts
     // SAFETY: the contract of this function is that of each.
     unsafe {
         match pass.radix {
-            4 if S::LEVEL != Portable::LEVEL && step.is_multiple_of(T::In::<S>::N) => {
-                four_wide::<S, T>(pass, step, from, to)
-            }
+            radix if S::LEVEL != Portable::LEVEL && radix < 11 && step.is_multiple_of(T::In::<S>::N) => match radix {
+                2 => two_wide::<S, T>(pass, step, from, to),
+                3 => odd_wide::<S, T, 3>(pass, step, from, to),
+                4 => four_wide::<S, T>(pass, step, from, to),
+                5 => odd_wide::<S, T, 5>(pass, step, from, to),
+                _ => odd_wide::<S, T, 7>(pass, step, from, to),
+            },
+            // Number by number, wider instructions gain nothing: this code is there once.
+            3 | 5 | 7 | 11 | 13 if S::LEVEL != Portable::LEVEL => T::PASSES[PLAIN](pass, step, from, to),
             2 => two(pass, step, from, to),
             3 => odd::<T, 3>(pass, step, from, to),
             4 => four(pass, step, from, to),
@@ -184,6 +193,78 @@ unsafe fn four_wide<S: Simd, T: Part>(pass: &Pass<T>, step: usize, from: Parts<T
                 let [re, im] = turned(fr.sub(gi), fi.add(gr), &w[4..6]);
                 re.store(yr[3].add(q));
                 im.store(yi[3].add(q));
+            }
+        }
+    }
+}
+
+/// As `two`, for whole vectors.
+///
+/// # Safety
+/// As `Pass::run`.
+#[inline(always)]
+unsafe fn two_wide<S: Simd, T: Part>(pass: &Pass<T>, step: usize, from: Parts<T>, to: Parts<T>) {
+    for (p, w) in pass.twiddles.chunks_exact(2).enumerate() {
+        let (xr, yr) = rows::<T, 2>(pass.m, step, p, from[0], to[0]);
+        let (xi, yi) = rows::<T, 2>(pass.m, step, p, from[1], to[1]);
+        for q in (0..step).step_by(T::In::<S>::N) {
+            // SAFETY: as for `four_wide`.
+            unsafe {
+                type V<S, T> = <T as Real>::In<S>;
+                let (ar, ai) = (V::<S, T>::load(xr[0].add(q)), V::<S, T>::load(xi[0].add(q)));
+                let (br, bi) = (V::<S, T>::load(xr[1].add(q)), V::<S, T>::load(xi[1].add(q)));
+                ar.add(br).store(yr[0].add(q));
+                ai.add(bi).store(yi[0].add(q));
+                let [re, im] = turned(ar.sub(br), ai.sub(bi), w);
+                re.store(yr[1].add(q));
+                im.store(yi[1].add(q));
+            }
+        }
+    }
+}
+
+/// As `odd`, for whole vectors.
+///
+/// # Safety
+/// As `Pass::run`.
+#[inline(always)]
+unsafe fn odd_wide<S: Simd, T: Part, const R: usize>(pass: &Pass<T>, step: usize, from: Parts<T>, to: Parts<T>) {
+    type V<S, T> = <T as Real>::In<S>;
+    let root: [[T; 2]; R] = std::array::from_fn(|j| [pass.roots[2 * j], pass.roots[2 * j + 1]]);
+    for (p, w) in pass.twiddles.chunks_exact(2 * (R - 1)).enumerate() {
+        let (xr, yr) = rows::<T, R>(pass.m, step, p, from[0], to[0]);
+        let (xi, yi) = rows::<T, R>(pass.m, step, p, from[1], to[1]);
+        for q in (0..step).step_by(T::In::<S>::N) {
+            // SAFETY: as for `four_wide`.
+            unsafe {
+                let first = [V::<S, T>::load(xr[0].add(q)), V::<S, T>::load(xi[0].add(q))];
+                let (mut sum, mut difference, mut total) = ([first; R], [first; R], first);
+                for j in 1..=R / 2 {
+                    for (part, x) in [&xr, &xi].into_iter().enumerate() {
+                        let (a, b) = (V::<S, T>::load(x[j].add(q)), V::<S, T>::load(x[R - j].add(q)));
+                        (sum[j][part], difference[j][part]) = (a.add(b), a.sub(b));
+                        total[part] = total[part].add(sum[j][part]);
+                    }
+                }
+                total[0].store(yr[0].add(q));
+                total[1].store(yi[0].add(q));
+                for k in 1..=R / 2 {
+                    let (mut even, mut sine) = (first, [V::<S, T>::splat(T::ZERO); 2]);
+                    for j in 1..=R / 2 {
+                        let [c, s] = root[j * k % R].map(|x| V::<S, T>::splat(x));
+                        even = [sum[j][0].fma(c, even[0]), sum[j][1].fma(c, even[1])];
+                        sine = [difference[j][0].fma(s, sine[0]), difference[j][1].fma(s, sine[1])];
+                    }
+                    let results = [
+                        (k, even[0].sub(sine[1]), even[1].add(sine[0])),
+                        (R - k, even[0].add(sine[1]), even[1].sub(sine[0])),
+                    ];
+                    for (k, re, im) in results {
+                        let [re, im] = turned(re, im, &w[2 * k - 2..2 * k]);
+                        re.store(yr[k].add(q));
+                        im.store(yi[k].add(q));
+                    }
+                }
             }
         }
     }

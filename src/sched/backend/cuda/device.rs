@@ -7,6 +7,7 @@ use crate::device::cache::RawMemory;
 use crate::device::cuda::blas::{Blas, Outcome, Product, WORKSPACE_BYTES, Workspace};
 use crate::device::cuda::dnn::recurrent::{Places, Recurrent, Room, Task};
 use crate::device::cuda::dnn::{Addresses, Convolution, Dnn, Run};
+use crate::device::cuda::fft::{self, Fft, Plan, Signals};
 use crate::device::cuda::memory::DeviceMemory;
 use crate::device::cuda::replay::{Products, Replay};
 use crate::device::cuda::solver::{Problem, Right, Solver};
@@ -30,6 +31,8 @@ pub struct CudaDevice {
     dnn: Mutex<Option<Option<Dnn>>>,
     /// As `blas`.
     solver: Mutex<Option<Option<Solver>>>,
+    /// As `blas`.
+    fft: Mutex<Option<Option<Fft>>>,
     pub slots: Mutex<SlotPool>,
     /// Measures times for a trace; `None` until the first is requested.
     pub stopwatch: Mutex<Option<Stopwatch>>,
@@ -53,6 +56,7 @@ impl CudaDevice {
             blas: Mutex::new(None),
             dnn: Mutex::new(None),
             solver: Mutex::new(None),
+            fft: Mutex::new(None),
             slots: Mutex::new(SlotPool::new(context)),
             stopwatch: Mutex::new(None),
             window: Mutex::default(),
@@ -205,6 +209,13 @@ impl CudaDevice {
         Ok(self.with_solver(|solver| solver.run(problem, workspace, stream))?.unwrap_or_default())
     }
 
+    /// The vendor's plan of Fourier transforms; `None` if the library is missing or does not take the signals.
+    pub fn transform_plan(&self, signals: &Signals) -> Result<Option<Arc<Plan>>, DriverError> {
+        let mut fft = self.fft.lock();
+        let fft = fft.get_or_insert_with(|| Fft::open(self.context)).as_mut();
+        Ok(fft.map(|fft| fft.plan(signals)).transpose()?.flatten())
+    }
+
     /// Scratch memory for the products of one stream; 0 if none is available.
     pub fn workspace(&self, slot: u32, bytes: usize) -> u64 {
         let take = || DeviceMemory::new(self.context).reserve(bytes).unwrap_or(0);
@@ -212,7 +223,7 @@ impl CudaDevice {
     }
 }
 
-/// Products and convolutions on a stream of a device.
+/// Products, convolutions and transforms on a stream of a device.
 pub struct ByLibrary<'a> {
     device: &'a CudaDevice,
     slot: u32,
@@ -225,6 +236,11 @@ impl Products for ByLibrary<'_> {
 
     fn convolve(&mut self, run: &Run, stream: &Stream) -> Result<Outcome, DriverError> {
         Ok(self.device.with_dnn(|dnn| dnn.convolve(run, stream))?.unwrap_or(Outcome::Unsupported))
+    }
+
+    fn transform(&mut self, run: &fft::Run, stream: &Stream) -> Result<(), DriverError> {
+        // There is a plan, so there is the library.
+        self.device.fft.lock().iter_mut().flatten().try_for_each(|fft| fft.run(run, stream))
     }
 }
 

@@ -6,12 +6,13 @@ use crate::base::dtype::DType;
 use crate::device::cache::StreamPoint;
 use crate::device::cuda::blas::{Outcome, Workspace};
 use crate::device::cuda::dnn::{Addresses, Convolution, Run};
+use crate::device::cuda::fft;
 use crate::device::cuda::replay;
 use crate::device::cuda::{Shape, Stream, Text};
 use crate::kernel::cuda::gate::gate;
 use crate::kernel::cuda::{
     ConvCall, ConvOrder, DecomposeCall, Gpu, GpuError, Hold, Launch, MatmulCall, OPTIONS, Param, RecurrentCall,
-    RecurrentRoom, RightVectors, Source, headers,
+    RecurrentRoom, RightVectors, Source, Transform, TransformCall, headers,
 };
 use crate::kernel::recurrent::layer::Layer;
 use crate::sched::memory::Memory;
@@ -212,6 +213,21 @@ impl Gpu for Lane<'_> {
         self.device.let_go();
         let right = self.device.decompose(&problem, workspace, self.stream).map_err(device_error)?;
         Ok(right.into_iter().map(vendor::right_vectors).collect())
+    }
+
+    fn transforms(&mut self, call: &TransformCall) -> Result<bool, GpuError> {
+        Ok(self.device.transform_plan(&vendor::signals(call)).map_err(device_error)?.is_some())
+    }
+
+    fn transform(&mut self, call: &TransformCall) -> Result<(), GpuError> {
+        let plan = self.device.transform_plan(&vendor::signals(call)).map_err(device_error)?;
+        let plan = plan.ok_or(GpuError::Unsupported("this transform"))?;
+        let bytes = plan.bytes();
+        let address = if bytes == 0 { 0 } else { self.scratch(bytes)? as u64 };
+        let inverse = call.kind == Transform::Whole { inverse: true };
+        let (from, to) = (call.from.ptr as u64, call.to.ptr as u64);
+        let run = fft::Run { plan, inverse, from, to, workspace: Workspace { address, bytes } };
+        self.device.with_replay(|replay, products| replay.transform(&run, products)).map_err(device_error)
     }
 
     fn deterministic(&self) -> bool {

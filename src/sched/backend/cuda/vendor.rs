@@ -4,10 +4,11 @@ use crate::base::dtype::DType;
 use crate::device::cuda::blas::{Element, Factor, Precision, Product, Target};
 use crate::device::cuda::dnn::recurrent::{Places as LayerPlaces, Recurrent, Task as Pass};
 use crate::device::cuda::dnn::{Addresses, Convolution, Direction, Image};
+use crate::device::cuda::fft::{Kind, Side, Signals};
 use crate::device::cuda::solver::{Number, Places, Problem, Right, Task};
 use crate::kernel::cuda::{
     ConvCall, ConvOrder, ConvPart, DecomposeCall, Decomposition, MatmulCall, Matrix, RecurrentCall, RecurrentTask,
-    RightVectors,
+    RightVectors, Transform, TransformCall, TransformSide,
 };
 use crate::kernel::recurrent::layer::Layer;
 
@@ -77,6 +78,28 @@ pub fn decomposition(call: &DecomposeCall) -> Option<Problem> {
     let [a, values, left, right, info] =
         [call.a, call.values, call.left, call.right, call.info].map(|place| place as u64);
     Some(Problem { task, number, m, n, count, at: Places { a, values, left, right, info } })
+}
+
+/// Signals as the library takes them.
+pub fn signals(call: &TransformCall) -> Signals {
+    let side = |side: &TransformSide| Side {
+        embed: side.embed.map(|n| n as i64),
+        stride: side.stride as i64,
+        distance: side.distance as i64,
+    };
+    Signals {
+        kind: match call.kind {
+            Transform::Whole { .. } => Kind::Whole,
+            Transform::ToHalf => Kind::ToHalf,
+            Transform::FromHalf => Kind::FromHalf,
+        },
+        double: call.dtype == DType::F64,
+        rank: call.rank,
+        lengths: call.lengths.map(|n| n as i64),
+        count: call.count as i64,
+        from: side(&call.from),
+        to: side(&call.to),
+    }
 }
 
 pub fn right_vectors(right: Right) -> RightVectors {
