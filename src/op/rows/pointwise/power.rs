@@ -448,18 +448,13 @@ pub static LDEXP: Op = Op {
     summary: "input · 2^other.",
     examples: &[ex("ldexp(tensor([1.5]), tensor([2]))", "tensor([6.])")],
     lower: Lower::Compose(|e, a| {
-        // Two halves of the power, in f64: the power alone may be beyond what holds the product.
         let (x, n) = (a.input(), a.tensor(two_tensors::other));
-        if x.dtype().is_complex() || n.dtype().is_complex() {
+        if !x.dtype().is_float() || !n.dtype().is_integral() {
             let scale = e.call(&POW, two(2.0.into(), n.into()))?;
             return Ok(vec![e.mul(x, &scale)?]);
         }
-        let dtype = match (x.dtype().is_float(), n.dtype().is_float()) {
-            (true, true) => common(e, &[a.get(two_tensors::input), a.get(two_tensors::other)]),
-            (true, false) => x.dtype(),
-            (false, true) => n.dtype(),
-            (false, false) => DType::F32,
-        };
+        // Two halves of the power, in f64: the power alone may be beyond what holds the product.
+        let dtype = x.dtype();
         let (x, n) = (e.cast(x, DType::F64)?, e.cast(n, DType::F64)?);
         let n = e.call(&CLAMP, args![&n, Scalar::Float(-4000.0), Scalar::Float(4000.0)])?;
         let half = e.mul(&n, 0.5)?;

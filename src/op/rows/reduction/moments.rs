@@ -326,6 +326,15 @@ pub static STD: Op = Op {
     ..Op::BASE
 };
 
+/// Both by one reading; of complex numbers, whose parts are summed up apart, by two.
+fn with_mean(e: &mut dyn Emit, both: &'static Op, spread: &'static Op, a: Args) -> Result<Vec<Tensor>> {
+    if !a.input().dtype().is_complex() {
+        return e.apply(both, a);
+    }
+    let mean = e.call(&MEAN, args![a.input(), a.get(variance::dim).clone(), a.flag(variance::keepdim)])?;
+    Ok(vec![e.call(spread, a)?, mean])
+}
+
 pub static VAR_MEAN: Op = Op {
     name: "var_mean",
     params: var::PARAMS,
@@ -337,7 +346,7 @@ pub static VAR_MEAN: Op = Op {
         ex("var_mean(ones([2]), 1)", "E0209"),
         ex("var_mean(ones([2]), [0, 0])", "E0206"),
     ],
-    lower: Lower::Compose(|e, a| e.apply(&VARIANCE_AND_MEAN, spread_arguments(a)?)),
+    lower: Lower::Compose(|e, a| with_mean(e, &VARIANCE_AND_MEAN, &VARIANCE, spread_arguments(a)?)),
     grad: Grad::Composed,
     ..Op::BASE
 };
@@ -353,7 +362,7 @@ pub static STD_MEAN: Op = Op {
         ex("std_mean(ones([2]), 1)", "E0209"),
         ex("std_mean(ones([2]), [0, 0])", "E0206"),
     ],
-    lower: Lower::Compose(|e, a| e.apply(&DEVIATION_AND_MEAN, spread_arguments(a)?)),
+    lower: Lower::Compose(|e, a| with_mean(e, &DEVIATION_AND_MEAN, &DEVIATION, spread_arguments(a)?)),
     grad: Grad::Composed,
     ..Op::BASE
 };

@@ -271,8 +271,7 @@ fn trapezoids(e: &mut dyn Emit, a: &Args) -> Result<(Tensor, usize)> {
     if y.ndim() == 0 {
         fail!(SHAPE, "a tensor of at least one dimension is expected");
     }
-    // Sums of narrow integers would wrap.
-    let y = if y.dtype().is_integral() { e.cast(y, DType::I64)? } else { y.clone() };
+    let y = if y.dtype() == DType::Bool { e.cast(y, DType::I64)? } else { y.clone() };
     let dim = infer::dim(a.int(area::dim), y.ndim())?;
     let n = y.shape()[dim];
     let rest = n.saturating_sub(1);
