@@ -334,6 +334,12 @@ fn operators(module: &mut Natives, host: &Arc<Host>, op: &'static Op, plain: Pla
     raw(module, &format!("{symbol}="), 2, move |context, values| {
         let context = context.expect("registered with a context");
         let is_tensor = values[0].read_lock::<Tensor>().is_some();
+        let is_row = is_tensor || values.iter().any(|value| value.is::<Sparse>() || value.is::<Tensor>());
+        if !is_row {
+            // `x = x op y` of what has the plain operator.
+            *values[0] = context.call_fn_raw(symbol, true, false, values)?;
+            return Ok(Dynamic::UNIT);
+        }
         let form = if is_tensor { Form::InPlace } else { Form::Plain };
         let value = operator(&shared, &context, op, form, values, plain)?;
         if !is_tensor {

@@ -9,7 +9,7 @@ use crate::script::bind::iterate;
 use crate::script::bind::rows::{Natives, raw};
 use crate::script::host::Host;
 use crate::script::language::arrays::{self, truth};
-use crate::script::language::sequences::{elements_fit, integers, plain, total};
+use crate::script::language::sequences::{elements_fit, inclusive, integers, plain, total};
 use crate::script::machine::callback::Callback;
 use crate::script::values::panics::{GuardedCall, Place};
 use crate::script::values::raise::{Native, Outcome};
@@ -104,10 +104,10 @@ pub fn elements(host: &Arc<Host>, context: &NativeCallContext, value: &Dynamic) 
         return Ok(set.iter().cloned().collect());
     }
     if let Some(range) = value.read_lock::<Range<i64>>() {
-        return integers(host, context, range.clone());
+        return integers(host, context, inclusive(range.clone()));
     }
     if let Some(range) = value.read_lock::<RangeInclusive<i64>>() {
-        return integers(host, context, *range.start()..range.end().saturating_add(!range.is_empty() as i64));
+        return integers(host, context, range.clone());
     }
     if let Some(text) = value.read_lock::<ImmutableString>() {
         elements_fit(host, context, 0, text.chars().count())?;
