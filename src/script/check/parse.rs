@@ -5,7 +5,9 @@ use super::literals::{number, string};
 use super::syntax::{Arm, Block, Entry, Expr, Function, Kind, Param, Shown, Stmt, StmtKind};
 use crate::script::source::lex::{self, Token};
 use crate::script::source::pass;
-use crate::script::source::tree::{block_statement, binary_precedence, calls_a_value, is_assignment, is_keyword, pattern_names};
+use crate::script::source::tree::{
+    binary_precedence, block_statement, calls_a_value, is_assignment, is_keyword, pattern_names,
+};
 use std::ops::Range;
 
 /// Bound: nesting that is analyzed.

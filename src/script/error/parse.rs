@@ -179,7 +179,7 @@ pub fn diagnose_parse(error: &ParseError, context: &Context) -> Box<Diag> {
     let kind = error.err_type();
     // The same mistakes can be found at run time, without the parser.
     let code = match kind {
-        ParseErrorType::AssignmentToConstant(_) => code::CONSTANT,
+        ParseErrorType::AssignmentToConstant(name) if !name.is_empty() => code::CONSTANT,
         ParseErrorType::MismatchedType(..) => code::TYPE,
         ParseErrorType::MalformedIndexExpr(text) if text.contains("expects") => code::TYPE,
         _ => code::SYNTAX,
@@ -358,7 +358,9 @@ fn help(kind: &ParseErrorType) -> Option<String> {
         WrongSwitchDefaultCase => "move `_ => ..` to the end",
         LoopBreak => "to leave a function, write `return`",
         AssignmentToConstant(name) if !name.is_empty() => "declare it with `let` instead of `const`",
-        AssignmentToConstant(_) | AssignmentToInvalidLHS(_) => "what can be assigned is a variable, a property, or an indexed value",
+        AssignmentToConstant(_) | AssignmentToInvalidLHS(_) => {
+            "what can be assigned is a variable, a property, or an indexed value"
+        }
         MismatchedType(wanted, _) if wanted.contains("boolean") => "compare it, as in `x != 0`",
         _ => return None,
     };

@@ -89,7 +89,8 @@ pub fn total(context: &NativeCallContext, values: &Array, start: Dynamic) -> Nat
     for value in values {
         sum = match (sum.as_int(), value.as_int(), sum.as_float(), value.as_float()) {
             (Ok(a), Ok(b), ..) => {
-                let overflow = || wrong(context, code::ARITHMETIC, format!("`sum`: {a} and {b} give no integer of 64 bits"));
+                let overflow =
+                    || wrong(context, code::ARITHMETIC, format!("`sum`: {a} and {b} give no integer of 64 bits"));
                 Dynamic::from_int(a.checked_add(b).ok_or_else(overflow)?)
             }
             (_, _, Ok(a), Ok(b)) => Dynamic::from_float(a + b),

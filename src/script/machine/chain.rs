@@ -321,7 +321,11 @@ impl Machine<'_> {
         } else if matches!(goal, Goal::Ask) && is_last {
             return Ok(Value::Unit);
         } else if matches!(goal, Goal::Write(..)) && is_last {
-            let at = chain.steps[at].at;
+            // The name or key, as of what is read.
+            let at = match &chain.rests()[at] {
+                Expr::Dot(pair, ..) | Expr::Index(pair, ..) => pair.rhs.start_position(),
+                rest => rest.position(),
+            };
             return Err(Some(Box::new(EvalAltResult::ErrorPropertyNotFound(name.to_string(), at))));
         }
         drop(map);

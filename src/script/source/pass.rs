@@ -42,7 +42,7 @@
 //! | `no_grad() { .. }`, `no_grad { .. }` | `__no_grad { .. }` | the same; Rhai reads `()` as a value |
 //! | `autocast(d, o) { .. }` | `__autocast([d, o]) { .. }` | the same, with arguments as a list |
 //! | `no_grad { .. } -1` as a statement | `__no_grad { .. }; -1` | Rhai's custom syntax goes on behind its block |
-//! | `for k in #{a: 1} {`, `[1, 2][1.0]` | `for k in {#{a: 1}} {`, `[1, 2][{1.0}]` | Rhai's parser refuses the literals |
+//! | `for k in #{a: 1} {`, `[1, 2][1.0]` | `for k in ({#{a: 1}}) {`, `[1, 2][({1.0})]` | Rhai's parser refuses the literals |
 //! | `with_device(d, \|\| f)` | `__written_with_device(d, {f})` | the closure runs in place: no call, nothing captured |
 //!
 //! What is surely `bool` (a literal, `&&`, `in`, a comparison with a string or `()`) is not wrapped.
@@ -233,7 +233,7 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
         edits.push(Edit::behind(end_of(semicolon), "();"));
     }
     for &run in &tree.veiled {
-        wrap(&mut edits, bytes(run), bytes(run), "{", "}");
+        wrap(&mut edits, bytes(run), bytes(run), "({", "})");
     }
     edits.extend(tree.ended.iter().map(|&brace| Edit::behind(end_of(brace), ";")));
     for parenthesis in tree.bare.iter().flat_map(|run| [run.first, run.last]) {
