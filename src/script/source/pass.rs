@@ -232,7 +232,9 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
     for &semicolon in tree.dropped.iter().filter(|_| options.marks == Marks::Set) {
         edits.push(Edit::behind(end_of(semicolon), "();"));
     }
-    for &run in &tree.veiled {
+    // `__counted(..)` hides them, too.
+    let is_hidden = |run: &Run| options.marks == Marks::Set && tree.counted.contains(run);
+    for &run in tree.veiled.iter().filter(|run| !is_hidden(run)) {
         wrap(&mut edits, bytes(run), bytes(run), "({", "})");
     }
     edits.extend(tree.ended.iter().map(|&brace| Edit::behind(end_of(brace), ";")));
