@@ -179,6 +179,19 @@ pub fn raw(
     module.place(name, arity..=arity, &GuardedCall::new(call));
 }
 
+/// The row of a name, with all arguments as keywords: `sum(#{input: x, dim: 0})`. None where no tensor is given so.
+pub fn by_keywords(
+    host: &Host,
+    context: &NativeCallContext,
+    name: &str,
+    values: &mut [&mut Dynamic],
+) -> Option<Native> {
+    let [keywords] = values else { return None };
+    let has_tensor = keywords.read_lock::<Map>()?.get("input")?.is::<Tensor>();
+    let op = table::find(name).filter(|_| has_tensor)?;
+    Some(call(host, context, op, Form::Plain, values))
+}
+
 fn call(host: &Host, context: &NativeCallContext, op: &'static Op, form: Form, values: &mut [&mut Dynamic]) -> Native {
     let wrong = |diag| host.raise(context, name_operation(op.name, form, diag, None), "");
     // `x.where(condition, other)` is `where(condition, x, other)`.

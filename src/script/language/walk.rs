@@ -6,7 +6,7 @@ use crate::base::code;
 use crate::base::diag::Diag;
 use crate::script::bind::compare;
 use crate::script::bind::iterate;
-use crate::script::bind::rows::{Natives, raw};
+use crate::script::bind::rows::{Natives, by_keywords, raw};
 use crate::script::host::Host;
 use crate::script::language::arrays::{self, truth};
 use crate::script::language::sequences::{elements_fit, inclusive, integers, plain, total};
@@ -35,7 +35,8 @@ pub fn register(natives: &mut Natives, host: &Arc<Host>) {
     for name in REDUCTIONS {
         let shared = host.clone();
         let call = GuardedCall::new(move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| {
-            reduce(&shared, &context.expect("registered with a context"), name, values)
+            let context = context.expect("registered with a context");
+            by_keywords(&shared, &context, name, values).unwrap_or_else(|| reduce(&shared, &context, name, values))
         });
         for kind in walked_types() {
             // Those of arrays that need no copy are in `sequences.rs` and `arrays.rs`.
