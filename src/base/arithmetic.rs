@@ -44,6 +44,16 @@ pub fn float_floor_divide(a: f64, b: f64) -> f64 {
     if exact - floor > 0.5 { floor + 1.0 } else { floor }
 }
 
+/// `a << b` as of tensors: by a negative number, or by 64 and more, it is 0.
+pub fn shift_left(a: i64, b: i64) -> i64 {
+    if (0..64).contains(&b) { a << b } else { 0 }
+}
+
+/// `a >> b` as of tensors: by a negative number, or by 64 and more, only the sign is left, 0 or -1.
+pub fn shift_right(a: i64, b: i64) -> i64 {
+    a >> if (0..64).contains(&b) { b } else { 63 }
+}
+
 /// `a ** b` of integers.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Power {

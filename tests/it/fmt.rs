@@ -140,6 +140,24 @@ fn scripts_of_the_book_are_formatted() {
     }
 }
 
+/// What follows is the next statement, as behind an `if`.
+#[test]
+fn a_block_form_ends_its_statement() {
+    assert_eq!(formatted("fn f() { no_grad { 5 } -1 }"), "fn f() {\n    no_grad { 5 }\n    -1\n}\n");
+    assert_eq!(formatted("with_device(d) { f(); } [1].len();"), "with_device(d) { f(); }\n[1].len();\n");
+    for stays in ["let y = no_grad { x } + 1;\n", "no_grad { x }.sum();\n", "let f = |v| no_grad { v } - 1;\n"] {
+        assert_eq!(formatted(stays), stays);
+    }
+}
+
+#[test]
+fn patterns_that_a_run_refuses_are_left_alone() {
+    for text in ["let [a, a] = [1, 2];", "let [a b] = [5];", "for [a 5] in xs {}", "let [if] = [1];"] {
+        let refused = session().format_source(Path::new("x.rhai"), text, WIDTH);
+        assert_eq!(refused.map_err(|error| error.code().to_string()), Err("E0101".to_string()), "{text}");
+    }
+}
+
 #[test]
 fn lines_end_as_in_the_file() {
     for (text, expected) in [

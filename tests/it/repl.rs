@@ -47,6 +47,17 @@ fn an_unfinished_entry_waits_for_more() {
 }
 
 #[test]
+fn a_refused_pattern_leaves_no_names() {
+    let folder = folder();
+    let mut terminal = open(&folder);
+    for entry in ["let [m n] = [5]", "let [m, m] = [1, 2]", "let [m 5] = [1]"] {
+        assert!(terminal.enter(entry).contains("E0101"), "{entry}");
+        assert!(terminal.enter("m").contains("E0102"), "{entry}");
+    }
+    assert_eq!(terminal.enter("let [m, n] = [1, 2]; m + n"), "3");
+}
+
+#[test]
 fn tab_completes_names_members_keywords_and_files() {
     let folder = folder();
     std::fs::write(folder.path().join("weights.npy"), "").expect("a file");

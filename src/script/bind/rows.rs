@@ -179,6 +179,19 @@ pub fn raw(
     module.place(name, arity..=arity, &GuardedCall::new(call));
 }
 
+/// The row of a name, with all arguments as keywords: `sum(#{input: x, dim: 0})`. None where no tensor is given so.
+pub fn by_keywords(
+    host: &Host,
+    context: &NativeCallContext,
+    name: &str,
+    values: &mut [&mut Dynamic],
+) -> Option<Native> {
+    let [keywords] = values else { return None };
+    let has_tensor = keywords.read_lock::<Map>()?.get("input")?.is::<Tensor>();
+    let op = table::find(name).filter(|_| has_tensor)?;
+    Some(call(host, context, op, Form::Plain, values))
+}
+
 fn call(host: &Host, context: &NativeCallContext, op: &'static Op, form: Form, values: &mut [&mut Dynamic]) -> Native {
     let wrong = |diag| host.raise(context, name_operation(op.name, form, diag, None), "");
     // `x.where(condition, other)` is `where(condition, x, other)`.
@@ -334,6 +347,12 @@ fn operators(module: &mut Natives, host: &Arc<Host>, op: &'static Op, plain: Pla
     raw(module, &format!("{symbol}="), 2, move |context, values| {
         let context = context.expect("registered with a context");
         let is_tensor = values[0].read_lock::<Tensor>().is_some();
+        let is_row = is_tensor || values.iter().any(|value| value.is::<Sparse>() || value.is::<Tensor>());
+        if !is_row {
+            // `x = x op y` of what has the plain operator.
+            *values[0] = context.call_fn_raw(symbol, true, false, values)?;
+            return Ok(Dynamic::UNIT);
+        }
         let form = if is_tensor { Form::InPlace } else { Form::Plain };
         let value = operator(&shared, &context, op, form, values, plain)?;
         if !is_tensor {

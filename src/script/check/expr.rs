@@ -330,14 +330,14 @@ impl<'a> Flow<'a> {
     fn sign(&mut self, op: &str, token: u32, of: &Value) -> Value {
         match (op, of) {
             ("!", Value::Bool(value)) => Value::Bool(value.map(|value| !value)),
-            ("-" | "+", Value::Int(_)) => Value::Int(None),
+            ("-" | "+" | "!", Value::Int(_)) => Value::Int(None),
             ("-" | "+", Value::Float(_) | Value::Number) => of.clone(),
             (_, Value::Tensor(_)) => match operator_row(op, 1) {
                 Some(row) => self.row(token, row, false, std::slice::from_ref(of)),
                 None => Value::Unknown,
             },
             ("-", Value::Str(_) | Value::Unit | Value::Array(_) | Value::Map(_) | Value::Bool(_))
-            | ("!", Value::Int(_) | Value::Float(_) | Value::Str(_) | Value::Unit | Value::Array(_) | Value::Map(_)) => {
+            | ("!", Value::Float(_) | Value::Str(_) | Value::Unit | Value::Array(_) | Value::Map(_)) => {
                 self.no_operator(
                     token,
                     op,

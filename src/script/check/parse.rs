@@ -5,7 +5,9 @@ use super::literals::{number, string};
 use super::syntax::{Arm, Block, Entry, Expr, Function, Kind, Param, Shown, Stmt, StmtKind};
 use crate::script::source::lex::{self, Token};
 use crate::script::source::pass;
-use crate::script::source::tree::{binary_precedence, calls_a_value, is_assignment, is_keyword, pattern_names};
+use crate::script::source::tree::{
+    binary_precedence, block_statement, calls_a_value, is_assignment, is_keyword, pattern_names,
+};
 use std::ops::Range;
 
 /// Bound: nesting that is analyzed.
@@ -83,7 +85,10 @@ impl<'a> Parser<'a> {
         let mut found = Vec::new();
         while self.at < self.end {
             let before = self.at;
-            let mut statement = self.statement();
+            let mut statement = match block_statement(self.src, self.tokens, before) {
+                Some(close) => self.block_form(close),
+                None => self.statement(),
+            };
             statement.ended = self.eat(";");
             if self.at == before {
                 self.at += 1;
@@ -91,6 +96,13 @@ impl<'a> Parser<'a> {
             found.push(statement);
         }
         found
+    }
+
+    /// `no_grad { .. }` as a statement, which ends at its `}`.
+    fn block_form(&mut self, close: usize) -> Stmt {
+        let first = self.at as u32;
+        let kind = StmtKind::Expr(self.word());
+        Stmt { first, last: close as u32, ended: false, kind }
     }
 
     /// `{ .. }`, an empty block where there is none.

@@ -311,7 +311,7 @@ pub fn operator_help(symbol: &str, types: &[&str]) -> Option<&'static str> {
         }
         [_, _] if types.contains(&"string") => "to put values into text, write `${x}` between backticks",
         _ if types.contains(&"array") => "numbers in an array become a tensor by `tensor(..)`",
-        ["i64" | "f64"] if symbol == "!" => "a number is compared: `x == 0`",
+        ["f64"] if symbol == "!" => "a number is compared: `x == 0`",
         ["i64" | "f64", "i64" | "f64"] if matches!(symbol, "^" | "&" | "|") => {
             "`&`, `|` and `^` work on the bits of integers; a power is `x ** 2`"
         }

@@ -97,7 +97,9 @@ pub(super) fn function(signature: &str, at: Site, context: &Context) -> Words {
     if let Some((space, _)) = path.rsplit_once("::") {
         return in_module(space, name, &types, known);
     }
-    let receiver = if paths::is_method(at, context) { types.first().map(|of| native_forms::plain(of)) } else { None };
+    // `f.call(1)` has no receiver.
+    let is_method = paths::is_method(at, context) && (name == "call" || paths::name_at(at, context) != "call");
+    let receiver = if is_method { types.first().map(|of| native_forms::plain(of)) } else { None };
     if let Some(help) = habits::function(name).filter(|_| receiver.is_none() && is_only_a_method(name)) {
         return words(code::UNKNOWN_FUNCTION, not_found(name, None), "not found").help(help);
     }

@@ -179,7 +179,7 @@ pub fn diagnose_parse(error: &ParseError, context: &Context) -> Box<Diag> {
     let kind = error.err_type();
     // The same mistakes can be found at run time, without the parser.
     let code = match kind {
-        ParseErrorType::AssignmentToConstant(_) => code::CONSTANT,
+        ParseErrorType::AssignmentToConstant(name) if !name.is_empty() => code::CONSTANT,
         ParseErrorType::MismatchedType(..) => code::TYPE,
         ParseErrorType::MalformedIndexExpr(text) if text.contains("expects") => code::TYPE,
         _ => code::SYNTAX,
@@ -246,7 +246,7 @@ fn message(kind: &ParseErrorType, found: &str) -> String {
         MalformedIndexExpr(_) => "this cannot be an index".into(),
         DuplicatedProperty(name) => format!("the key `{name}` is given twice"),
         DuplicatedVariable(name) => format!("the name `{name}` is given twice"),
-        WrongSwitchIntegerCase => "a number after a range in a `switch` can never be reached".into(),
+        WrongSwitchIntegerCase => "the numbers of a `switch` stand before its ranges".into(),
         WrongSwitchDefaultCase => "the case `_` of a `switch` must be the last".into(),
         WrongSwitchCaseCondition => "the case `_` of a `switch` takes no condition".into(),
         PropertyExpected => format!("the name of a property is missing before {}", quoted(found)),
@@ -266,6 +266,7 @@ fn message(kind: &ParseErrorType, found: &str) -> String {
         FnMissingBody(name) if name.is_empty() => "a closure needs a body".into(),
         FnMissingBody(name) => format!("the function `{name}` needs a body in braces"),
         WrongExport => "`export` is allowed only at the top level of a file".into(),
+        AssignmentToConstant(name) if name.is_empty() => "this cannot be assigned".into(),
         AssignmentToConstant(name) => format!("`{name}` is a constant and cannot be assigned"),
         AssignmentToInvalidLHS(_) => "this cannot be assigned".into(),
         VariableExists(name) => format!("`{name}` is already defined"),
@@ -353,10 +354,13 @@ fn help(kind: &ParseErrorType) -> Option<String> {
         WrongFnDefinition => "inside a block, use a closure: `let f = |x| x + 1;`, called as `f.call(1)`",
         ExprTooDeep => "give parts of the expression names with `let`",
         DuplicatedVariable(_) | FnDuplicatedParam(..) => "give each its own name",
+        WrongSwitchIntegerCase => "move this case up, before the first range",
         WrongSwitchDefaultCase => "move `_ => ..` to the end",
         LoopBreak => "to leave a function, write `return`",
-        AssignmentToConstant(_) => "declare it with `let` instead of `const`",
-        AssignmentToInvalidLHS(_) => "what can be assigned is a variable, a property, or an indexed value",
+        AssignmentToConstant(name) if !name.is_empty() => "declare it with `let` instead of `const`",
+        AssignmentToConstant(_) | AssignmentToInvalidLHS(_) => {
+            "what can be assigned is a variable, a property, or an indexed value"
+        }
         MismatchedType(wanted, _) if wanted.contains("boolean") => "compare it, as in `x != 0`",
         _ => return None,
     };

@@ -132,6 +132,7 @@ pub fn register(natives: &mut Natives) {
     of().place_in(&mut natives.module, |x: i64| x);
     of().place_in(&mut natives.module, f64::round_ties_even);
     divisions(natives);
+    bits(natives);
     powers(natives);
     // As of tensors: the sign of a float is a float, and that of NaN 0.
     let sign = |x: f64| if x.is_nan() || x == 0.0 { 0.0 } else { x.signum() };
@@ -157,6 +158,14 @@ pub fn register(natives: &mut Natives) {
     let of = || FuncRegistration::new("to_int").in_global_namespace();
     let to_int = |context: NativeCallContext, x: f64| whole("to_int", code::ARITHMETIC, &context, x);
     of().place_in(&mut natives.module, to_int);
+}
+
+/// `!x`, `x << n` and `x >> n` of integers.
+fn bits(natives: &mut Natives) {
+    let of = |name: &str| FuncRegistration::new(name).in_global_namespace();
+    of("!").place_in(&mut natives.module, |x: i64| !x);
+    of("<<").place_in(&mut natives.module, arithmetic::shift_left);
+    of(">>").place_in(&mut natives.module, arithmetic::shift_right);
 }
 
 /// `div(a, b, #{rounding_mode: "floor"})` of numbers.

@@ -83,13 +83,22 @@ fn totals(module: &mut Natives, host: &Arc<Host>) {
     }
 }
 
-/// Values added up, as `+` adds them.
+/// Values added up, as `+` adds them. Texts are added to a text only, never to the number that a sum begins with.
 pub fn total(context: &NativeCallContext, values: &Array, start: Dynamic) -> Native {
     let mut sum = start;
     for value in values {
         sum = match (sum.as_int(), value.as_int(), sum.as_float(), value.as_float()) {
-            (Ok(a), Ok(b), ..) if a.checked_add(b).is_some() => Dynamic::from_int(a + b),
+            (Ok(a), Ok(b), ..) => {
+                let overflow =
+                    || wrong(context, code::ARITHMETIC, format!("`sum`: {a} and {b} give no integer of 64 bits"));
+                Dynamic::from_int(a.checked_add(b).ok_or_else(overflow)?)
+            }
             (_, _, Ok(a), Ok(b)) => Dynamic::from_float(a + b),
+            _ if (sum.is_int() || sum.is_float()) && (value.is_string() || value.is_char()) => {
+                let text = format!("`sum`: {} cannot be added to a number", type_names::of_value(value));
+                let diag = Diag::error(code::TYPE, text).help("`xs.join(\"\")` joins strings");
+                return Err(raise(diag, context.call_position()));
+            }
             _ => context.call_fn_raw("+", true, false, &mut [&mut sum, &mut value.clone()])?,
         };
     }
@@ -225,12 +234,17 @@ pub fn plain(host: &Host, context: &NativeCallContext, value: &Dynamic) -> Nativ
 }
 
 /// The number of integers in a range.
-fn length(range: &Range<i64>) -> i128 {
-    (range.end as i128 - range.start as i128).max(0)
+fn length(range: &RangeInclusive<i64>) -> i128 {
+    (*range.end() as i128 - *range.start() as i128 + 1).max(0)
+}
+
+/// A range with its last integer, which may be the largest of all.
+pub fn inclusive(range: Range<i64>) -> RangeInclusive<i64> {
+    if range.is_empty() { RangeInclusive::new(1, 0) } else { range.start..=range.end - 1 }
 }
 
 /// The integers of a range as an array.
-pub fn integers(host: &Host, context: &NativeCallContext, range: Range<i64>) -> Outcome<Array> {
+pub fn integers(host: &Host, context: &NativeCallContext, range: RangeInclusive<i64>) -> Outcome<Array> {
     elements_fit(host, context, 0, usize::try_from(length(&range)).unwrap_or(usize::MAX))?;
     let mut all = Array::new();
     for item in range {
@@ -309,16 +323,22 @@ fn ranges(module: &mut Natives, host: &Arc<Host>) {
     for name in ["len", "to_array"] {
         module.note(name);
     }
-    range_of::<Range<i64>>(module, host, |range| range);
-    range_of::<RangeInclusive<i64>>(module, host, |range| match range.end().checked_add(1) {
-        Some(end) if !range.is_empty() => *range.start()..end,
-        _ => 0..0,
-    });
+    range_of::<Range<i64>>(module, host, inclusive);
+    range_of::<RangeInclusive<i64>>(module, host, |range| range);
 }
 
-fn range_of<T: Clone + Send + Sync + 'static>(module: &mut Natives, host: &Arc<Host>, plain: fn(T) -> Range<i64>) {
+fn range_of<T: Clone + Send + Sync + 'static>(
+    module: &mut Natives,
+    host: &Arc<Host>,
+    plain: fn(T) -> RangeInclusive<i64>,
+) {
     let of = |name: &'static str| FuncRegistration::new(name).in_global_namespace();
-    let len = move |range: T| length(&plain(range)).min(i64::MAX as i128) as i64;
+    let len = move |context: NativeCallContext, range: T| -> Outcome<i64> {
+        let count = length(&plain(range));
+        i64::try_from(count).map_err(|_| {
+            wrong(&context, code::ARITHMETIC, format!("`len`: {count} elements are no integer of 64 bits"))
+        })
+    };
     of("len").place_in(&mut module.module, len);
     let shared = host.clone();
     let whole = move |context: NativeCallContext, range: T| integers(&shared, &context, plain(range));

@@ -11,7 +11,7 @@ use crate::script::values::module::fields;
 use crate::script::values::panics::Items;
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
-use rhai::{Array, Dynamic, EvalAltResult, ImmutableString};
+use rhai::{Array, Dynamic, EvalAltResult, ImmutableString, Map};
 use std::sync::Arc;
 
 /// What a value must look like.
@@ -126,8 +126,8 @@ fn elements(host: &Host, value: Dynamic, wanted: usize, all: bool) -> std::resul
         Ok(array) => return Ok(Some(array)),
         Err(value) => value,
     };
-    if value.is_map() {
-        return Ok(None);
+    if let Some(map) = value.read_lock::<Map>() {
+        return Ok(Some(map.keys().map(|key| key.as_str().into()).collect()));
     }
     let Some(items): Option<Items> = iterate::items(host, value) else { return Ok(None) };
     let most = if all { usize::MAX } else { wanted + 1 };

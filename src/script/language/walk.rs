@@ -6,10 +6,10 @@ use crate::base::code;
 use crate::base::diag::Diag;
 use crate::script::bind::compare;
 use crate::script::bind::iterate;
-use crate::script::bind::rows::{Natives, raw};
+use crate::script::bind::rows::{Natives, by_keywords, raw};
 use crate::script::host::Host;
 use crate::script::language::arrays::{self, truth};
-use crate::script::language::sequences::{elements_fit, integers, plain, total};
+use crate::script::language::sequences::{elements_fit, inclusive, integers, plain, total};
 use crate::script::machine::callback::Callback;
 use crate::script::values::panics::{GuardedCall, Place};
 use crate::script::values::raise::{Native, Outcome};
@@ -35,7 +35,8 @@ pub fn register(natives: &mut Natives, host: &Arc<Host>) {
     for name in REDUCTIONS {
         let shared = host.clone();
         let call = GuardedCall::new(move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| {
-            reduce(&shared, &context.expect("registered with a context"), name, values)
+            let context = context.expect("registered with a context");
+            by_keywords(&shared, &context, name, values).unwrap_or_else(|| reduce(&shared, &context, name, values))
         });
         for kind in walked_types() {
             // Those of arrays that need no copy are in `sequences.rs` and `arrays.rs`.
@@ -104,10 +105,10 @@ pub fn elements(host: &Arc<Host>, context: &NativeCallContext, value: &Dynamic) 
         return Ok(set.iter().cloned().collect());
     }
     if let Some(range) = value.read_lock::<Range<i64>>() {
-        return integers(host, context, range.clone());
+        return integers(host, context, inclusive(range.clone()));
     }
     if let Some(range) = value.read_lock::<RangeInclusive<i64>>() {
-        return integers(host, context, *range.start()..range.end().saturating_add(!range.is_empty() as i64));
+        return integers(host, context, range.clone());
     }
     if let Some(text) = value.read_lock::<ImmutableString>() {
         elements_fit(host, context, 0, text.chars().count())?;

@@ -334,6 +334,13 @@ impl Machine<'_> {
             return Ok(Value::Unit);
         } else if matches!(goal, Goal::Ask) && is_last {
             return Ok(Value::Unit);
+        } else if matches!(goal, Goal::Write(..)) && is_last {
+            // The name or key, as of what is read.
+            let at = match &chain.rests()[at] {
+                Expr::Dot(pair, ..) | Expr::Index(pair, ..) => pair.rhs.start_position(),
+                rest => rest.position(),
+            };
+            return Err(Some(Box::new(EvalAltResult::ErrorPropertyNotFound(name.to_string(), at))));
         }
         drop(map);
         self.hand_over(chain, at, target, operands, goal)
@@ -635,6 +642,9 @@ impl Machine<'_> {
     pub fn assign_this(&mut self, frame: &mut Frame, assign: &Assign) -> R {
         if frame.this.is_none() {
             return Err(Some(Box::new(EvalAltResult::ErrorUnboundThis(assign.at))));
+        }
+        if frame.this.as_deref().is_some_and(Dynamic::is_read_only) {
+            return Err(constant(assign));
         }
         let mut value = self.eval(frame, &assign.value)?.boxed();
         let Some(this) = frame.this.as_deref_mut() else { unreachable!("looked at above") };

@@ -1,5 +1,5 @@
 //! Sources of a session and the pass over them: text to tokens (`read`, `lex`; of a text that is being typed: `recover`), their structure (`tree`), the text that Rhai
-//! sees (`pass` with `edit`, `scope`, `patterns`, `closures`), global lines (`map`), spans for diagnostics (`span`), and what
+//! sees (`pass` with `edit`, `scope`, `patterns`, `parts`, `closures`), global lines (`map`), spans for diagnostics (`span`), and what
 //! an engine needs to run rewritten text (`hooks`).
 
 pub mod classes;
@@ -10,6 +10,7 @@ pub mod hooks;
 pub mod lex;
 #[allow(missing_docs)]
 pub mod map;
+mod parts;
 pub mod pass;
 mod patterns;
 mod quoted;

@@ -41,6 +41,8 @@
 //! | `with_device(d) { .. }` | `__with_device(d) { .. }` | a block that is custom syntax |
 //! | `no_grad() { .. }`, `no_grad { .. }` | `__no_grad { .. }` | the same; Rhai reads `()` as a value |
 //! | `autocast(d, o) { .. }` | `__autocast([d, o]) { .. }` | the same, with arguments as a list |
+//! | `no_grad { .. } -1` as a statement | `__no_grad { .. }; -1` | Rhai's custom syntax goes on behind its block |
+//! | `for k in #{a: 1} {`, `[1, 2][1.0]` | `for k in ({#{a: 1}}) {`, `[1, 2][({1.0})]` | Rhai's parser refuses the literals |
 //! | `with_device(d, \|\| f)` | `__written_with_device(d, {f})` | the closure runs in place: no call, nothing captured |
 //!
 //! What is surely `bool` (a literal, `&&`, `in`, a comparison with a string or `()`) is not wrapped.
@@ -59,6 +61,7 @@ use super::closures;
 use super::edit::{Edit, widen, wrap};
 use super::hooks::{is_block_word, is_free_word};
 use super::lex::{self, Kind, LexError, Token};
+use super::parts;
 use super::patterns::Patterns;
 use super::scope::{self, Names};
 use super::tree::{self, Run, Tree};
@@ -180,6 +183,9 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
             incomplete: false,
         });
     }
+    for pattern in &tree.patterns {
+        parts::check(src, &tokens, pattern.run)?;
+    }
     // First of all at its byte: the suffix belongs to the name.
     let start_of = |token: u32| tokens[token as usize].start as usize;
     let end_of = |token: u32| tokens[token as usize].end as usize;
@@ -226,6 +232,12 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
     for &semicolon in tree.dropped.iter().filter(|_| options.marks == Marks::Set) {
         edits.push(Edit::behind(end_of(semicolon), "();"));
     }
+    // `__counted(..)` hides them, too.
+    let is_hidden = |run: &Run| options.marks == Marks::Set && tree.counted.contains(run);
+    for &run in tree.veiled.iter().filter(|run| !is_hidden(run)) {
+        wrap(&mut edits, bytes(run), bytes(run), "({", "})");
+    }
+    edits.extend(tree.ended.iter().map(|&brace| Edit::behind(end_of(brace), ";")));
     for parenthesis in tree.bare.iter().flat_map(|run| [run.first, run.last]) {
         edits.push(Edit::behind(start_of(parenthesis), "").removing(1));
     }

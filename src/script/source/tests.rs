@@ -47,6 +47,44 @@ fn seen(src: &str) -> String {
 }
 
 #[test]
+fn block_forms_end_their_statements() {
+    assert_eq!(seen("no_grad { 5 } -1"), "__no_grad { 5 }; -1");
+    assert_eq!(seen("with_device(d) { } [1]"), "__with_device(d) { }; [1]");
+    assert_eq!(seen("no_grad() { 5 }\n{ 1 }"), "__no_grad { 5 };\n{ 1 }");
+    for stays in
+        ["no_grad { 5 }", "{ no_grad { 5 } }", "no_grad { 5 };1", "let y = no_grad { 5 } -1", "no_grad { 5 }.x"]
+    {
+        assert_eq!(seen(stays), stays.replace("no_grad", "__no_grad"));
+    }
+    assert_eq!(seen("|x| no_grad { x } -1"), "|x| __no_grad { x } -1");
+}
+
+#[test]
+fn literals_that_the_parser_refuses_are_veiled() {
+    assert_eq!(seen("for k in #{a: 1} { k }"), "for k in ({#{a: 1}}) { k }");
+    assert_eq!(seen("[1, 2][-1.0]"), "[1, 2][({-1.0})]");
+    for stays in ["for k in #{a: [1]}.a { k }", "[1, 2][1]", "x[1.0]"] {
+        assert_eq!(seen(stays), stays);
+    }
+}
+
+#[test]
+fn patterns_are_looked_at_first() {
+    for (text, expected) in [
+        ("let [a, a] = x;", Some(("the name `a` is given twice", 8))),
+        ("let #{a, b: [..a]} = x;", Some(("the name `a` is given twice", 15))),
+        ("let #{a: x, a: y} = x;", Some(("the key `a` is given twice", 12))),
+        ("for [a b] in x {}", Some(("`,` is missing between the parts of a pattern", 7))),
+        ("let [a, if] = x;", Some(("this is no pattern: a name is expected, not `if`", 8))),
+        ("let [..a, b] = x;", Some(("`..` is the last part of a pattern", 10))),
+        ("let [_, _, [a,], #{x: b, y, ..}, ..c] = x;", None),
+    ] {
+        let refused = pass::rewrite(text, &OPTIONS).err().map(|error| (error.message, error.labels[0].0.start));
+        assert_eq!(refused, expected.map(|(message, at)| (message.to_string(), at)), "{text}");
+    }
+}
+
+#[test]
 fn pairs_and_ignored_names() {
     let marked = |over: &str| seen(&format!("for (k, v) in {over} {{ k }}"));
     let parts = "{let v=k[1];let k=k[0]; k }";

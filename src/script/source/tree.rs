@@ -6,6 +6,7 @@
 //! index. Precedences are Rhai's, except that `**` binds tighter than a sign on its left, and `&`, `^` and `|`
 //! tighter than comparisons.
 
+use super::hooks::{is_bare_word, is_block_word};
 use super::lex::{Kind, Token};
 use crate::base::order;
 use std::collections::HashSet;
@@ -177,6 +178,10 @@ pub struct Tree {
     pub bare: Vec<Run>,
     /// `(` and `)` of `autocast(d, o) { .. }`.
     pub listed: Vec<Run>,
+    /// Literals that Rhai's parser refuses where they stand, although a variable with their value works.
+    pub veiled: Vec<Run>,
+    /// `}` of block forms that are statements, with another statement behind them.
+    pub ended: Vec<u32>,
     /// `with_device(d, || body)`: the name, the `||`, and the body, which runs in place.
     pub inlined: Vec<(u32, u32, Run)>,
     pub calls: Vec<CallSite>,
@@ -393,6 +398,20 @@ pub fn calls_a_value(src: &str, tokens: &[Token], first: usize, open: usize) -> 
     before.kind == Kind::Symbol
         && matches!(&src[before.range()], "]" | ")")
         && !src[before.end as usize..tokens[open].start as usize].contains('\n')
+}
+
+/// The `}` of the block form here if it is a statement of its own, which begins with the token `at`: as an `if`, it ends
+/// there. Not where a property of its value follows.
+pub fn block_statement(src: &str, tokens: &[Token], at: usize) -> Option<usize> {
+    let text = |at: usize| tokens.get(at).map_or("", |token| &src[token.range()]);
+    let partner = |at: usize| tokens[at].partner as usize;
+    let open = match text(at + 1) {
+        "(" if is_block_word(text(at)) => partner(at + 1) + 1,
+        "{" if is_bare_word(text(at)) => at + 1,
+        _ => return None,
+    };
+    let close = (text(open) == "{" && tokens[at].kind == Kind::Word).then(|| partner(open))?;
+    (!matches!(text(close + 1), "." | "?.")).then_some(close)
 }
 
 /// The names that a pattern declares, which begins with the bracket `open`: those before a `:` are keys.

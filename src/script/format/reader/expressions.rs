@@ -195,7 +195,7 @@ impl Reader<'_> {
     }
 
     /// A name, a call, or a construct that begins with a word.
-    fn name(&mut self) -> Expr {
+    pub(super) fn name(&mut self) -> Expr {
         let word = self.peek();
         match word {
             "if" | "while" | "loop" | "do" | "for" | "switch" | "try" => return self.flow(),

@@ -2,7 +2,7 @@
 
 use super::{Doc, Docs, Expr, Place, Reader, Shape};
 use crate::script::source::lex::Kind;
-use crate::script::source::tree::is_assignment;
+use crate::script::source::tree::{block_statement, is_assignment};
 
 /// The statements of a text or block.
 pub(super) struct Statements {
@@ -25,7 +25,11 @@ impl Reader<'_> {
                 let before = reader.at;
                 parts.push(reader.leading());
                 let start = reader.start();
-                parts.push(reader.statement().doc);
+                parts.push(match block_statement(reader.src, reader.tokens, before) {
+                    // It ends at its `}`.
+                    Some(_) => reader.name().doc,
+                    None => reader.statement().doc,
+                });
                 if reader.peek() == ";" && reader.at < end && reader.at > before {
                     parts.push(reader.token());
                 }

@@ -148,6 +148,7 @@ impl<'a> Reader<'a> {
         let first = self.at;
         let mut marks = Vec::new();
         let mut root = self.primary(&mut marks)?;
+        let first_end = self.at;
         let mut elvis = false;
         loop {
             match self.peek() {
@@ -156,6 +157,9 @@ impl<'a> Reader<'a> {
                     let open = self.at;
                     let close = self.tokens[open].partner;
                     let (args, commas) = self.group();
+                    if open == first_end && self.is_float(open + 1, close as usize) {
+                        self.tree.veiled.extend(args.first().map(|index| index.run));
+                    }
                     // `x["..."]` alone too: a tensor has no indexer for strings, since Rhai would call it for unknown
                     // properties.
                     if commas > 0 || self.text_at(open + 1) == "\"...\"" {
@@ -200,6 +204,12 @@ impl<'a> Reader<'a> {
         let end = if assigned { self.temporary(self.run_from(first)).map_or(0, |of| of.last + 1) } else { u32::MAX };
         self.tree.marks.extend(marks.into_iter().filter(|mark| mark.call.last < end).take(CHAIN_MARKS));
         Some(Expr { run: self.run_from(first), shape: root.shape })
+    }
+
+    /// Whether a number with a point, and nothing else, stands between two brackets.
+    fn is_float(&self, from: usize, close: usize) -> bool {
+        let number = from + (self.text_at(from) == "-") as usize;
+        number + 1 == close && self.tokens[number].kind == Kind::Number && self.text_at(number).contains(['.', 'e'])
     }
 
     /// Whether a name that no variable has is that of a constant, which `global::` reaches.

@@ -2,8 +2,8 @@
 
 use super::lost::Uses;
 use super::{
-    Definition, Destructured, Expr, Method, NodeKind, Pairs, Pattern, Reader, Recursive, Run, Shape, is_assignment,
-    pattern_names,
+    Definition, Destructured, Expr, Method, NodeKind, Pairs, Pattern, Reader, Recursive, Run, Shape, block_statement,
+    is_assignment, pattern_names,
 };
 use crate::script::source::counters::{gives_pairs, is_counter};
 use crate::script::source::hooks::is_free_word;
@@ -16,12 +16,25 @@ impl Reader<'_> {
         let (head, pattern) = (std::mem::take(&mut self.head), std::mem::take(&mut self.pattern));
         while self.at < end {
             let before = self.at;
-            self.statement();
+            match block_statement(self.src, self.tokens, before) {
+                Some(_) => self.block_form(),
+                None => self.statement(),
+            }
             if self.at == before {
                 self.at += 1;
             }
         }
         (self.head, self.pattern) = (head, pattern);
+    }
+
+    /// `no_grad { .. }` as a statement, which ends at its `}`.
+    fn block_form(&mut self) {
+        let mut marks = Vec::new();
+        self.nested(|reader| reader.word(&mut marks));
+        self.tree.marks.append(&mut marks);
+        if !matches!(self.text_at(self.at), "" | "}" | ";") {
+            self.tree.ended.push(self.at as u32 - 1);
+        }
     }
 
     /// `{ ... }`; does nothing if there is none.
@@ -341,6 +354,12 @@ impl Reader<'_> {
                 // The names are in scope in the body only.
                 let declared = self.visible.split_off(visible);
                 let over = if self.eat("in") { self.head_expression() } else { None };
+                let is_map = |run: &Run| {
+                    let opens = self.text_at(run.first as usize) == "#{";
+                    opens && self.tokens[run.first as usize].partner == run.last
+                };
+                let veiled = over.map(|over| over.run).filter(is_map);
+                self.tree.veiled.extend(veiled);
                 self.visible.extend(declared);
                 let body = self.block();
                 self.visible.truncate(visible);
