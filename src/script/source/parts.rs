@@ -53,7 +53,10 @@ impl<'a> Reader<'a> {
         }
         match self.earlier(keys, key) {
             Some(first) => Err(self.twice("key", first, key)),
-            None => Ok(keys.push(key)),
+            None => {
+                keys.push(key);
+                Ok(())
+            }
         }
     }
 
@@ -71,7 +74,10 @@ impl<'a> Reader<'a> {
         }
         match self.earlier(&self.names, name) {
             Some(first) => Err(self.twice("name", first, name)),
-            None => Ok(self.names.push(name)),
+            None => {
+                self.names.push(name);
+                Ok(())
+            }
         }
     }
 
