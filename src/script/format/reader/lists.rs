@@ -121,6 +121,8 @@ impl Reader<'_> {
         let broken = self.lines(rules, [open, comments, below, close], &items);
         let outside = [comments, below].iter().any(|&doc| self.docs.is_forced(doc));
         let doc = match items.split_last() {
+            // A comment alone stays between the brackets: with a line behind it, it would be one that ends its line.
+            None if !outside && below == Docs::NOTHING => self.docs.concat(&[open, comments, close]),
             // Nothing is gained by a line of its own for a text that is the only argument.
             Some((last, []))
                 if rules.hugs && last.is_text && !outside && !last.has_comments && last.comments == Docs::NOTHING =>
