@@ -69,6 +69,17 @@ impl Loaded {
         system::symbol(self.handle, &CString::new(name).ok()?)
     }
 
+    /// Whether files that the library opens by itself are there: it ends the process where one is missing.
+    #[cfg(unix)]
+    pub(super) fn has_parts(&self, names: &[&str]) -> bool {
+        names.iter().all(|name| system::has_part(self.path(), name))
+    }
+
+    #[cfg(not(unix))]
+    pub(super) fn has_parts(&self, _names: &[&str]) -> bool {
+        false
+    }
+
     /// The first of these functions that the library lacks.
     pub(super) fn lacks<'a>(&self, names: &[&'a str]) -> Option<&'a str> {
         names.iter().copied().find(|name| self.symbol(name).is_none())
@@ -136,13 +147,7 @@ impl Library {
     #[cfg(unix)]
     fn parts(self) -> &'static [&'static str] {
         match self {
-            Library::Dnn => &[
-                "libcudnn_graph.so.9",
-                "libcudnn_heuristic.so.9",
-                "libcudnn_engines_precompiled.so.9",
-                "libcudnn_ops.so.9",
-                "libcudnn_adv.so.9",
-            ],
+            Library::Dnn => &["libcudnn_graph.so.9", "libcudnn_heuristic.so.9", "libcudnn_engines_precompiled.so.9"],
             _ => &[],
         }
     }
@@ -188,9 +193,14 @@ mod system {
             files.iter().find_map(|file| folders.iter().find_map(|folder| open_file(&folder.join(file))))
         })?;
         let path = path(handle, library.landmark());
-        let beside = |part: &&str| path.as_ref().and_then(|path| open(path.with_file_name(part).as_os_str()));
-        let whole = library.parts().iter().all(|part| beside(part).or_else(|| open(OsStr::new(part))).is_some());
+        let whole = library.parts().iter().all(|part| has_part(path.as_deref(), part));
         whole.then_some(Loaded { handle, path })
+    }
+
+    /// Whether the file of this name can be loaded, from the folder of the library or by its name.
+    pub fn has_part(library: Option<&Path>, part: &str) -> bool {
+        let beside = library.and_then(|path| open(path.with_file_name(part).as_os_str()));
+        beside.or_else(|| open(OsStr::new(part))).is_some()
     }
 
     pub fn symbol(handle: *mut c_void, name: &CStr) -> Option<*mut c_void> {

@@ -1,7 +1,7 @@
 //! cuDNN's functions for recurrent layers, and the objects that describe them. Knows no layers.
 
 use super::super::super::error::{DriverError, constant};
-use super::super::super::library::functions;
+use super::super::super::library::{Library, functions};
 use std::ffi::{c_char, c_void};
 use std::ptr::null_mut;
 use std::sync::OnceLock;
@@ -49,10 +49,14 @@ functions! {
 }
 
 impl Functions {
-    /// The library's functions; `None`: it is not found, or lacks one of them.
+    /// The library's functions; `None`: it is not found, or lacks one of them or of the files that they are in.
     pub fn load() -> Option<&'static Functions> {
         static FUNCTIONS: OnceLock<Option<Functions>> = OnceLock::new();
-        FUNCTIONS.get_or_init(Functions::look_up).as_ref()
+        let found = || {
+            let is_whole = Library::Dnn.load()?.has_parts(&["libcudnn_ops.so.9", "libcudnn_adv.so.9"]);
+            if is_whole { Functions::look_up() } else { None }
+        };
+        FUNCTIONS.get_or_init(found).as_ref()
     }
 
     pub fn check(&self, call: &'static str, status: Status) -> Result<(), DriverError> {
