@@ -166,7 +166,7 @@ impl<'a> Names<'a> {
             self.tree.definitions.iter().map(|found| self.word(found.name as usize)).collect();
         let mut found: Vec<(usize, bool)> =
             unknown.iter().filter_map(|unknown| Some((self.token_at(unknown.at)?, unknown.in_function))).collect();
-        found.sort_unstable();
+        crate::base::order::by(&mut found, Ord::cmp);
         let mut reported: HashSet<(&str, Option<usize>)> = HashSet::new();
         for (value, in_function) in found {
             let name = self.word(value);
@@ -244,7 +244,7 @@ impl<'a> Names<'a> {
         };
         let mut calls: Vec<(usize, CallForm)> =
             foreign.iter().filter_map(|call| Some((place(call)?, call.form))).collect();
-        calls.sort_unstable();
+        crate::base::order::by(&mut calls, Ord::cmp);
         calls.dedup();
         for (at, form) in calls {
             let name = self.word(at);

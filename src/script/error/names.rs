@@ -293,7 +293,7 @@ pub fn arity_message(name: &str, takes: &[usize], given: usize) -> Option<(Code,
         _ => code::ARGUMENT_TYPE,
     };
     let mut numbers = takes.to_vec();
-    numbers.sort_unstable();
+    crate::base::order::by(&mut numbers, Ord::cmp);
     numbers.dedup();
     let plural = if numbers == [1] { "" } else { "s" };
     let in_a_row = numbers.len() > 2 && most - least + 1 == numbers.len();

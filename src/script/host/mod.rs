@@ -146,7 +146,7 @@ impl Host {
         let natives = self.natives.read();
         let public = natives.iter().filter(|name| is_public(name));
         let mut functions: Vec<String> = public.map(|name| name.to_string()).collect();
-        functions.sort_unstable();
+        crate::base::order::by(&mut functions, Ord::cmp);
         let properties = self.properties.read().iter().map(|name| name.to_string()).collect();
         Known { functions, properties, ..Known::default() }
     }

@@ -149,7 +149,7 @@ pub fn in_modules(name: &str) -> Vec<String> {
         let function = functions(library.name).iter().find(|function| is(&function.name))?;
         Some(format!("{}::{}", library.name, function.name))
     }));
-    found.sort_unstable();
+    crate::base::order::by(&mut found, Ord::cmp);
     found.dedup();
     found
 }

@@ -214,7 +214,7 @@ pub fn from_named(named: Named, mut tensor: impl FnMut(Array) -> Result<Dynamic>
     }
     // The innermost first, so that each is complete when it is put into the next.
     let mut order: Vec<(usize, &str)> = nested.iter().map(|&name| (depth(&nested, name), name)).collect();
-    order.sort_unstable();
+    crate::base::order::by(&mut order, Ord::cmp);
     if order.last().is_some_and(|(depth, _)| *depth > DEPTH) {
         fail!(FILE_FORMAT, "maps and arrays are nested more than {DEPTH} deep");
     }

@@ -89,7 +89,7 @@ fn all_forms(view: &View, symbol: usize) -> Vec<u32> {
     }
     let forms = view.names.functions().filter(|(_, other)| other.name == known.name);
     let mut all: Vec<u32> = forms.flat_map(|(form, _)| view.names.all(form)).collect();
-    all.sort_unstable();
+    crate::base::order::by(&mut all, Ord::cmp);
     all.dedup();
     all
 }

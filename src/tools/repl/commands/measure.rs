@@ -18,7 +18,7 @@ pub fn time(repl: &mut Repl, text: &str) -> Go {
     let session = repl.session.clone();
     match guarded(|| session.borrow_mut().time(number, text, BUDGET)) {
         Ok(mut runs) => {
-            runs.sort_unstable();
+            crate::base::order::by(&mut runs, Ord::cmp);
             let [fastest, median, slowest] = [0, runs.len() / 2, runs.len() - 1].map(|at| duration(runs[at]));
             let count = if runs.len() == 1 { "1 run".to_string() } else { format!("{} runs", runs.len()) };
             repl.face.say(&format!("{median}, the median of {count} (fastest {fastest}, slowest {slowest})"));
