@@ -255,6 +255,16 @@ impl Gpu for HostGpu {
         Ok(at)
     }
 
+    /// Of several writes the last stays, as on the host.
+    fn deterministic(&self) -> bool {
+        true
+    }
+
+    /// Blocks run one after the other.
+    fn may_add_in_any_order(&self) -> Result<(), GpuError> {
+        Ok(())
+    }
+
     fn counters(&mut self, count: usize) -> *mut u8 {
         if count <= self.counters.len() { self.counters.as_mut_ptr().cast() } else { std::ptr::null_mut() }
     }
