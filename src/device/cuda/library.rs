@@ -20,18 +20,27 @@ pub enum Library {
     Fft,
 }
 
-/// The functions of a library that cudarc does not bind, or binds at a cost, as a struct of pointers with `look_up`, which
-/// gives `None` where the library or one of them is missing.
+/// The functions of a library that cudarc does not bind, or binds at a cost, as a struct of pointers with `load`, which gives
+/// `None` where the library, one of them, or one of the files named in brackets is missing.
 macro_rules! functions {
-    ($library:ident; $($field:ident = $name:literal: fn($($argument:ty),* $(,)?) -> $result:ty;)*) => {
+    ($library:ident $([$($part:literal),*])?; $($field:ident = $name:literal: fn($($argument:ty),* $(,)?) -> $result:ty;)*) => {
         /// The functions of the library.
         pub struct Functions {
             $(pub(super) $field: unsafe extern "C" fn($($argument),*) -> $result,)*
         }
 
         impl Functions {
+            /// The functions, looked up at the first call; `None`: the library is not found, or lacks one of them.
+            pub fn load() -> Option<&'static Functions> {
+                static LOADED: std::sync::OnceLock<Option<Functions>> = std::sync::OnceLock::new();
+                LOADED.get_or_init(Functions::look_up).as_ref()
+            }
+
             fn look_up() -> Option<Functions> {
                 let library = $crate::device::cuda::library::Library::$library.load()?;
+                if !library.has_parts(&[$($($part),*)?]) {
+                    return None;
+                }
                 Some(Functions {
                     $($field: {
                         let address = library.symbol($name)?;
@@ -76,8 +85,8 @@ impl Loaded {
     }
 
     #[cfg(not(unix))]
-    pub(super) fn has_parts(&self, _names: &[&str]) -> bool {
-        false
+    pub(super) fn has_parts(&self, names: &[&str]) -> bool {
+        names.is_empty()
     }
 
     /// The first of these functions that the library lacks.

@@ -6,7 +6,6 @@
 use super::super::error::{DriverError, constant};
 use super::super::library::functions;
 use std::ffi::{c_char, c_void};
-use std::sync::OnceLock;
 
 /// A kind of descriptor, `cudnnBackendDescriptorType_t`.
 #[derive(Clone, Copy)]
@@ -155,12 +154,6 @@ functions! {
 }
 
 impl Functions {
-    /// The library's functions; `None`: it is not found, or lacks one of them.
-    pub fn load() -> Option<&'static Functions> {
-        static FUNCTIONS: OnceLock<Option<Functions>> = OnceLock::new();
-        FUNCTIONS.get_or_init(Functions::look_up).as_ref()
-    }
-
     fn check(&self, call: &'static str, status: Status) -> Result<(), DriverError> {
         if status == 0 {
             return Ok(());

@@ -3,7 +3,6 @@
 use super::super::error::DriverError;
 use super::super::library::functions;
 use std::ffi::c_void;
-use std::sync::OnceLock;
 
 /// `cufftResult`.
 pub type Status = u32;
@@ -35,14 +34,6 @@ functions! {
     d2z = "cufftExecD2Z": fn(Handle, Place, Place) -> Status;
     c2r = "cufftExecC2R": fn(Handle, Place, Place) -> Status;
     z2d = "cufftExecZ2D": fn(Handle, Place, Place) -> Status;
-}
-
-impl Functions {
-    /// The library; `None`: it is not found, or is too old.
-    pub fn load() -> Option<&'static Functions> {
-        static LOADED: OnceLock<Option<Functions>> = OnceLock::new();
-        LOADED.get_or_init(Functions::look_up).as_ref()
-    }
 }
 
 /// The error of a call.

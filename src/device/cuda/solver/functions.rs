@@ -6,7 +6,6 @@
 use super::super::error::DriverError;
 use super::super::library::functions;
 use std::ffi::c_void;
-use std::sync::OnceLock;
 
 /// `cusolverStatus_t`.
 pub type Status = u32;
@@ -85,14 +84,6 @@ functions! {
         *mut usize) -> Status;
     potrf = "cusolverDnXpotrf": fn(Object, Object, u32, i64, DataType, Place, i64, DataType, Place, usize, *mut c_void,
         usize, *mut i32) -> Status;
-}
-
-impl Functions {
-    /// The library; `None`: it is not found, or is too old.
-    pub fn load() -> Option<&'static Functions> {
-        static LOADED: OnceLock<Option<Functions>> = OnceLock::new();
-        LOADED.get_or_init(Functions::look_up).as_ref()
-    }
 }
 
 /// The error of a call.

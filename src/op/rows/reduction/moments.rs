@@ -123,8 +123,24 @@ fn near_mean(e: &mut dyn Emit, x: &Tensor, dim: &Arg, dims: &[usize]) -> Result<
     mean_of(e, &part, dim, true)
 }
 
-/// Variance with its correction as a number, of squares in `wide`. Arguments: `x, dim, keepdim, correction`. And the mean.
-fn moments(e: &mut dyn Emit, a: &Args, wide: DType) -> Result<(Tensor, Tensor)> {
+/// What the mean follows from: that of a part of the elements, and how far all are from it.
+struct Apart {
+    near: Tensor,
+    /// The sum of the differences from that, of so many elements.
+    rest: Tensor,
+    count: f64,
+}
+
+impl Apart {
+    fn mean(&self, e: &mut dyn Emit) -> Result<Tensor> {
+        let near = e.call(&RESHAPE, args![&self.near, self.rest.shape().as_slice()])?;
+        let share = e.div(&self.rest, self.count)?;
+        e.add(&near, &share)
+    }
+}
+
+/// Variance with its correction as a number, of squares in `wide`. Arguments: `x, dim, keepdim, correction`.
+fn moments(e: &mut dyn Emit, a: &Args, wide: DType) -> Result<(Tensor, Apart)> {
     let x = a.input();
     let shape = x.shape();
     let dims = infer::dims(a.ints(variance::dim).as_ref(), shape.len())?;
@@ -138,26 +154,23 @@ fn moments(e: &mut dyn Emit, a: &Args, wide: DType) -> Result<(Tensor, Tensor)> 
     // LeVeque, "Algorithms for computing the sample variance", 1983).
     let rest = e.call(&SUM, args![&apart, a.get(variance::dim).clone(), a.flag(variance::keepdim)])?;
     let count = reduced_count(&shape, &dims) as f64;
-    let near = e.call(&RESHAPE, args![&near, rest.shape().as_slice()])?;
-    let share = e.div(&rest, count)?;
-    let mean = e.add(&near, &share)?;
-    let rest = e.call(&SQUARE, args![&rest])?;
-    let rest = e.div(&rest, count)?;
-    let sum = e.sub(&sum, &rest)?;
+    let correction = e.call(&SQUARE, args![&rest])?;
+    let correction = e.div(&correction, count)?;
+    let sum = e.sub(&sum, &correction)?;
     let sum = e.call(&CLAMP_MIN, args![&sum, Scalar::Float(0.0)])?;
     let freedom = (count - a.float(variance::correction)).max(0.0);
-    Ok((e.div(&sum, freedom)?, mean))
+    Ok((e.div(&sum, freedom)?, Apart { near, rest, count }))
 }
 
 /// The same as standard deviation. Squares of what f32 holds may be beyond it where their root is not.
-fn root_moments(e: &mut dyn Emit, a: &Args) -> Result<(Tensor, Tensor)> {
-    let (variance, mean) = moments(e, a, DType::F64)?;
-    Ok((e.call(&SQRT, args![&variance])?, mean))
+fn root_moments(e: &mut dyn Emit, a: &Args) -> Result<(Tensor, Apart)> {
+    let (variance, apart) = moments(e, a, DType::F64)?;
+    Ok((e.call(&SQRT, args![&variance])?, apart))
 }
 
 /// Both in the dtype of the operand.
-fn rounded(e: &mut dyn Emit, a: &Args, (spread, mean): (Tensor, Tensor)) -> Result<Vec<Tensor>> {
-    let dtype = a.input().dtype();
+fn rounded(e: &mut dyn Emit, a: &Args, (spread, apart): (Tensor, Apart)) -> Result<Vec<Tensor>> {
+    let (dtype, mean) = (a.input().dtype(), apart.mean(e)?);
     Ok(vec![e.cast(&spread, dtype)?, e.cast(&mean, dtype)?])
 }
 

@@ -1,10 +1,9 @@
 //! cuDNN's functions for recurrent layers, and the objects that describe them. Knows no layers.
 
 use super::super::super::error::{DriverError, constant};
-use super::super::super::library::{Library, functions};
+use super::super::super::library::functions;
 use std::ffi::{c_char, c_void};
 use std::ptr::null_mut;
-use std::sync::OnceLock;
 
 pub type Status = u32;
 pub type Object = *mut c_void;
@@ -12,7 +11,7 @@ pub type Object = *mut c_void;
 pub type Place = *mut c_void;
 
 functions! {
-    Dnn;
+    Dnn ["libcudnn_ops.so.9", "libcudnn_adv.so.9"];
     error_string = "cudnnGetErrorString": fn(Status) -> *const c_char;
     create_layer = "cudnnCreateRNNDescriptor": fn(*mut Object) -> Status;
     destroy_layer = "cudnnDestroyRNNDescriptor": fn(Object) -> Status;
@@ -49,16 +48,6 @@ functions! {
 }
 
 impl Functions {
-    /// The library's functions; `None`: it is not found, or lacks one of them or of the files that they are in.
-    pub fn load() -> Option<&'static Functions> {
-        static FUNCTIONS: OnceLock<Option<Functions>> = OnceLock::new();
-        let found = || {
-            let is_whole = Library::Dnn.load()?.has_parts(&["libcudnn_ops.so.9", "libcudnn_adv.so.9"]);
-            if is_whole { Functions::look_up() } else { None }
-        };
-        FUNCTIONS.get_or_init(found).as_ref()
-    }
-
     pub fn check(&self, call: &'static str, status: Status) -> Result<(), DriverError> {
         if status == 0 {
             return Ok(());
