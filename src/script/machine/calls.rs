@@ -24,7 +24,7 @@ fn without_this(error: Box<EvalAltResult>, name: &str) -> Box<EvalAltResult> {
 }
 
 /// Whether a value is worth lending, and nobody else has it.
-fn is_lent(value: &Value) -> bool {
+pub(super) fn is_lent(value: &Value) -> bool {
     matches!(value, Value::Other(value) if !value.is_shared() && !value.is_read_only() && (value.is_array() || value.is_map()))
 }
 
@@ -169,12 +169,9 @@ impl Machine<'_> {
         let (slots, rest) = frame.rest.split_at_mut(code.slots);
         let result = match self.steps(2, call.at) {
             Err(fault) => Err(fault),
-            Ok(()) => self.eval(
-                &mut Frame { slots: &mut *slots, rest, this: None, lent: None, declared: Vec::new() },
-                &code.body,
-            ),
+            Ok(()) => self.run_body(&mut Frame::new(&mut *slots, rest, None), code),
         };
-        for slot in slots {
+        for slot in &mut slots[..code.changing()] {
             if matches!(slot, Value::Other(_)) {
                 *slot = Value::Unit;
             }
@@ -184,7 +181,7 @@ impl Machine<'_> {
 
     /// A call begins, unless it is one too many.
     #[inline]
-    fn deeper(&mut self, at: Position) -> R<()> {
+    pub(super) fn deeper(&mut self, at: Position) -> R<()> {
         if self.global.level >= self.engine.max_call_levels() {
             return Err(Some(Box::new(EvalAltResult::ErrorStackOverflow(at))));
         }
@@ -376,7 +373,7 @@ impl Machine<'_> {
 
     /// What a function's end means.
     #[inline]
-    fn shallower(&mut self, result: R, function: &Function, at: Position) -> R {
+    pub(super) fn shallower(&mut self, result: R, function: &Function, at: Position) -> R {
         self.global.level -= 1;
         match result {
             Ok(value) => Ok(value),
@@ -413,19 +410,15 @@ impl Machine<'_> {
         for (slot, value) in slots.iter_mut().zip(values.iter_mut()) {
             *slot = value.take();
         }
-        let mut frame = Frame { slots, rest, this, lent: None, declared: Vec::new() };
-        let result = self.eval(&mut frame, &code.body);
+        let mut frame = Frame::new(slots, rest, this);
+        let result = self.run_body(&mut frame, code);
         // What was lent goes back.
         for (at, (slot, value)) in frame.slots.iter_mut().zip(values).enumerate() {
             if code.lends(at) {
                 *value = slot.take();
             }
         }
-        for slot in frame.slots {
-            if matches!(slot, Value::Other(_)) {
-                *slot = Value::Unit;
-            }
-        }
+        frame.clear(0..code.changing() as u16);
         // Moved back where no closure lives on that shares it.
         if let (Some(lent), Some(this)) = (frame.lent, frame.this) {
             *this = lent.flatten();

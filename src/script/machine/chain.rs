@@ -561,6 +561,11 @@ impl Machine<'_> {
             }
         }
         let value = self.eval(frame, &assign.value)?;
+        self.assign_chain_value(frame, assign, value)
+    }
+
+    /// The same of a value that is known.
+    pub fn assign_chain_value(&mut self, frame: &mut Frame, assign: &AssignChain, value: Value) -> R<()> {
         if self.store(frame, assign, &value).is_some() {
             return Ok(());
         }
@@ -596,6 +601,11 @@ impl Machine<'_> {
             }
         }
         let value = self.eval(frame, &assign.value)?;
+        self.assign_value(frame, assign, value)
+    }
+
+    /// Gives a variable a value that is known.
+    pub fn assign_value(&mut self, frame: &mut Frame, assign: &Assign, value: Value) -> R<()> {
         let slot = &mut frame.slots[assign.slot as usize];
         if assign.is_constant {
             return Err(constant(assign));

@@ -1,5 +1,6 @@
 //! Runs what decides where to go on: blocks, branches, loops, `switch`, `try` and the block words.
 
+use super::bytecode::Bytecode;
 use super::environment::Before;
 use super::native::placed;
 use super::run::{Frame, Jump, Machine, R, put};
@@ -27,6 +28,14 @@ fn walked(values: Value) -> Result<Plain, Value> {
         }
         values => Err(values),
     }
+}
+
+/// The body of a loop that is run round by round.
+#[derive(Clone, Copy)]
+pub enum Rounds<'b> {
+    Node(&'b Node),
+    /// Instructions that begin there.
+    Code(&'b Bytecode, usize),
 }
 
 impl Machine<'_> {
@@ -121,7 +130,16 @@ impl Machine<'_> {
         }
     }
 
-    pub fn each(&mut self, frame: &mut Frame, each: &For) -> R {
+    /// One round of a loop's body.
+    #[inline]
+    fn round_of(&mut self, frame: &mut Frame, body: Rounds) -> R<()> {
+        match body {
+            Rounds::Node(node) => self.exec(frame, node),
+            Rounds::Code(bytecode, start) => self.follow_code(frame, bytecode, start, true).map(drop),
+        }
+    }
+
+    pub fn each(&mut self, frame: &mut Frame, each: &For, body: Rounds) -> R {
         if let Some(slot) = each.lent
             && let Value::Other(value) = &frame.slots[slot as usize]
             && value.is_array()
@@ -131,7 +149,7 @@ impl Machine<'_> {
             if self.looks {
                 self.hooks.look(value)?;
             }
-            return self.elements(frame, each, slot);
+            return self.elements(frame, each, slot, body);
         }
         let values = match &each.values {
             Node::Binary(range) if matches!(&*range.native.name, ".." | "..=") => {
@@ -140,34 +158,39 @@ impl Machine<'_> {
                 // A range of integers is counted, without a value for it.
                 match (from, to) {
                     (Value::Int(from), Value::Int(to)) if range.native.name == ".." => {
-                        return self.rounds(frame, each, (from..to).map(|value| Ok(Value::Int(value))));
+                        return self.rounds(frame, each, body, (from..to).map(|value| Ok(Value::Int(value))));
                     }
                     (Value::Int(from), Value::Int(to)) => {
-                        return self.rounds(frame, each, (from..=to).map(|value| Ok(Value::Int(value))));
+                        return self.rounds(frame, each, body, (from..=to).map(|value| Ok(Value::Int(value))));
                     }
                     (from, to) => self.operator(&range.native, from, to)?,
                 }
             }
             values => self.eval(frame, values)?,
         };
+        self.over(frame, each, values, body)
+    }
+
+    /// The rounds over the elements of a value.
+    pub fn over(&mut self, frame: &mut Frame, each: &For, values: Value, body: Rounds) -> R {
         let values = match walked(values) {
             Ok(Plain::Array(items)) => {
-                return self.rounds(frame, each, items.into_iter().map(|item| Ok(Value::of(item))));
+                return self.rounds(frame, each, body, items.into_iter().map(|item| Ok(Value::of(item))));
             }
             Ok(Plain::Text(text)) => {
-                return self.rounds(frame, each, text.chars().map(|c| Ok(Value::Other(c.into()))));
+                return self.rounds(frame, each, body, text.chars().map(|c| Ok(Value::Other(c.into()))));
             }
             Err(values) => values,
         };
         match self.hooks.items(values.boxed()) {
-            Some(items) => self.rounds(frame, each, items.map(|item| item.map(Value::of))),
+            Some(items) => self.rounds(frame, each, body, items.map(|item| item.map(Value::of))),
             None => Err(Some(Box::new(EvalAltResult::ErrorFor(each.values_at)))),
         }
     }
 
     /// The rounds of a `for` over the elements of a variable that the body does not name: each is lent to the loop's
     /// variable, which the body leaves alone.
-    fn elements(&mut self, frame: &mut Frame, each: &For, slot: super::tree::Slot) -> R {
+    fn elements(&mut self, frame: &mut Frame, each: &For, slot: super::tree::Slot, body: Rounds) -> R {
         let mut array = frame.slots[slot as usize].take().boxed();
         let mut result = Ok(Value::Unit);
         let count = array.as_array_ref().map_or(0, |array| array.len());
@@ -190,7 +213,7 @@ impl Machine<'_> {
                 put(&mut frame.slots[counter as usize], Value::Int(number as i64));
             }
             frame.slots[each.variable as usize] = item;
-            let done = self.exec(frame, &each.body);
+            let done = self.round_of(frame, body);
             let item = frame.slots[each.variable as usize].take();
             if is_own && let Ok(mut elements) = array.as_array_mut() {
                 elements[number] = item.boxed();
@@ -212,9 +235,10 @@ impl Machine<'_> {
         &mut self,
         frame: &mut Frame,
         each: &For,
+        body: Rounds,
         items: impl Iterator<Item = Result<Value, Box<EvalAltResult>>>,
     ) -> R {
-        let result = self.rounds_until(frame, each, items);
+        let result = self.rounds_until(frame, each, body, items);
         frame.slots[each.variable as usize] = Value::Unit;
         if let Some(counter) = each.counter {
             frame.slots[counter as usize] = Value::Unit;
@@ -227,6 +251,7 @@ impl Machine<'_> {
         &mut self,
         frame: &mut Frame,
         each: &For,
+        body: Rounds,
         items: impl Iterator<Item = Result<Value, Box<EvalAltResult>>>,
     ) -> R {
         for (number, item) in items.enumerate() {
@@ -239,7 +264,7 @@ impl Machine<'_> {
                 put(&mut frame.slots[counter as usize], Value::Int(number as i64));
             }
             put(&mut frame.slots[each.variable as usize], item);
-            let done = self.exec(frame, &each.body);
+            let done = self.round_of(frame, body);
             if let Some(end) = self.round(done) {
                 return end;
             }

@@ -47,7 +47,7 @@ impl Luck {
 }
 
 impl Number {
-    const NONE: Number = Number { kind: Kind::None, bits: 0 };
+    pub const NONE: Number = Number { kind: Kind::None, bits: 0 };
 
     #[inline]
     fn int(int: i64) -> Number {
@@ -122,6 +122,11 @@ impl Number {
             Kind::Bool => Some(Value::Bool(self.bits != 0)),
             Kind::None => None,
         }
+    }
+
+    #[inline]
+    pub fn is_some(self) -> bool {
+        self.kind != Kind::None
     }
 
     /// The integer, unless it is something else.

@@ -58,8 +58,9 @@ impl Machine<'_> {
             this: frame.this.as_deref_mut(),
             lent: frame.lent.take(),
             declared: Vec::new(),
+            bytecode: None,
         };
-        let result = self.eval(&mut inner, &code.body);
+        let result = self.run_body(&mut inner, &code);
         frame.lent = inner.lent;
         swap(&mut slots, frame);
         result

@@ -1,7 +1,9 @@
 //! Runs what the compiler made: values on the way back, errors and jumps as errors. Here are the machine itself, operators,
 //! conditions and literals; `control` has statements, `calls` calls, `chain` what begins with a value and a dot.
 
+use super::bytecode::Bytecode;
 use super::callback::Running;
+use super::control::Rounds;
 use super::numbers;
 use super::quick::{self, Number};
 use super::quick_store;
@@ -60,6 +62,24 @@ pub struct Frame<'f> {
     pub lent: Option<Dynamic>,
     /// Variables that the statement before has declared by other means than `let`.
     pub declared: Vec<Declared>,
+    /// Where loops inside nodes have their instructions.
+    pub bytecode: Option<&'f Bytecode>,
+}
+
+impl<'f> Frame<'f> {
+    pub fn new(slots: &'f mut [Value], rest: &'f mut [Value], this: Option<&'f mut Dynamic>) -> Frame<'f> {
+        Frame { slots, rest, this, lent: None, declared: Vec::new(), bytecode: None }
+    }
+
+    /// Variables end: those that hold more than a number.
+    #[inline]
+    pub fn clear(&mut self, slots: std::ops::Range<u16>) {
+        for slot in &mut self.slots[slots.start as usize..slots.end as usize] {
+            if matches!(slot, Value::Other(_)) {
+                *slot = Value::Unit;
+            }
+        }
+    }
 }
 
 /// Bound: slots that a stack has at first; a function that finds too little room gets a stack of its own.
@@ -100,7 +120,7 @@ impl<'m> Machine<'m> {
             Node::Block(block) => self.block(frame, block),
             Node::If(branch) => self.branch(frame, branch),
             Node::While(repeat) => self.repeat(frame, repeat),
-            Node::For(each) => self.each(frame, each),
+            Node::For(each) => self.each(frame, each, Rounds::Node(&each.body)),
             Node::Return(value) => {
                 let value = match value {
                     Some(value) => self.eval(frame, value)?,
@@ -269,6 +289,7 @@ impl<'m> Machine<'m> {
                 self.operate_on(&operated.0, &mut values).map(Value::of)
             }
             Node::Fragment(fragment) => self.mirror(frame, fragment),
+            Node::Loop(start, round) => self.inner_loop(frame, *start as usize, *round),
             Node::Import(import) => {
                 let path = self.eval(frame, &import.0)?.boxed();
                 self.import(&import.1, path)
@@ -282,7 +303,7 @@ impl<'m> Machine<'m> {
 
     #[cold]
     #[inline(never)]
-    fn leave(&mut self, jump: Jump) -> R {
+    pub(super) fn leave(&mut self, jump: Jump) -> R {
         self.jump = Some(jump);
         Err(None)
     }
@@ -301,7 +322,7 @@ impl<'m> Machine<'m> {
 
     /// The value of a variable that nobody reads afterwards.
     #[inline]
-    fn moved(&mut self, slot: &mut Value) -> R {
+    pub(super) fn moved(&mut self, slot: &mut Value) -> R {
         match slot {
             Value::Other(value) if value.is_shared() || value.is_read_only() => self.load(slot),
             Value::Other(value) => {
@@ -357,7 +378,11 @@ impl<'m> Machine<'m> {
         if let Some(value) = quick::combine(binary.op, Number::of_result(&left), Number::of_result(&right)).value() {
             return Ok(value);
         }
-        let (a, b) = (left?, right?);
+        self.combined(binary, left?, right?)
+    }
+
+    /// What an operator makes of two values.
+    pub(super) fn combined(&mut self, binary: &Binary, a: Value, b: Value) -> R {
         match numbers::apply(binary.op, &a, &b) {
             Some(value) => Ok(value),
             // Where sizes are limited, the native looks at them.
@@ -467,7 +492,7 @@ impl<'m> Machine<'m> {
     }
 
     #[inline]
-    fn as_truth(&mut self, value: Value, at: Position) -> R<bool> {
+    pub(super) fn as_truth(&mut self, value: Value, at: Position) -> R<bool> {
         match value {
             Value::Bool(truth) => Ok(truth),
             value => {

@@ -1,5 +1,6 @@
 //! What the compiler makes of Rhai's tree: variables are slots, calls are bound, what is left to Rhai is named.
 
+use super::bytecode::Bytecode;
 use super::intrinsics::Intrinsic;
 use super::native::Site;
 use super::qualified::Qualified;
@@ -77,6 +78,8 @@ pub enum Node {
     /// An expression of Rhai's of computed operands.
     Operated(Box<(Operands, Box<[Node]>)>),
     Fragment(Box<Fragment>),
+    /// A loop whose instructions begin there, and its number among the loops.
+    Loop(u32, u32),
     /// `import`, with the path and what Rhai does with it.
     Import(Box<(Node, Operands)>),
     /// A block with statements that may declare variables when they run.
@@ -431,10 +434,26 @@ pub struct Visible {
 
 /// A compiled body.
 pub struct Code {
-    pub body: Node,
+    pub body: Body,
     pub slots: usize,
     /// Parameters that the body leaves alone, as bits: their values are given back.
     pub lends: u64,
     /// Its first statement.
     pub at: Position,
+}
+
+/// How a body is run.
+pub enum Body {
+    Tree(Node),
+    Code(Box<Bytecode>),
+}
+
+impl Code {
+    /// The registers that may hold values when it ends.
+    pub fn changing(&self) -> usize {
+        match &self.body {
+            Body::Tree(_) => self.slots,
+            Body::Code(bytecode) => bytecode.changing,
+        }
+    }
 }

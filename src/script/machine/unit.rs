@@ -341,8 +341,8 @@ pub fn run_statement(
             scope.get_mut(name).map_or(Value::Unit, |value| Value::unboxed(value.take()))
         };
     }
-    let mut frame = Frame { slots, rest, this, lent: None, declared: Vec::new() };
-    let result = machine.eval(&mut frame, &code.body);
+    let mut frame = Frame::new(slots, rest, this);
+    let result = machine.run_body(&mut frame, code);
     // From the earliest to the latest, so that the latest of a name is what stays.
     for (slot, (name, is_constant)) in frame.slots.iter_mut().zip(names) {
         if !is_constant && let Some(place) = scope.get_mut(name) {

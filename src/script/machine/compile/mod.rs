@@ -6,6 +6,7 @@ mod lending;
 pub mod names;
 pub mod walk;
 
+use super::bytecode;
 use super::fragment::operand_name;
 use super::input_code;
 use super::native::Site;
@@ -44,6 +45,7 @@ pub struct Compiler {
     most: usize,
     /// Nodes so far: what a round of a loop costs.
     nodes: u32,
+    has_loops: bool,
     /// Variables that may be changed.
     pub changed: Changed,
     /// How many blocks are around behind which a variable may be read after a `return`: those of `try` and
@@ -63,7 +65,7 @@ pub fn function(def: &ScriptFuncDef, statements: &[Stmt], unit: Weak<Unit>) -> O
     lending::move_out(&mut body, &mut |slot| compiler.changed.note(slot));
     let lends = compiler.changed.lends(def.params.len());
     let at = statements.first().map_or(Position::NONE, Stmt::position);
-    Some(Code { body, slots: compiler.most, lends, at })
+    Some(bytecode::lower(Code { body: Body::Tree(body), slots: compiler.most, lends, at }))
 }
 
 /// A variable of the session: its name, and whether it is a constant.
@@ -87,7 +89,11 @@ pub fn statement(statement: &Stmt, variables: &[Outer], are_all: bool, unit: Wea
     let body = compiler.statement(statement).ok_or(Left::TooLarge)?;
     match !are_all && compiler.needs_all.get() {
         true => Err(Left::NeedsAll),
-        false => Ok(Code { body, slots: compiler.most, lends: 0, at: statement.position() }),
+        false => {
+            let at = statement.position();
+            let code = Code { body: Body::Tree(body), slots: compiler.most, lends: 0, at };
+            Ok(if compiler.has_loops { bytecode::lower(code) } else { code })
+        }
     }
 }
 
@@ -144,6 +150,7 @@ impl Compiler {
             next: 0,
             most: 0,
             nodes: 0,
+            has_loops: false,
             changed: Changed::default(),
             tries: 0,
             met: None,
@@ -270,7 +277,7 @@ impl Compiler {
         }
         let body = compiler.statements(&rest.statements)?;
         let at = rest.statements.first().map_or(Position::NONE, Stmt::position);
-        Some(Code { body, slots: compiler.most, lends: 0, at })
+        Some(Code { body: Body::Tree(body), slots: compiler.most, lends: 0, at })
     }
 
     pub fn statement(&mut self, statement: &Stmt) -> Option<Node> {
@@ -321,6 +328,7 @@ impl Compiler {
             }
             Stmt::Do(flow, flags, at) => self.repeat(flow, false, true, flags.contains(ASTFlags::NEGATED), *at)?,
             Stmt::For(parts, at) => {
+                self.has_loops = true;
                 let (Ident { name, .. }, counter, flow) = &**parts;
                 let values = self.expr(&flow.expr)?;
                 let (visible, first, before) = (self.visible.len(), self.next, self.nodes);
@@ -423,6 +431,7 @@ impl Compiler {
 
     fn repeat(&mut self, flow: &FlowControl, endless: bool, is_do: bool, ends_at: bool, at: Position) -> Option<Node> {
         let before = self.nodes;
+        self.has_loops = true;
         let condition = match endless {
             true => None,
             false => Some((self.expr(&flow.expr)?, flow.expr.position())),

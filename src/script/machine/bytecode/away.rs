@@ -1,0 +1,225 @@
+//! What instructions do with what is no plain number in a register: values that closures share, tensors, texts and errors.
+//! Nothing is computed twice: operands are in registers already.
+
+use super::run::Target;
+use super::{Bytecode, NONE, Side};
+use crate::script::machine::calls::is_lent;
+use crate::script::machine::control::Rounds;
+use crate::script::machine::numbers;
+use crate::script::machine::run::{Fault, Frame, Jump, Machine, R, put};
+use crate::script::machine::tree::{Node, Op};
+use crate::script::machine::value::Value;
+
+impl Machine<'_> {
+    /// The value of a register: variables are copied, what was computed on the way moves out.
+    pub(super) fn operand(&mut self, frame: &mut Frame, bytecode: &Bytecode, register: u16) -> R {
+        let at = register as usize;
+        if at < bytecode.variables {
+            return self.load(&frame.slots[at]);
+        }
+        Ok(if at < bytecode.changing { frame.slots[at].take() } else { frame.slots[at].clone() })
+    }
+
+    /// Writes the register of an instruction: as its assignment says, if it is one.
+    #[inline(never)]
+    pub(super) fn write_away(
+        &mut self,
+        frame: &mut Frame,
+        bytecode: &Bytecode,
+        pc: usize,
+        to: u16,
+        value: Value,
+    ) -> R<()> {
+        match bytecode.sides[pc].assign {
+            NONE => {
+                frame.slots[to as usize] = value;
+                Ok(())
+            }
+            assign => self.assign_value(frame, &bytecode.assigns[assign as usize], value),
+        }
+    }
+
+    /// `to = a op b`, and `to op= b`.
+    #[inline(never)]
+    pub(super) fn operate_away(&mut self, frame: &mut Frame, bytecode: &Bytecode, pc: usize) -> R<()> {
+        let (i, side) = (bytecode.code[pc], bytecode.sides[pc]);
+        if side.assign != NONE {
+            let assign = &bytecode.assigns[side.assign as usize];
+            if assign.op.is_some() {
+                let value = self.operand(frame, bytecode, i.b)?;
+                return self.assign_value(frame, assign, value);
+            }
+        }
+        let value = self.operated(frame, bytecode, i.a, i.b, side)?;
+        self.write_away(frame, bytecode, pc, i.to, value)
+    }
+
+    /// What an operator makes of two registers.
+    fn operated(&mut self, frame: &mut Frame, bytecode: &Bytecode, a: u16, b: u16, side: Side) -> R {
+        if let Some(value) = numbers::apply(side.op, &frame.slots[a as usize], &frame.slots[b as usize]) {
+            return Ok(value);
+        }
+        let a = self.operand(frame, bytecode, a)?;
+        let b = self.operand(frame, bytecode, b)?;
+        let Node::Binary(binary) = &bytecode.nodes[side.node as usize] else { unreachable!("it is an operator") };
+        self.combined(binary, a, b)
+    }
+
+    #[inline(never)]
+    pub(super) fn compare_away(&mut self, frame: &mut Frame, bytecode: &Bytecode, pc: usize) -> R<bool> {
+        let (i, side) = (bytecode.code[pc], bytecode.sides[pc]);
+        if let Some(truth) = numbers::compare(side.op, &frame.slots[i.a as usize], &frame.slots[i.b as usize]) {
+            return Ok(truth);
+        }
+        let value = self.operated(frame, bytecode, i.a, i.b, side)?;
+        self.held_true(value, side)
+    }
+
+    #[inline(never)]
+    pub(super) fn truth_away(&mut self, frame: &mut Frame, bytecode: &Bytecode, pc: usize) -> R<bool> {
+        let value = self.operand(frame, bytecode, bytecode.code[pc].a)?;
+        self.held_true(value, bytecode.sides[pc])
+    }
+
+    fn held_true(&mut self, value: Value, side: Side) -> R<bool> {
+        match value {
+            Value::Bool(truth) => Ok(truth),
+            value if side.is_truth => Ok(self.hooks.truth(value.boxed(), side.at)?),
+            value => self.as_truth(value, side.at),
+        }
+    }
+
+    #[inline(never)]
+    pub(super) fn copy_away(&mut self, frame: &mut Frame, bytecode: &Bytecode, pc: usize) -> R<()> {
+        let i = bytecode.code[pc];
+        let value = self.operand(frame, bytecode, i.a)?;
+        self.write_away(frame, bytecode, pc, i.to, value)
+    }
+
+    #[inline(never)]
+    pub(super) fn copy_unless_lent(&mut self, frame: &mut Frame, from: u16, to: u16) -> R<()> {
+        let value = match &frame.slots[from as usize] {
+            value if is_lent(value) => Value::Unit,
+            value => self.load(value)?,
+        };
+        frame.slots[to as usize] = value;
+        Ok(())
+    }
+
+    #[inline(never)]
+    pub(super) fn unary_away(&mut self, frame: &mut Frame, bytecode: &Bytecode, pc: usize) -> R<()> {
+        let i = bytecode.code[pc];
+        let value = self.operand(frame, bytecode, i.a)?;
+        let Node::Unary(unary) = bytecode.node(pc) else { unreachable!("it is an operator") };
+        let value = match numbers::unary(unary.is_not, &value) {
+            Some(value) => value,
+            None => self.call_native(&unary.native, &mut [&mut value.boxed()], false)?,
+        };
+        self.write_away(frame, bytecode, pc, i.to, value)
+    }
+
+    #[inline(never)]
+    pub(super) fn element_away(&mut self, frame: &mut Frame, bytecode: &Bytecode, pc: usize) -> R<()> {
+        let Node::Chain(chain) = bytecode.node(pc) else { unreachable!("an element is a chain") };
+        let value = self.chain(frame, chain)?;
+        self.write_away(frame, bytecode, pc, bytecode.code[pc].to, value)
+    }
+
+    #[inline(never)]
+    pub(super) fn store_away(&mut self, frame: &mut Frame, bytecode: &Bytecode, pc: usize) -> R<()> {
+        let value = self.operand(frame, bytecode, bytecode.code[pc].to)?;
+        let Node::AssignChain(assign) = bytecode.node(pc) else { unreachable!("it is an assignment") };
+        self.assign_chain_value(frame, assign, value)
+    }
+
+    /// Where a loop goes on after a node that was left by `break` or `continue`.
+    #[cold]
+    pub(super) fn land(&mut self, frame: &mut Frame, bytecode: &Bytecode, pc: usize, fault: Fault) -> Target {
+        let side = bytecode.sides[pc];
+        if fault.is_some() || side.round == NONE {
+            return Err(fault);
+        }
+        let round = &bytecode.rounds[side.round as usize];
+        let counts = |frame: &Frame| round.count.is_some_and(|at| matches!(frame.slots[at as usize], Value::Int(_)));
+        let target = match self.jump.take() {
+            Some(Jump::Continue) => round.again,
+            Some(Jump::Break(value)) if round.is_each || (round.count.is_some() && !counts(frame)) => {
+                self.jump = Some(Jump::Break(value));
+                return Err(None);
+            }
+            Some(Jump::Break(value)) => {
+                if let Some(result) = round.result {
+                    frame.slots[result as usize] = value;
+                }
+                round.out
+            }
+            jump => {
+                self.jump = jump;
+                return Err(None);
+            }
+        };
+        frame.clear(round.clears.clone());
+        Ok(target as usize)
+    }
+
+    /// Begins a loop over the numbers from `a` to `a + 1`. `false`: it has ended.
+    #[inline(never)]
+    pub(super) fn count(&mut self, frame: &mut Frame, bytecode: &Bytecode, pc: usize, body: usize) -> R<bool> {
+        let (i, side) = (bytecode.code[pc], bytecode.sides[pc]);
+        let (round, state) = (&bytecode.rounds[side.round as usize], i.a as usize);
+        if let (Value::Int(from), Value::Int(to)) = (&frame.slots[state], &frame.slots[state + 1]) {
+            let (from, to) = (*from, *to);
+            if from > to || (from == to && !round.is_inclusive) {
+                return Ok(false);
+            }
+            self.steps(round.weight, round.at)?;
+            // The last number, which no sum passes over.
+            frame.slots[state + 1] = Value::Int(if round.is_inclusive { to } else { to - 1 });
+            frame.slots[round.variable as usize] = Value::Int(from);
+            if let Some(counter) = round.counter {
+                frame.slots[state + 2] = Value::Int(0);
+                frame.slots[counter as usize] = Value::Int(0);
+            }
+            return Ok(true);
+        }
+        let (from, to) = (frame.slots[state].take(), frame.slots[state + 1].take());
+        let Node::For(each) = bytecode.node(pc) else { unreachable!("it is a loop") };
+        let Node::Binary(range) = &each.values else { unreachable!("it goes over a range") };
+        let values = self.operator(&range.native, from, to)?;
+        self.over(frame, each, values, Rounds::Code(bytecode, body))?;
+        Ok(false)
+    }
+
+    /// Counts a round of a loop over numbers.
+    #[inline]
+    pub(super) fn count_round(&mut self, frame: &mut Frame, bytecode: &Bytecode, pc: usize) {
+        let (i, side) = (bytecode.code[pc], bytecode.sides[pc]);
+        let Some(counter) = bytecode.rounds[side.round as usize].counter else { return };
+        let state = i.a as usize;
+        if let Value::Int(number) = frame.slots[state + 2] {
+            frame.slots[state + 2] = Value::Int(number + 1);
+            put(&mut frame.slots[counter as usize], Value::Int(number + 1));
+        }
+    }
+
+    #[inline(never)]
+    pub(super) fn each_round(&mut self, frame: &mut Frame, bytecode: &Bytecode, pc: usize, body: usize) -> R {
+        let Node::For(each) = bytecode.node(pc) else { unreachable!("it is a loop") };
+        self.each(frame, each, Rounds::Code(bytecode, body))
+    }
+
+    /// A loop inside a node.
+    pub(in crate::script::machine) fn inner_loop(&mut self, frame: &mut Frame, start: usize, round: u32) -> R {
+        let Some(bytecode) = frame.bytecode else { return Ok(Value::Unit) };
+        let result = self.follow_code(frame, bytecode, start, true);
+        if result.is_err() {
+            frame.clear(bytecode.rounds[round as usize].clears.clone());
+        }
+        result
+    }
+}
+
+/// Whether an instruction compares.
+pub fn is_comparison(op: Op) -> bool {
+    matches!(op, Op::Less | Op::LessEqual | Op::Greater | Op::GreaterEqual | Op::Equal | Op::NotEqual)
+}

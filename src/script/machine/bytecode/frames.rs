@@ -1,0 +1,176 @@
+//! Enters bodies: their frames, their constants and what was lent to them.
+
+use super::{Argument, Bytecode, DirectCall};
+use crate::script::machine::calls::is_lent;
+use crate::script::machine::run::{Frame, Machine, R};
+use crate::script::machine::tree::{Body, Code};
+use crate::script::machine::unit::Function;
+use crate::script::machine::value::Value;
+use rhai::Dynamic;
+use smallvec::SmallVec;
+use std::sync::Arc;
+
+impl Machine<'_> {
+    /// The value of a body whose variables are in their registers.
+    #[inline]
+    pub(in crate::script::machine) fn run_body<'f>(&mut self, frame: &mut Frame<'f>, code: &'f Code) -> R {
+        match &code.body {
+            Body::Tree(node) => self.eval(frame, node),
+            Body::Code(bytecode) => {
+                for (slot, constant) in frame.slots[bytecode.changing..].iter_mut().zip(&bytecode.constants) {
+                    match constant {
+                        Value::Int(int) => *slot = Value::Int(*int),
+                        Value::Float(float) => *slot = Value::Float(*float),
+                        other => *slot = other.clone(),
+                    }
+                }
+                frame.bytecode = Some(bytecode);
+                self.follow_code(frame, bytecode, 0, false)
+            }
+        }
+    }
+
+    /// A call of a function of the same text: its arguments move from registers to where it finds them.
+    pub(super) fn call_direct(&mut self, frame: &mut Frame, bytecode: &Bytecode, pc: usize) -> R {
+        let call = &bytecode.calls[bytecode.sides[pc].node as usize];
+        let Some(function) = call.function.upgrade().filter(|function| function.is_compiled()) else {
+            let mut values: SmallVec<[Dynamic; 6]> = SmallVec::new();
+            for argument in &call.arguments {
+                values.push(self.operand(frame, bytecode, Self::register(frame, *argument))?.boxed());
+            }
+            return self.operate_on(&call.operands, &mut values).map(Value::of);
+        };
+        let Some(code) = function.code() else { unreachable!("it is compiled") };
+        if self.profiles || frame.rest.len() < code.slots {
+            return self.call_apart(frame, bytecode, call, &function, code);
+        }
+        let lent = match self.place_arguments(frame, bytecode, call, code) {
+            Ok(lent) => lent,
+            Err(fault) => {
+                frame.rest[..call.arguments.len()].fill(Value::Unit);
+                return Err(fault);
+            }
+        };
+        if let Err(fault) = self.deeper(call.at) {
+            frame.rest[..call.arguments.len()].fill(Value::Unit);
+            return Err(fault);
+        }
+        if lent != 0 {
+            swap_lent(frame, call, lent);
+        }
+        let (slots, rest) = frame.rest.split_at_mut(code.slots);
+        let result = match self.steps(2, call.at) {
+            Err(fault) => Err(fault),
+            Ok(()) => {
+                let mut inner = Frame::new(slots, rest, None);
+                self.run_body(&mut inner, code)
+            }
+        };
+        if lent != 0 {
+            swap_lent(frame, call, lent);
+        }
+        for slot in &mut frame.rest[..code.changing()] {
+            if matches!(slot, Value::Other(_)) {
+                *slot = Value::Unit;
+            }
+        }
+        self.shallower(result, &function, call.at)
+    }
+
+    /// Arguments in the first registers of the function that is called, but for those that are lent: their bits.
+    #[inline]
+    fn place_arguments(&mut self, frame: &mut Frame, bytecode: &Bytecode, call: &DirectCall, code: &Code) -> R<u64> {
+        let mut lent = 0;
+        for (at, argument) in call.arguments.iter().enumerate() {
+            if self.lends(frame, code, at, *argument)? {
+                lent |= 1 << at;
+                continue;
+            }
+            let register = Self::register(frame, *argument);
+            match frame.slots[register as usize] {
+                Value::Int(int) => frame.rest[at] = Value::Int(int),
+                Value::Float(float) => frame.rest[at] = Value::Float(float),
+                _ => frame.rest[at] = self.operand(frame, bytecode, register)?,
+            }
+        }
+        Ok(lent)
+    }
+
+    /// The register of an argument.
+    fn register(frame: &Frame, argument: Argument) -> u16 {
+        match argument {
+            Argument::Register(register) | Argument::Lendable(register) => register,
+            Argument::Early(slot, _) if is_lent(&frame.slots[slot as usize]) => slot,
+            Argument::Early(_, register) => register,
+        }
+    }
+
+    /// Whether an argument is lent: a value that costs to copy, and that the function leaves alone.
+    #[inline]
+    fn lends(&mut self, frame: &Frame, code: &Code, at: usize, argument: Argument) -> R<bool> {
+        let Some(slot) = argument.lendable() else { return Ok(false) };
+        let value = &frame.slots[slot as usize];
+        if !code.lends(at) || !is_lent(value) {
+            return Ok(false);
+        }
+        if self.looks
+            && let Value::Other(value) = value
+        {
+            self.hooks.look(value)?;
+        }
+        Ok(true)
+    }
+
+    /// A call with a stack of its own, or whose time is taken.
+    #[inline(never)]
+    fn call_apart(
+        &mut self,
+        frame: &mut Frame,
+        bytecode: &Bytecode,
+        call: &DirectCall,
+        function: &Arc<Function>,
+        code: &Code,
+    ) -> R {
+        let mut values: SmallVec<[Value; 4]> = SmallVec::new();
+        let mut lent: SmallVec<[(usize, u16); 2]> = SmallVec::new();
+        for (at, argument) in call.arguments.iter().enumerate() {
+            if let Some(slot) = argument.lendable()
+                && self.lends(frame, code, at, *argument)?
+            {
+                lent.push((at, slot));
+                values.push(Value::Unit);
+                continue;
+            }
+            values.push(self.operand(frame, bytecode, Self::register(frame, *argument))?);
+        }
+        for (at, slot) in &lent {
+            values[*at] = frame.slots[*slot as usize].take();
+        }
+        let result = self.run(frame.rest, function, &mut values, None, call.at);
+        for (at, slot) in &lent {
+            frame.slots[*slot as usize] = values[*at].take();
+        }
+        result
+    }
+}
+
+impl Argument {
+    #[inline]
+    fn lendable(self) -> Option<u16> {
+        match self {
+            Argument::Lendable(slot) | Argument::Early(slot, _) => Some(slot),
+            Argument::Register(_) => None,
+        }
+    }
+}
+
+/// Moves what is lent to the called function's registers, or back.
+fn swap_lent(frame: &mut Frame, call: &DirectCall, lent: u64) {
+    for (at, argument) in call.arguments.iter().enumerate() {
+        if let Some(slot) = argument.lendable()
+            && lent >> at & 1 == 1
+        {
+            std::mem::swap(&mut frame.slots[slot as usize], &mut frame.rest[at]);
+        }
+    }
+}
