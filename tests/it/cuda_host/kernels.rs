@@ -170,6 +170,13 @@ fn products() {
         let a = input((dtype, &[2, 3, 5, 7], None), 1);
         let b = input((dtype, &[2, 3, 7, 4], Some(&[0, 0, 1, 7])), 2);
         check(&matmul::MATMUL, &[a, b], &[(dtype, &[2, 3, 5, 4], None)], &[], close);
+        // Products of vectors: in parts, in steps, and of a batch.
+        for (k, steps) in [(5003, None), (20_000, None), (1500, Some(&[4500, 3][..]))] {
+            let (a, b) = (input((dtype, &[1, k], steps), 1), input((dtype, &[k, 1], None), 2));
+            check(&matmul::MATMUL, &[a, b], &[(dtype, &[1, 1], None)], &[], close * 20.0);
+        }
+        let (a, b) = (input((dtype, &[3, 1, 1032], None), 1), input((dtype, &[3, 1032, 1], None), 2));
+        check(&matmul::MATMUL, &[a, b], &[(dtype, &[3, 1, 1], None)], &[], close * 20.0);
         if dtype.is_float() {
             let (x, w) = (|| input((dtype, &[4, 5, 20], None), 1), || input((dtype, &[9, 20], None), 2));
             check(
