@@ -589,7 +589,8 @@ pub fn embedding_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 
 pub fn gather(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (x, index, y) = (&call.inputs[0], &call.inputs[1], &call.outputs[0]);
-    AdvancedIndex::along(x, y, index, dim(call, 0), gpu)?.read(gpu)
+    let indexed = AdvancedIndex::along(x, y, index, dim(call, 0), gpu)?;
+    AdvancedIndex { kind: if flag(call, 1) { LABEL } else { INDEX }, ..indexed }.read(gpu)
 }
 
 pub fn scatter(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
