@@ -28,13 +28,18 @@ TS_FN float ts_erfinv(float a) {
     return fabsf(a) == 1.0f ? a * ts_inf(a) : a * p;
 }
 
+// What is added for a negative number. A call, for it is rare: inlined it would be most of the code.
+static __device__ __noinline__ float ts_digamma_reflected(float a) {
+    return (float)(-3.14159265358979323846 / tan(3.14159265358979323846 * ((double)a - trunc((double)a))));
+}
+
 // The recurrence up to 6 in pairs, then the asymptotic series. Near the root at 1.46 the error is that of the terms.
 TS_FN float ts_digamma(float a) {
     if (a == 0) return copysignf(ts_inf(a), -a);
     float x = a, reflected = 0;
     if (a < 0) {
         if (a == truncf(a)) return ts_nan(a);
-        reflected = (float)(-3.14159265358979323846 / tan(3.14159265358979323846 * ((double)a - trunc((double)a))));
+        reflected = ts_digamma_reflected(a);
         x = 1.0f - a;
     }
     float sum = 0;

@@ -139,6 +139,12 @@ TS_FN double ts_zeta_until(double s, double q, int least, double far, double sma
     return sum;
 }
 
+// At a pole the result depends on the rounding of float.
+static __device__ __noinline__ float ts_polygamma1_below(float a) {
+    if (a != truncf(a)) return (float)ts_polygamma1((double)a);
+    const double s = sin((double)(3.14159274f * a));
+    return (float)(TS_PI * TS_PI / (s * s) - ts_polygamma1(1.0 - (double)a));
+}
 TS_FN float ts_polygamma1(float a) {
     if (a > 0) {
         // Only sums of positive numbers, so that float is enough; the rest of the series from 4 on is below 1e-8.
@@ -152,21 +158,15 @@ TS_FN float ts_polygamma1(float a) {
         const float series = z * (1.0f / 6 - z * (1.0f / 30 - z * (1.0f / 42 - z * (1.0f / 30))));
         return sum + (1.0f + 0.5f * inverse + series) * inverse;
     }
-    // At a pole the result depends on the rounding of float.
-    if (a != truncf(a)) return (float)ts_polygamma1((double)a);
-    const double s = sin((double)(3.14159274f * a));
-    return (float)(TS_PI * TS_PI / (s * s) - ts_polygamma1(1.0 - (double)a));
+    return ts_polygamma1_below(a);
 }
 TS_FN double ts_zeta(double s, double q) { return ts_zeta_until(s, q, 12, 9, 0); }
-// A call: it is rare in float, and inlined for each element of a vector it would be most of the code.
-static __device__ __noinline__ float ts_zeta_by_double(float s, float q) {
-    return (float)ts_zeta_until((double)s, (double)q, 5, 5, 1e-10);
-}
 // The same in float, as PyTorch computes it; half as many terms are exact then. The series is one of parts of the last power,
-// which neither overflow nor vanish; beyond the range of q the power does.
-TS_FN float ts_zeta(float s, float q) {
+// which neither overflow nor vanish; beyond the range of q the power does. A call: inlined for each element of a vector it would
+// not fit into the cache of instructions.
+static __device__ __noinline__ float ts_zeta(float s, float q) {
     const float least = 3e-8f;
-    if (!(s > 1 && q > 0 && q < 1000) || ts_isinf(s)) return ts_zeta_by_double(s, q);
+    if (!(s > 1 && q > 0 && q < 1000) || ts_isinf(s)) return (float)ts_zeta_until((double)s, (double)q, 5, 5, 1e-10);
     float a = q, sum = 0, last;
     for (int k = 0;; k++) {
         last = powf(a, -s);

@@ -29,7 +29,7 @@ const COUNT: usize = 6;
 const HOLD: usize = 7;
 /// Functions with a branch for each element: their elements are computed one after another, so that more threads with fewer
 /// elements are faster.
-const BRANCHING: [&str; 2] = ["a / b", "ts_erfinv(a)"];
+const BRANCHING: [&str; 5] = ["a / b", "ts_erfinv(a)", "ts_zeta(a, b)", "ts_poisson(a, b)", "ts_binomial(a, b, c)"];
 /// Bound: elements of a thread that computes one of them.
 const BRANCHING_ELEMENTS: u64 = 16;
 /// Bound: bytes of shared memory that need no opt-in.
