@@ -710,5 +710,5 @@ pub fn texts() -> Vec<&'static Source> {
     let sums_of = sums_of.map(|((dtype, way), form)| sums(addable(dtype), dtype, way % 4, 1, form));
     let four = sums(DType::F32, DType::F32, 0, 4, Form::ONE);
     let copied = [1, 2, 4, 8, 16].into_iter().zip(forms.into_iter().cycle()).map(|(bytes, form)| copies(bytes, form));
-    copied.chain(sums_of).chain([four]).collect()
+    copied.chain(sums_of).chain([four]).chain(super::cuda_bag::texts()).collect()
 }

@@ -399,6 +399,17 @@ fn indexing_reads_writes_and_adds() {
             &[],
             0.0,
         );
+        for (n, d) in [(1, 16), (3, 16), (9, 5), (0, 4)] {
+            if !dtype.is_float() {
+                break;
+            }
+            let (table, shape) = (|| input((dtype, &[9, d], None), 1), [7, d]);
+            let out = [(dtype, &shape[..], None)];
+            let numbers = ints(DType::I64, &[7, n], |i| (i * 5 % 9) as i64);
+            check(&index::EMBEDDING_BAG, &[table(), numbers], &out, &[Attr::Int(n.max(1) as i64)], close);
+            let bad = ints(DType::I64, &[7, n], |i| (i * 5 % 11) as i64 - 1);
+            check(&index::EMBEDDING_BAG, &[table(), bad], &out, &[Attr::Int(1)], close * 4.0);
+        }
         let grads = [input((dtype, &[2, 3, 4], None), 2), ints(DType::I64, &[2, 3], |i| [1, 2, 1, 0, 2, 1][i])];
         check(&index::EMBEDDING_GRAD, &grads, &[(dtype, &[5, 4], None)], &[Attr::Int(2), Attr::Bool(false)], close);
         let grads = || [input((dtype, &[2, 3, 4], None), 2), ints(DType::I64, &[2, 3], |i| [1, 2, 1, 0, 2, 1][i])];
