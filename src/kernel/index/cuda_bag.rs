@@ -53,7 +53,7 @@ pub fn embedding_bag(call: &Call<'_>, gpu: &mut dyn Gpu) -> Result<(), GpuError>
         rows: table.shape[0],
         divisor: int(call, 0) as f64,
     };
-    each(text(dtype, vector), "ts_embedding_bag", bags * args.width as usize, args.words(), gpu)?;
+    each(text(dtype, vector), "ts_embedding_bag", bags * args.width, args.words(), gpu)?;
     out.finish(gpu)
 }
 
