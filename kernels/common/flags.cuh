@@ -24,10 +24,14 @@ struct ts_flag_tile {
     }
     // flag(index in the tile) for each item. Once in a kernel; every thread of the block calls it.
     template <class F> TS_METHOD void load(F flag) {
+        load_items([&](int k) { return flag(index(k)); });
+    }
+    // The same with the number of the item.
+    template <class F> TS_METHOD void load_items(F flag) {
         __shared__ int sums[TS_FLAG_THREADS / 32];
         bool set[TS_FLAG_ITEMS];
 #pragma unroll
-        for (int k = 0; k < TS_FLAG_ITEMS; k++) set[k] = flag(index(k));
+        for (int k = 0; k < TS_FLAG_ITEMS; k++) set[k] = flag(k);
         int own = 0;
 #pragma unroll
         for (int k = 0; k < TS_FLAG_ITEMS; k++) {

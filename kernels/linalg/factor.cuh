@@ -2,6 +2,7 @@
 //
 // Triangular systems are solved forward, as lower ones. An upper one is the same system counted from its end, with negative
 // strides.
+#include "common/reduce.cuh"
 #include "linalg/panel.cuh"
 
 // Forward substitution for one right-hand side, in place; `stride` is the distance of its elements.
@@ -29,6 +30,96 @@ TS_KERNEL void __launch_bounds__(128) ts_trsm(const __grid_constant__ Args g) {
     const ts_i64 column = (ts_i64)blockIdx.y * blockDim.x + threadIdx.x;
     if (column < g.k)
         ts_forward_substitution(triangle, g.b + blockIdx.x * g.b_batch + column * g.b_column, g.b_row, (int)g.n, g.flag != 0);
+}
+
+// The same for a lower triangle of any number of rows: a block solves for SIDES right-hand sides, panel after panel. What the
+// solution so far takes from a panel is summed by 8 warps, a lane for each row, over tiles of a in shared memory; then a warp
+// substitutes for each side.
+static const int SIDES = 4, TILE = sizeof(T) == 8 ? 64 : 128, TILE_ITEMS = TS_PANEL * TILE / 256;
+static const int SIDE_ITEMS = (TILE * SIDES + 255) / 256;
+
+struct ts_trsm_tile {
+    T a[TILE_ITEMS], x[SIDE_ITEMS];
+    // Columns from `from` on of the panel, before column `first`, and what they are multiplied with.
+    TS_METHOD void load(const Args& g, const T* a_from, const T* b, ts_i64 first, ts_i64 from, int count) {
+        const bool row_major = ts_dense(g.a_column);
+#pragma unroll
+        for (int r = 0; r < TILE_ITEMS; r++) {
+            const int e = threadIdx.x + r * 256;
+            const ts_i64 row = first + (row_major ? e / TILE : e % TS_PANEL), k = from + (row_major ? e % TILE : e / TS_PANEL);
+            a[r] = row < g.n && k < first ? a_from[row * g.a_row + k * g.a_column] : T(0);
+        }
+#pragma unroll
+        for (int r = 0; r < SIDE_ITEMS; r++) {
+            const int e = threadIdx.x + r * 256, side = e % SIDES;
+            const ts_i64 k = from + e / SIDES;
+            x[r] = e < TILE * SIDES && k < first && side < count ? b[k * g.b_row + side * g.b_column] : T(0);
+        }
+    }
+    TS_METHOD void store(const Args& g, T (*to)[TILE + 1], T (*sides)[SIDES]) const {
+        const bool row_major = ts_dense(g.a_column);
+#pragma unroll
+        for (int r = 0; r < TILE_ITEMS; r++) {
+            const int e = threadIdx.x + r * 256;
+            to[row_major ? e / TILE : e % TS_PANEL][row_major ? e % TILE : e / TS_PANEL] = a[r];
+        }
+#pragma unroll
+        for (int r = 0; r < SIDE_ITEMS; r++) {
+            const int e = threadIdx.x + r * 256;
+            if (e < TILE * SIDES) sides[e / SIDES][e % SIDES] = x[r];
+        }
+    }
+};
+
+TS_KERNEL void __launch_bounds__(256, 2) ts_trsm_whole(const __grid_constant__ Args g) {
+    __shared__ T triangle[TS_PANEL][TS_PANEL + 1];
+    __shared__ T columns[TS_PANEL][TILE + 1];
+    __shared__ T sides[TILE][SIDES];
+    __shared__ T parts[8][SIDES][TS_PANEL];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const ts_i64 left = g.k - (ts_i64)blockIdx.y * SIDES;
+    const int count = left < SIDES ? (int)left : SIDES;
+    const T* a = g.a + blockIdx.x * g.a_batch;
+    T* b = g.b + blockIdx.x * g.b_batch + (ts_i64)blockIdx.y * SIDES * g.b_column;
+    for (ts_i64 first = 0; first < g.n; first += TS_PANEL) {
+        const int height = g.n - first < TS_PANEL ? (int)(g.n - first) : TS_PANEL;
+        ts_load_triangle(triangle, a + first * (g.a_row + g.a_column), g.a_row, g.a_column, height);
+        T taken[SIDES];
+#pragma unroll
+        for (int c = 0; c < SIDES; c++) taken[c] = 0;
+        ts_trsm_tile tile;
+        if (first > 0) tile.load(g, a, b, first, 0, count);
+        for (ts_i64 from = 0; from < first; from += TILE) {
+            __syncthreads();
+            tile.store(g, columns, sides);
+            __syncthreads();
+            // The next tile is under way while this one is summed.
+            if (from + TILE < first) tile.load(g, a, b, first, from + TILE, count);
+#pragma unroll
+            for (int k = 0; k < TILE / 8; k++)
+#pragma unroll
+                for (int c = 0; c < SIDES; c++)
+                    taken[c] = ts_fma(columns[lane][warp * (TILE / 8) + k], sides[warp * (TILE / 8) + k][c], taken[c]);
+        }
+#pragma unroll
+        for (int c = 0; c < SIDES; c++) parts[warp][c][lane] = taken[c];
+        __syncthreads();
+        if (warp < count) {
+            T* x = b + (first + lane) * g.b_row + warp * g.b_column;
+            T value = lane < height ? *x : T(0), sum = 0;
+#pragma unroll
+            for (int w = 0; w < 8; w++) sum += parts[w][warp][lane];
+            value -= sum;
+            const T inverse = g.flag ? T(1) : T(1) / triangle[lane][lane];
+#pragma unroll
+            for (int j = 0; j < TS_PANEL; j++) {
+                const T solved = __shfl_sync(0xffffffffu, value * inverse, j);
+                if (lane > j) value = ts_fma(-triangle[lane][j], solved, value);
+            }
+            if (lane < height) *x = value * inverse;
+        }
+        __syncthreads();
+    }
 }
 
 // potf2: the Cholesky factor of a, n <= 32 rows, in place, by one warp; a lane has a row. info: the order of the first

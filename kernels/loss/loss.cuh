@@ -137,11 +137,3 @@ TS_KERNEL void ts_nll_grad(const __grid_constant__ Args g) {
     const ts_i64 label = ts_label(g, i, true);
     if (label >= 0) g.y[ts_offset(g, i) + label * g.inner] = ts_downcast<T>(-ts_upcast(g.dy[i]) * ts_weight(g, label));
 }
-
-// *lse = sum of the weights of all elements; one block.
-TS_KERNEL void __launch_bounds__(1024) ts_sum_weights(const __grid_constant__ Args g) {
-    C sum = 0;
-    for (ts_i64 i = threadIdx.x; i < g.outer * g.inner; i += blockDim.x) sum += g.weights[i];
-    sum = ts_group_all_reduce(sum, blockDim.x, ts_add_op());
-    if (threadIdx.x == 0) *g.lse = sum;
-}

@@ -139,6 +139,12 @@ TS_FN double ts_zeta_until(double s, double q, int least, double far, double sma
     return sum;
 }
 
+// At a pole the result depends on the rounding of float.
+static __device__ __noinline__ float ts_polygamma1_below(float a) {
+    if (a != truncf(a)) return (float)ts_polygamma1((double)a);
+    const double s = sin((double)(3.14159274f * a));
+    return (float)(TS_PI * TS_PI / (s * s) - ts_polygamma1(1.0 - (double)a));
+}
 TS_FN float ts_polygamma1(float a) {
     if (a > 0) {
         // Only sums of positive numbers, so that float is enough; the rest of the series from 4 on is below 1e-8.
@@ -152,14 +158,36 @@ TS_FN float ts_polygamma1(float a) {
         const float series = z * (1.0f / 6 - z * (1.0f / 30 - z * (1.0f / 42 - z * (1.0f / 30))));
         return sum + (1.0f + 0.5f * inverse + series) * inverse;
     }
-    // At a pole the result depends on the rounding of float.
-    if (a != truncf(a)) return (float)ts_polygamma1((double)a);
-    const double s = sin((double)(3.14159274f * a));
-    return (float)(TS_PI * TS_PI / (s * s) - ts_polygamma1(1.0 - (double)a));
+    return ts_polygamma1_below(a);
 }
 TS_FN double ts_zeta(double s, double q) { return ts_zeta_until(s, q, 12, 9, 0); }
-// Half as many terms are exact in float.
-TS_FN float ts_zeta(float s, float q) { return (float)ts_zeta_until((double)s, (double)q, 5, 5, 1e-10); }
+// The same in float, as PyTorch computes it; half as many terms are exact then. The series is one of parts of the last power,
+// which neither overflow nor vanish; beyond the range of q the power does. A call: inlined for each element of a vector it would
+// not fit into the cache of instructions.
+static __device__ __noinline__ float ts_zeta(float s, float q) {
+    const float least = 3e-8f;
+    if (!(s > 1 && q > 0 && q < 1000) || ts_isinf(s)) return (float)ts_zeta_until((double)s, (double)q, 5, 5, 1e-10);
+    float a = q, sum = 0, last;
+    for (int k = 0;; k++) {
+        last = powf(a, -s);
+        sum += last;
+        if (last <= sum * least) return sum;
+        if (k >= 5 && a > 5) break;
+        a += 1;
+    }
+    const float bernoulli[8] = {1.0f / 12, -1.0f / 720, 1.0f / 30240, -1.0f / 1209600, 1.0f / 47900160,
+        -5.2841901e-10f, 1.3382537e-11f, -3.3896803e-13f};
+    const float square = 1.0f / (a * a);
+    float part = s / a, tail = a / (s - 1) - 0.5f;
+#pragma unroll
+    for (int j = 0; j < 8; j++) {
+        const float term = bernoulli[j] * part, k = 2.0f * j + 1;
+        tail += term;
+        if (fabsf(term) <= fabsf(tail) * least) break;
+        part *= (s + k) * (s + (k + 1)) * square;
+    }
+    return sum + last * tail;
+}
 
 #include "math/single.cuh"
 #include "math/special_more.cuh"

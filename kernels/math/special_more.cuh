@@ -247,14 +247,24 @@ static __device__ double ts_outwards(double u, double mode, double at_mode, doub
     }
     return mode;
 }
-TS_FN double ts_poisson(double rate, double u) {
+// The logarithms of the factorials of the first numbers, which most counts are of.
+static __device__ const double ts_log_factorials[24] = {
+    0.0, 0.0, 0.6931471805599453, 1.791759469228055, 3.1780538303479458, 4.787491742782046, 6.579251212010101,
+    8.525161361065415, 10.60460290274525, 12.801827480081469, 15.104412573075516, 17.502307845873887,
+    19.987214495661885, 22.552163853123425, 25.19122118273868, 27.89927138384089, 30.671860106080672,
+    33.50507345013689, 36.39544520803305, 39.339884187199495, 42.335616460753485, 45.38013889847691,
+    48.47118135183523, 51.60667556776438};
+TS_FN double ts_log_factorial(double k) { return k < 24 ? ts_log_factorials[(int)k] : lgamma(k + 1); }
+// Calls, as `ts_zeta` of float: one copy of the code, not one for each element of a thread.
+static __device__ __noinline__ double ts_poisson(double rate, double u) {
     if (!(rate >= 0) || ts_isinf(rate)) return ts_nan(rate);
     if (rate == 0) return 0;
     if (rate > 1e8) return fmax(round(rate + sqrt(rate) * ts_ndtri(fmax(u, 2.2250738585072014e-308))), 0.0);
     const double mode = floor(rate);
-    return ts_outwards(u, mode, exp(mode * log(rate) - rate - lgamma(mode + 1)), -1, rate);
+    const double logarithm = mode == 0 ? -rate : mode * log(rate) - rate - ts_log_factorial(mode);
+    return ts_outwards(u, mode, exp(logarithm), -1, rate);
 }
-TS_FN double ts_binomial(double count, double p, double u) {
+static __device__ __noinline__ double ts_binomial(double count, double p, double u) {
     const double n = floor(count);
     if (!(ts_isfinite(n) && n >= 0 && p >= 0 && p <= 1)) return ts_nan(p);
     if (n == 0 || p == 0) return 0;
@@ -263,7 +273,8 @@ TS_FN double ts_binomial(double count, double p, double u) {
         const double z = ts_ndtri(fmax(u, 2.2250738585072014e-308));
         return fmin(fmax(round(n * p + sqrt(n * p * (1.0 - p)) * z), 0.0), n);
     }
-    const double mode = fmin(floor((n + 1) * p), n), ways = lgamma(n + 1) - lgamma(mode + 1) - lgamma(n - mode + 1);
+    const double mode = fmin(floor((n + 1) * p), n);
+    const double ways = ts_log_factorial(n) - ts_log_factorial(mode) - ts_log_factorial(n - mode);
     return ts_outwards(u, mode, exp(ways + mode * log(p) + (n - mode) * log1p(-p)), n, p);
 }
 

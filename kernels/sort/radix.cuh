@@ -1,6 +1,7 @@
 // Stable LSD radix sort of rows of any length: Onesweep (Adinets and Merrill, 2022). One read counts the digits of all passes;
 // then each pass reads and writes every element once, with the places of a tile's digits from a decoupled look-back over the
-// tiles before it. T: memory type; LARGE: counts of a row need more than 30 bits.
+// tiles before it. T: memory type; LARGE: counts of a row need more than 30 bits; ALONE: values without their positions, half the
+// memory traffic. Of equal elements that differ in their bits, zeros then all have the sign of the first, and NaN are one NaN.
 //
 // A pass whose digit is the same in all keys of a row is left out. Which pass reads and writes what is therefore decided on the
 // device, row by row (`ts_radix_plan`): the first that runs reads the elements, the last writes the results, those between go
@@ -11,8 +12,33 @@
 static const int THREADS = 384, ITEMS = KEY_BITS > 32 ? 10 : 20, TILE = THREADS * ITEMS, PASSES = KEY_BITS / 8;
 // Copies of the bins in shared memory, side by side: lanes that count the same digit do not wait for each other.
 static const int COPIES = 16 / PASSES;
+// Elements of a thread that are counted together: where their digits are equal, as the upper ones of small integers, by one
+// addition.
+static const int GROUP = 8;
 // Bits of a plan: where a pass reads (0: elements, 1, 2: buffers), where it writes (1, 2: buffers, 3: results), whether it runs.
 enum { TO = 2, RUNS = 16, RESULTS = 3 };
+
+// A zero of a row with its sign, such that that of an earlier place is the larger number, and never 0.
+TS_FN ts_u64 ts_found_zero(T zero, ts_i64 place) {
+    Key bits;
+    memcpy(&bits, &zero, sizeof(bits));
+    return ~((ts_u64)place << 1 | (bits != 0));
+}
+TS_FN T ts_told_zero(ts_u64 told) {
+    const Key bits = told & 1 ? (Key)0 : SIGN;
+    T zero;
+    memcpy(&zero, &bits, sizeof(zero));
+    return zero;
+}
+// Every thread of the block calls it.
+TS_FN void ts_tell_first_zero(ts_u64* to, ts_u64 own) {
+    __shared__ ts_u64 first;
+    if (threadIdx.x == 0) first = 0;
+    __syncthreads();
+    if (own > first) atomicMax(&first, own);
+    __syncthreads();
+    if (threadIdx.x == 0 && first) atomicMax(to, first);
+}
 
 TS_KERNEL void __launch_bounds__(256) ts_radix_histograms(const __grid_constant__ RadixArgs g) {
     __shared__ ts_u32 bins[PASSES * DIGITS * COPIES];
@@ -21,20 +47,37 @@ TS_KERNEL void __launch_bounds__(256) ts_radix_histograms(const __grid_constant_
     const ts_i64 row = blockIdx.x / (ts_u32)g.chunks, from = blockIdx.x % (ts_u32)g.chunks * g.chunk;
     const ts_i64 to = from + g.chunk < g.n ? from + g.chunk : g.n;
     const T* x = g.x + row * g.n;
-    for (ts_i64 i = from + threadIdx.x; i < to; i += 256 * 4) {
-        T found[4];
+    ts_u64 zero = 0;
+    for (ts_i64 i = from + threadIdx.x; i < to; i += 256 * GROUP) {
+        T found[GROUP];
+        Key keys[GROUP];
 #pragma unroll
-        for (int k = 0; k < 4; k++)
+        for (int k = 0; k < GROUP; k++)
             if (i + 256 * k < to) found[k] = x[i + 256 * k];
+        const bool whole = i + 256 * (GROUP - 1) < to;
 #pragma unroll
-        for (int k = 0; k < 4; k++) {
+        for (int k = 0; k < GROUP; k++) {
             if (i + 256 * k >= to) continue;
-            const Key key = ts_key(found[k], g.descending);
+            keys[k] = ts_key(found[k], g.descending);
+            if (ALONE && IS_FLOAT && !zero && keys[k] == SIGN) zero = ts_found_zero(found[k], i + 256 * k);
+        }
 #pragma unroll
-            for (int p = 0; p < PASSES; p++)
-                atomicAdd(&bins[(p * DIGITS + ts_digit(key, 8 * p)) * COPIES + threadIdx.x % COPIES], 1u);
+        for (int p = 0; p < PASSES; p++) {
+            ts_u32* mine = bins + p * DIGITS * COPIES + threadIdx.x % COPIES;
+            const ts_u32 digit = ts_digit(keys[0], 8 * p);
+            bool equal = whole;
+#pragma unroll
+            for (int k = 1; k < GROUP; k++) equal = equal && ts_digit(keys[k], 8 * p) == digit;
+            if (equal) {
+                atomicAdd(mine + digit * COPIES, (ts_u32)GROUP);
+                continue;
+            }
+#pragma unroll
+            for (int k = 0; k < GROUP; k++)
+                if (i + 256 * k < to) atomicAdd(mine + ts_digit(keys[k], 8 * p) * COPIES, 1u);
         }
     }
+    if (ALONE && IS_FLOAT) ts_tell_first_zero(g.zeros + row, zero);
     __syncthreads();
     for (int b = threadIdx.x; b < PASSES * DIGITS; b += 256) {
         ts_u32 sum = 0;
@@ -148,6 +191,19 @@ TS_KERNEL void __launch_bounds__(THREADS, 2) ts_radix_pass(const __grid_constant
 #pragma unroll
     for (int i = 0; i < ITEMS; i++) keys[i] = sorted.keys[i * THREADS + threadIdx.x];
     __syncthreads();
+    Key* to_keys = (to == 1 ? g.keys_a : g.keys_b) + base;
+    if (ALONE) {
+        const T zero = ts_told_zero(IS_FLOAT ? g.zeros[row] : 0);
+#pragma unroll
+        for (int i = 0; i < ITEMS; i++) {
+            const int at = i * THREADS + threadIdx.x;
+            if (at >= left) continue;
+            const ts_i64 end = offsets[ts_digit(keys[i], shift)] + (ts_u32)at;
+            if (to != RESULTS) to_keys[end] = keys[i];
+            else g.values[base + end] = IS_FLOAT && keys[i] == SIGN ? zero : ts_key_map<T>::element(keys[i]);
+        }
+        return;
+    }
     const ts_u32* from_positions = (from == 1 ? g.positions_a : g.positions_b) + base + first;
 #pragma unroll
     for (int i = 0; i < ITEMS; i++) {
@@ -157,7 +213,6 @@ TS_KERNEL void __launch_bounds__(THREADS, 2) ts_radix_pass(const __grid_constant
         sorted.positions[ranks[i]] = position;
     }
     __syncthreads();
-    Key* to_keys = (to == 1 ? g.keys_a : g.keys_b) + base;
     ts_u32* to_positions = (to == 1 ? g.positions_a : g.positions_b) + base;
 #pragma unroll
     for (int i = 0; i < ITEMS; i++) {

@@ -179,6 +179,23 @@ fn parts_share_memory() {
     assert_eq!(code(tracked), "E0707");
 }
 
+/// What lies at odd and at even places is written in one pass, also where one is made of the other. Checked against PyTorch.
+#[test]
+fn parts_are_written_together() {
+    let text = "let z = complex(tensor([1.0, 2.0]), tensor([4.0, 5.0])); let w = complex(tensor([1.0, -2.0]), tensor([0.5, 5.0]));
+        z.mul_(w); print(z); z.add_(z * w); print(z); z.real.copy_(z.imag); z.imag.copy_(z.real + 1.0); print(z);
+        let x = arange(6).float(); let a = x.as_strided([3], [2], 0); let b = x.as_strided([3], [2], 1);
+        a.copy_(b * 2.0); b.add_(a); print(x);";
+    for on in [builder(), with_gpus(builder(), 1).expect("a GPU").device("cuda")] {
+        let ran = run(on, "together", text);
+        assert!(ran.result.is_ok(), "{:?}", ran.result.err().map(|error| error.message().to_string()));
+        let expected = "tensor([ -1.+4.5000j, -29.+0.0000j])\ntensor([-4.2500+8.5000j, 29.0000-145.0000j])\n\
+            tensor([8.5000+9.5000j, -145.0000-144.0000j])\ntensor([ 2.,  3.,  6.,  9., 10., 15.])\n";
+        let plain = |text: &str| super::golden::without_device(text).replace(' ', "");
+        assert_eq!(plain(&ran.printed), plain(expected));
+    }
+}
+
 /// The second derivative of `|z²|²` along a real parameter.
 #[test]
 fn second_gradients_are_right() {

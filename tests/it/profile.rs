@@ -38,6 +38,26 @@ fn number(value: &Value) -> f64 {
     value.as_f64().expect("a number")
 }
 
+/// How many steps the last line of a script took.
+fn steps(text: &str) -> usize {
+    let mut session = builder().output(|_| {}).profile(true).build().expect("a session starts");
+    session.run_str("steps.rhai", text).expect("it runs");
+    let last = format!("steps.rhai:{}", text.lines().count());
+    let events = events(&session);
+    of(&events, "X").filter(|e| e["cat"] == "work" && e["args"]["lines"].to_string().contains(&last)).count()
+}
+
+/// A pass over all elements is one step: both parts of complex numbers, and a norm whose factors are made before it.
+#[test]
+fn passes_over_all_elements_are_one_step() {
+    let parts = "let x = rand([64]); let y = rand([64]); synchronize();
+        let z = complex(x, y); let w = z * z + x.to(\"c64\"); synchronize();";
+    assert_eq!(steps(parts), 1);
+    let norm = "let x = rand([4, 3, 8, 8]); let s = rand([3]); synchronize();
+        let y = batch_norm(x, s, s, s, s); synchronize();";
+    assert_eq!(steps(norm), 2);
+}
+
 #[test]
 fn a_trace_has_a_row_a_stream_and_one_for_the_script() {
     for seed in [None, Some(4)] {

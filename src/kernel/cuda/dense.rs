@@ -6,7 +6,7 @@ use super::{Gpu, GpuError};
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::Shape;
 use crate::kernel::abi::RawView;
-use crate::kernel::elementwise::ADD;
+use crate::kernel::elementwise::{ADD, MUL};
 use crate::kernel::fused::cuda::{Ready, prepare};
 use crate::kernel::program::{Class, Instr, Program, ReduceKind};
 use smallvec::SmallVec;
@@ -128,6 +128,26 @@ pub fn sum_first(from: &RawView, to: &RawView, gpu: &mut dyn Gpu) -> Result<(), 
     };
     let key = Key::from_slice(&[4, from.dtype as u64, to.dtype as u64, each as u64, times as u64]);
     run(key, make, &[each, times], &views, &[], gpu)
+}
+
+/// Sums over the last dim of the products of two views of one shape and dtype, accumulated in the accumulator type of that
+/// dtype and rounded once.
+pub fn dot(a: &RawView, b: &RawView, to: &RawView, gpu: &mut dyn Gpu) -> Result<(), GpuError> {
+    let class = Class::of(a.dtype);
+    let Some(variant) = MUL.variant(&[class, class]) else { return Err(GpuError::Unsupported("this product")) };
+    let make = || {
+        let instrs = vec![
+            Instr::Load { slot: 0, out: 0 },
+            Instr::Load { slot: 1, out: 1 },
+            Instr::Apply { function: &MUL, variant: variant as u16, args: [0, 1, 0, 0], out: 2 },
+            Instr::Reduce { kind: ReduceKind::Sum, reg: 2, class, slot: 2 },
+        ];
+        Program::new(instrs, vec![class; 3], 1)
+    };
+    let mut key = Key::from_slice(&[5, a.dtype as u64, to.dtype as u64]);
+    key.extend(a.shape.iter().map(|&n| n as u64));
+    key.extend([a, b, to].into_iter().flat_map(|view| &view.strides).map(|&s| s as u64));
+    run(key, make, &a.shape, &[a.clone(), b.clone(), to.clone()], &[], gpu)
 }
 
 /// Sets every element to a number, converted as C does it.

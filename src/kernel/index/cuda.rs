@@ -450,8 +450,9 @@ fn copy_unless_in_place(x: &RawView, y: &RawView, gpu: &mut dyn Gpu) -> Done {
     if x.ptr == y.ptr && x.strides == y.strides { Ok(()) } else { copy_view(x, y, gpu) }
 }
 
-/// Adds to `y`, through a copy of another type if its own has no atomic addition.
+/// `y` is `x` and what is added to it, through a copy of another type if its own has no atomic addition. `x` may be `y`.
 fn accumulate(
+    x: &RawView,
     y: &RawView,
     factor: f64,
     indexed: impl FnOnce(&RawView, &mut dyn Gpu) -> Result<AdvancedIndex, GpuError>,
@@ -459,10 +460,11 @@ fn accumulate(
 ) -> Done {
     let wide = addable(y.dtype);
     if wide == y.dtype {
+        copy_unless_in_place(x, y, gpu)?;
         return indexed(y, gpu)?.add(factor, gpu);
     }
     let target = scratch(wide, &y.shape, gpu)?;
-    copy_view(y, &target, gpu)?;
+    copy_view(x, &target, gpu)?;
     indexed(&target, gpu)?.add(factor, gpu)?;
     copy_view(&target, y, gpu)
 }
@@ -474,11 +476,11 @@ pub fn index_get(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 
 pub fn index_put(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let ([x, value, indices @ ..], y) = (call.inputs, &call.outputs[0]) else { return Ok(()) };
-    copy_unless_in_place(x, y, gpu)?;
     let (dims, place) = (ints(call, 0), dim(call, 1));
     if flag(call, 2) {
-        return accumulate(y, 1.0, |y, gpu| AdvancedIndex::of(y, value, indices, dims, place, true, gpu), gpu);
+        return accumulate(x, y, 1.0, |y, gpu| AdvancedIndex::of(y, value, indices, dims, place, true, gpu), gpu);
     }
+    copy_unless_in_place(x, y, gpu)?;
     AdvancedIndex::of(y, value, indices, dims, place, true, gpu)?.write(gpu)
 }
 
@@ -499,7 +501,7 @@ pub fn put(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let whole = flat(&dense);
     let index = std::slice::from_ref(index);
     if flag(call, 0) {
-        accumulate(&whole, 1.0, |y, gpu| AdvancedIndex::of(y, value, index, &[0], 0, true, gpu), gpu)?;
+        accumulate(&whole, &whole, 1.0, |y, gpu| AdvancedIndex::of(y, value, index, &[0], 0, true, gpu), gpu)?;
     } else {
         AdvancedIndex::of(&whole, value, index, &[0], 0, true, gpu)?.write(gpu)?;
     }
@@ -520,9 +522,14 @@ pub fn index_select(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 
 pub fn index_add(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (y, index, src, d) = one_dim(call, Some(&call.inputs[2]));
-    copy_unless_in_place(&at_least_1d(&call.inputs[0]), &y, gpu)?;
     let alpha = scalar(call, 1).map_or(1.0, |alpha| alpha.to_f64());
-    accumulate(&y, alpha, |y, gpu| AdvancedIndex::of(y, &src, &index, &[d], d as usize, false, gpu), gpu)
+    accumulate(
+        &at_least_1d(&call.inputs[0]),
+        &y,
+        alpha,
+        |y, gpu| AdvancedIndex::of(y, &src, &index, &[d], d as usize, false, gpu),
+        gpu,
+    )
 }
 
 pub fn index_copy(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
@@ -561,8 +568,12 @@ pub fn embedding_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
         Ok(AdvancedIndex { skips, ..indexed })
     };
     if !flag(call, 1) {
-        fill(Scalar::Int(0), gw, gpu)?;
-        return accumulate(gw, 1.0, indexed, gpu);
+        if addable(gw.dtype) == gw.dtype {
+            fill(Scalar::Int(0), gw, gpu)?;
+            return accumulate(gw, gw, 1.0, indexed, gpu);
+        }
+        let zeros = broadcast(Scalar::Int(0), gw.dtype, gw, gpu)?;
+        return accumulate(&zeros, gw, 1.0, indexed, gpu);
     }
     // The sum of each row is divided by the number of times that its index occurs.
     let target = scratch(addable(gw.dtype), &gw.shape, gpu)?;
@@ -578,7 +589,8 @@ pub fn embedding_grad(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 
 pub fn gather(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (x, index, y) = (&call.inputs[0], &call.inputs[1], &call.outputs[0]);
-    AdvancedIndex::along(x, y, index, dim(call, 0), gpu)?.read(gpu)
+    let indexed = AdvancedIndex::along(x, y, index, dim(call, 0), gpu)?;
+    AdvancedIndex { kind: if flag(call, 1) { LABEL } else { INDEX }, ..indexed }.read(gpu)
 }
 
 pub fn scatter(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
@@ -589,25 +601,24 @@ pub fn scatter(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
 
 pub fn scatter_add(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (index, src, y) = (&call.inputs[1], &call.inputs[2], &call.outputs[0]);
-    copy_unless_in_place(&call.inputs[0], y, gpu)?;
-    accumulate(y, 1.0, |y, gpu| AdvancedIndex::along(y, src, index, dim(call, 0), gpu), gpu)
+    accumulate(&call.inputs[0], y, 1.0, |y, gpu| AdvancedIndex::along(y, src, index, dim(call, 0), gpu), gpu)
 }
 
 /// Adds `src` to `y` at the positions that `index` gives along a dim.
 pub fn add_along(y: &RawView, src: &RawView, index: &RawView, d: usize, gpu: &mut dyn Gpu) -> Done {
-    accumulate(y, 1.0, |y, gpu| AdvancedIndex::along(y, src, index, d, gpu), gpu)
+    accumulate(y, y, 1.0, |y, gpu| AdvancedIndex::along(y, src, index, d, gpu), gpu)
 }
 
 pub fn scatter_reduce(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (index, src, y, d) = (&call.inputs[1], &call.inputs[2], &call.outputs[0], dim(call, 0));
     let (reduce, include_self) = (word(call, 1), flag(call, 2));
-    copy_unless_in_place(&call.inputs[0], y, gpu)?;
+    let wide = addable(y.dtype);
+    let direct = (wide == y.dtype && y.is_contiguous()) || index.numel() == 0;
+    let target = if direct { y.clone() } else { scratch(wide, &y.shape, gpu)? };
+    copy_unless_in_place(&call.inputs[0], &target, gpu)?;
     if index.numel() == 0 {
         return Ok(());
     }
-    let wide = addable(y.dtype);
-    let target = scratch(wide, &y.shape, gpu)?;
-    copy_view(y, &target, gpu)?;
     let (way, neutral) = match (reduce, wide) {
         ("prod", _) => (1, Scalar::Int(1)),
         ("amin", DType::F32 | DType::F64) => (2, Scalar::Float(f64::INFINITY)),
@@ -640,7 +651,7 @@ pub fn scatter_reduce(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
         AdvancedIndex::along(&counts, &one, index, d, gpu)?.add(1.0, gpu)?;
         divide_by_counts(&target, &counts, gpu)?;
     }
-    copy_view(&target, y, gpu)
+    copy_unless_in_place(&target, y, gpu)
 }
 
 /// Divides contiguous sums by counts (i32). If there are fewer counts than sums, each count is for the same number of
@@ -689,7 +700,7 @@ pub fn add_strided(g: &RawView, y: &RawView, start: isize, strides: &Strides, gp
             skips: None,
         })
     };
-    accumulate(y, 1.0, indexed, gpu)
+    accumulate(y, y, 1.0, indexed, gpu)
 }
 
 /// Texts for the compile test.
@@ -699,5 +710,5 @@ pub fn texts() -> Vec<&'static Source> {
     let sums_of = sums_of.map(|((dtype, way), form)| sums(addable(dtype), dtype, way % 4, 1, form));
     let four = sums(DType::F32, DType::F32, 0, 4, Form::ONE);
     let copied = [1, 2, 4, 8, 16].into_iter().zip(forms.into_iter().cycle()).map(|(bytes, form)| copies(bytes, form));
-    copied.chain(sums_of).chain([four]).collect()
+    copied.chain(sums_of).chain([four]).chain(super::cuda_bag::texts()).collect()
 }

@@ -5,6 +5,7 @@
 //! have no races and do not depend on the number of threads: a thread owns a range of the target, and every thread
 //! processes the indices in order. Gather and scatter along a dim are in `gather.rs`.
 
+pub mod bag;
 pub mod gather;
 pub mod rows;
 

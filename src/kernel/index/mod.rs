@@ -2,6 +2,8 @@
 
 #[cfg(feature = "cuda")]
 pub mod cuda;
+#[cfg(feature = "cuda")]
+pub mod cuda_bag;
 pub mod host;
 
 use super::family::family;
@@ -19,13 +21,14 @@ family! {
         "index_fill" INDEX_FILL: host::rows::index_fill, cuda::index_fill;
         "embedding" EMBEDDING: host::rows::embedding, cuda::embedding;
         "embedding_grad" EMBEDDING_GRAD: host::rows::embedding_grad, cuda::embedding_grad;
+        "embedding_bag" EMBEDDING_BAG: host::bag::embedding_bag, cuda_bag::embedding_bag;
         "one_hot" ONE_HOT: host::rows::one_hot, cuda::one_hot;
         "gather" GATHER: host::gather::gather, cuda::gather;
         "scatter" SCATTER: host::gather::scatter, cuda::scatter;
         "scatter_add" SCATTER_ADD: host::gather::scatter_add, cuda::scatter_add;
         "scatter_reduce" SCATTER_REDUCE: host::gather::scatter_reduce, cuda::scatter_reduce;
     }
-    headers { "index/index.cuh" }
-    structs { cuda::ARGS }
+    headers { "index/index.cuh" "index/bag.cuh" }
+    structs { cuda::ARGS cuda_bag::ARGS }
     texts cuda::texts
 }

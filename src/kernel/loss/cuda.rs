@@ -2,7 +2,7 @@
 
 use crate::base::dtype::{DType, Scalar};
 use crate::kernel::abi::{Call, RawView};
-use crate::kernel::cuda::dense::{Output, fill, input, scratch};
+use crate::kernel::cuda::dense::{Output, fill, input, scratch, sum_first};
 use crate::kernel::cuda::rows::{Names, PLAIN, Rows, address, each, launch, sample_shapes};
 use crate::kernel::cuda::specialize::{Value, source};
 use crate::kernel::cuda::{Gpu, GpuError, Source};
@@ -59,15 +59,6 @@ fn weight(
     attributes::flag(call, has).then(|| input(&call.inputs[at], dtype.compute(), gpu)).transpose()
 }
 
-/// The divisor of the mean: the sum of the elements' weights.
-fn total(source: &Source, weights: *mut u8, shape: [usize; 3], view: &RawView, gpu: &mut dyn Gpu) -> Done {
-    let dtype = if view.dtype == DType::F64 { DType::F64 } else { DType::F32 };
-    let out = Output::new(view, dtype, gpu)?;
-    let args = Args { lse: out.dense.ptr, weights, ..sized(shape) };
-    launch(source, "ts_sum_weights", (1, 1), 1024, args.words(), gpu)?;
-    out.finish(gpu)
-}
-
 pub fn cross_entropy(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let dtype = call.inputs[0].dtype;
     let shape = classes(&call.inputs[0].shape);
@@ -91,14 +82,13 @@ pub fn cross_entropy(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
         smoothing: attributes::float(call, 1),
         ..sized(shape)
     };
-    let mut used = text(dtype, PLAIN);
     if inner == 1 && outer > 0 {
-        used = text(dtype, rows.names());
-        launch(used, "ts_cross_entropy", (rows.blocks, 1), rows.threads, args.words(), gpu)?;
+        launch(text(dtype, rows.names()), "ts_cross_entropy", (rows.blocks, 1), rows.threads, args.words(), gpu)?;
     } else {
-        each(used, "ts_cross_entropy_columns", outer * inner, args.words(), gpu)?;
+        each(text(dtype, PLAIN), "ts_cross_entropy_columns", outer * inner, args.words(), gpu)?;
     }
-    total(used, weights.ptr, shape, &call.outputs[1], gpu)?;
+    // The divisor of the mean.
+    sum_first(&weights, &call.outputs[1], gpu)?;
     loss.finish(gpu)?;
     lse.finish(gpu)
 }
@@ -154,9 +144,8 @@ pub fn nll(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
         ignored: attributes::int(call, 0),
         ..sized(shape)
     };
-    let source = text(dtype, PLAIN);
-    each(source, "ts_nll", count, args.words(), gpu)?;
-    total(source, weights.ptr, shape, &call.outputs[1], gpu)?;
+    each(text(dtype, PLAIN), "ts_nll", count, args.words(), gpu)?;
+    sum_first(&weights, &call.outputs[1], gpu)?;
     loss.finish(gpu)
 }
 

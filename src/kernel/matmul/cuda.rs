@@ -52,6 +52,9 @@ structs! {
 /// For a product to which no bias is added.
 pub const NO_BIAS: *const u8 = std::ptr::null();
 
+/// Elements from which a product of two vectors is one pass over them.
+const LONG_VECTOR: usize = 1024;
+
 /// Bound: blocks along the grid's third dim.
 const MAX_BATCH: usize = 65_535;
 
@@ -127,6 +130,10 @@ pub fn product(
                 matrix.ptr = matrix.ptr.wrapping_offset(i * stride as isize * size);
             }
         }
+        if is_dot(&now) {
+            dot(&now, gpu)?;
+            continue;
+        }
         if library(&now, gpu)? {
             continue;
         }
@@ -137,6 +144,29 @@ pub fn product(
         own(&now, gpu)?;
     }
     Ok(())
+}
+
+/// Whether these are products of long vectors: one pass over both, which libraries of matrix products do not make at the speed of
+/// memory.
+fn is_dot(call: &MatmulCall) -> bool {
+    let plain = call.beta == 0.0 && call.bias.is_null() && call.dtype != DType::Bool;
+    plain && call.m == 1 && call.n == 1 && call.k >= LONG_VECTOR
+}
+
+fn dot(call: &MatmulCall, gpu: &mut dyn Gpu) -> Result<(), GpuError> {
+    let rows = |at: &Matrix, step: i64| RawView {
+        ptr: at.ptr,
+        dtype: call.dtype,
+        shape: [call.batch, call.k].into_iter().collect(),
+        strides: [at.batch as isize, step as isize].into_iter().collect(),
+    };
+    let to = RawView {
+        ptr: call.c.ptr,
+        dtype: call.result,
+        shape: [call.batch].into_iter().collect(),
+        strides: [call.c.batch as isize].into_iter().collect(),
+    };
+    dense::dot(&rows(&call.a, call.a.column), &rows(&call.b, call.b.row), &to, gpu)
 }
 
 fn library(call: &MatmulCall, gpu: &mut dyn Gpu) -> Result<bool, GpuError> {

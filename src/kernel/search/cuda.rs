@@ -6,7 +6,7 @@ use crate::base::attr::Attr;
 use crate::base::dtype::{DType, Scalar};
 use crate::kernel::abi::{Call, RawView};
 use crate::kernel::cuda::dense::{Output, copy_view, fill, input, scratch};
-use crate::kernel::cuda::rows::{address, each};
+use crate::kernel::cuda::rows::{address, each, launch};
 use crate::kernel::cuda::specialize::{Value, source};
 use crate::kernel::cuda::{Gpu, GpuError, Source};
 use crate::kernel::host::walk::{flag, shifted};
@@ -14,6 +14,9 @@ use crate::kernel::scan::cuda as scan;
 use crate::kernel::structs::structs;
 
 type Done = Result<(), GpuError>;
+
+/// Values of a thread (`ITEMS` in the text).
+const ITEMS: usize = 4;
 
 fn text(dtype: DType) -> &'static Source {
     source("search/search.cuh", &[("T", Value::Type(dtype))])
@@ -56,7 +59,12 @@ pub fn searchsorted(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
         flag: flag(call, 0) as u64,
         ..Args::NONE
     };
-    each(text(dtype), "ts_searchsorted", count, args.words(), gpu)?;
+    match sorter {
+        Some(_) => each(text(dtype), "ts_searchsorted_by", count, args.words(), gpu)?,
+        None => {
+            launch(text(dtype), "ts_searchsorted", (count.div_ceil(256 * ITEMS), 1), 256, args.words(), gpu)?;
+        }
+    }
     out.finish(gpu)
 }
 

@@ -97,12 +97,19 @@ fn hazard(first: &Node, second: &Node) -> bool {
         || second.reads().any(|r| first.outputs.iter().any(|w| same(w, r)))
 }
 
+/// Whether two views of a buffer lie at odd and at even places, as real and imaginary parts do: they share no element.
+pub fn alternate(a: &View, b: &View) -> bool {
+    let even = |view: &View| view.layout.strides.iter().all(|stride| stride % 2 == 0);
+    a.dtype == b.dtype && a.layout.offset % 2 != b.layout.offset % 2 && even(a) && even(b)
+}
+
 /// Whether `second` may run in the same tile loop right after `first`. Shared memory must be accessed through the
-/// same layout, element by element.
+/// same layout, element by element, or through layouts that alternate.
 fn compatible(first: &Node, second: &Node) -> bool {
     let exact = |a: &Arc<View>, b: &Arc<View>| {
         !Arc::ptr_eq(&a.buffer, &b.buffer)
             || (a.dtype == b.dtype && a.layout == b.layout && !a.layout.strides.contains(&0))
+            || alternate(a, b)
     };
     let reduces = matches!(first.work, Work::Reduce { .. });
     let second_reduces = matches!(second.work, Work::Reduce { .. });

@@ -1,6 +1,6 @@
 //! From a group of nodes to one tile program: loads, arithmetic, casts, stores, reductions.
 
-use super::fuse::Group;
+use super::fuse::{Group, alternate};
 use super::node::{Input, Node, Work};
 use super::plan::{Fused, Operand, ScalarRef, Slot, view_of};
 use crate::base::dtype::DType;
@@ -35,8 +35,8 @@ struct Builder {
     instrs: Vec<Instr>,
     regs: Vec<Class>,
     values: Vec<Value>,
-    /// Buffers that are stored to, with their slots.
-    stores: Vec<(Arc<Buffer>, u16)>,
+    /// Views that are stored to, with their slots.
+    stores: Vec<(Arc<View>, u16)>,
     slots: Vec<Slot>,
     scalars: Vec<ScalarRef>,
     fallible: Vec<usize>,
@@ -192,10 +192,12 @@ impl Builder {
     /// Makes `reg` the current value of a view, and stores it if it has readers outside.
     fn bind(&mut self, node: usize, view: &Arc<View>, reg: Reg, stored: bool) {
         let layout = self.iteration_layout(view);
-        // An older value of this memory is stale now; `compatible` has checked that it has the same layout.
-        self.values.retain(|value| !Arc::ptr_eq(&value.view.buffer, &view.buffer));
+        // An older value of this memory is stale now; `compatible` has checked that it has the same layout, or lies between
+        // what is written.
+        let shares = |other: &View| Arc::ptr_eq(&other.buffer, &view.buffer) && !alternate(other, view);
+        self.values.retain(|value| !shares(&value.view));
         if stored {
-            let old = self.stores.iter().position(|(buffer, _)| Arc::ptr_eq(buffer, &view.buffer));
+            let old = self.stores.iter().position(|(other, _)| shares(other));
             let slot = match old {
                 // Invariant: a program stores to a location once, the last value. Earlier values may still be read in
                 // registers, which may alias the location.
@@ -206,7 +208,7 @@ impl Builder {
                 }
                 None => {
                     let slot = self.slot(node, Operand::Output(0), layout.strides.clone(), layout.shape.clone());
-                    self.stores.push((view.buffer.clone(), slot));
+                    self.stores.push((view.clone(), slot));
                     slot
                 }
             };

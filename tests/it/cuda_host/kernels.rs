@@ -170,6 +170,13 @@ fn products() {
         let a = input((dtype, &[2, 3, 5, 7], None), 1);
         let b = input((dtype, &[2, 3, 7, 4], Some(&[0, 0, 1, 7])), 2);
         check(&matmul::MATMUL, &[a, b], &[(dtype, &[2, 3, 5, 4], None)], &[], close);
+        // Products of vectors: in parts, in steps, and of a batch.
+        for (k, steps) in [(5003, None), (20_000, None), (1500, Some(&[4500, 3][..]))] {
+            let (a, b) = (input((dtype, &[1, k], steps), 1), input((dtype, &[k, 1], None), 2));
+            check(&matmul::MATMUL, &[a, b], &[(dtype, &[1, 1], None)], &[], close * 20.0);
+        }
+        let (a, b) = (input((dtype, &[3, 1, 1032], None), 1), input((dtype, &[3, 1032, 1], None), 2));
+        check(&matmul::MATMUL, &[a, b], &[(dtype, &[3, 1, 1], None)], &[], close * 20.0);
         if dtype.is_float() {
             let (x, w) = (|| input((dtype, &[4, 5, 20], None), 1), || input((dtype, &[9, 20], None), 2));
             check(
@@ -392,6 +399,17 @@ fn indexing_reads_writes_and_adds() {
             &[],
             0.0,
         );
+        for (n, d) in [(1, 16), (3, 16), (9, 5), (0, 4)] {
+            if !dtype.is_float() {
+                break;
+            }
+            let (table, shape) = (|| input((dtype, &[9, d], None), 1), [7, d]);
+            let out = [(dtype, &shape[..], None)];
+            let numbers = ints(DType::I64, &[7, n], |i| (i * 5 % 9) as i64);
+            check(&index::EMBEDDING_BAG, &[table(), numbers], &out, &[Attr::Int(n.max(1) as i64)], close);
+            let bad = ints(DType::I64, &[7, n], |i| (i * 5 % 11) as i64 - 1);
+            check(&index::EMBEDDING_BAG, &[table(), bad], &out, &[Attr::Int(1)], close * 4.0);
+        }
         let grads = [input((dtype, &[2, 3, 4], None), 2), ints(DType::I64, &[2, 3], |i| [1, 2, 1, 0, 2, 1][i])];
         check(&index::EMBEDDING_GRAD, &grads, &[(dtype, &[5, 4], None)], &[Attr::Int(2), Attr::Bool(false)], close);
         let grads = || [input((dtype, &[2, 3, 4], None), 2), ints(DType::I64, &[2, 3], |i| [1, 2, 1, 0, 2, 1][i])];

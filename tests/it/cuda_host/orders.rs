@@ -295,6 +295,12 @@ fn distinct_elements() {
                     equal(&ours[0][..number], &theirs[0][..number], &what);
                     equal(&ours[1][..n], &theirs[1][..n], &what);
                     equal(&ours[2][..number], &theirs[2][..number], &what);
+                    // Values alone.
+                    let Some(mut gpu) = HostGpu::open() else { return };
+                    let less = [outputs[0], (DType::I64, &[0], None), (DType::I64, &[0], None), outputs[3]];
+                    let ours = run(&sort::UNIQUE, &[elements(dtype, &[n], kind)], &less, &attrs, Some(&mut gpu));
+                    assert_eq!(ours[3][0], theirs[3][0], "{what}");
+                    equal(&ours[0][..number], &theirs[0][..number], &format!("{what}, alone"));
                 }
             }
         }
@@ -419,7 +425,7 @@ fn look_backs_over_tiles_that_know_only_themselves() {
 fn look_backs_of_digits() {
     for large in [0, 1] {
         let text = format!(
-            "#include \"common/base.cuh\"\ntypedef ts_f32 T;\nstatic const int LARGE = {large};
+            "#include \"common/base.cuh\"\ntypedef ts_f32 T;\nstatic const int LARGE = {large}, ALONE = 0;
             #include \"sort/radix.cuh\"
             struct TryArgs {{ ts_u64* states; ts_i64* y; ts_i64 tile; }};
             TS_KERNEL void __launch_bounds__(256) ts_try(const __grid_constant__ TryArgs g) {{

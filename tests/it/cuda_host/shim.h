@@ -126,6 +126,7 @@ template <class T, class U> static T atomicOr(T* p, U x) { T old = *p; *p = old 
 template <class T, class U> static T atomicExch(T* p, U x) { T old = *p; *p = (T)x; return old; }
 template <class T, class U, class V> static T atomicCAS(T* p, U a, V b) { T old = *p; if (old == (T)a) *p = (T)b; return old; }
 static unsigned atomicInc(unsigned* p, unsigned most) { unsigned old = *p; *p = old >= most ? 0 : old + 1; return old; }
+#define __logf logf
 template <class T> static T __ldcg(const T* p) { return *p; }
 template <class T> static T __ldg(const T* p) { return *p; }
 template <class T> static T __ldcs(const T* p) { return *p; }

@@ -27,6 +27,11 @@ const HEAD: usize = 10;
 const SCRATCH: usize = 4;
 const COUNT: usize = 6;
 const HOLD: usize = 7;
+/// Functions with a branch for each element: their elements are computed one after another, so that more threads with fewer
+/// elements are faster.
+const BRANCHING: [&str; 5] = ["a / b", "ts_erfinv(a)", "ts_zeta(a, b)", "ts_poisson(a, b)", "ts_binomial(a, b, c)"];
+/// Bound: elements of a thread that computes one of them.
+const BRANCHING_ELEMENTS: u64 = 16;
 /// Bound: bytes of shared memory that need no opt-in.
 const SHARED: usize = 48 << 10;
 
@@ -215,8 +220,13 @@ fn plan(
         return Err(GpuError::Unsupported(unknown));
     }
     let parts = text::parts(program, views, scalars);
-    let applies = program.instrs.iter().filter(|instr| matches!(instr, Instr::Apply { .. })).count();
-    let make = Make { parts: &parts, views, aligned, pairs: &pairs, multiprocessors, applies };
+    let functions = || {
+        let function =
+            |instr: &Instr| if let Instr::Apply { function, .. } = instr { Some(function.cuda) } else { None };
+        program.instrs.iter().filter_map(function)
+    };
+    let (applies, branches) = (functions().count(), functions().any(|text| BRANCHING.contains(&text)));
+    let make = Make { parts: &parts, views, aligned, pairs: &pairs, multiprocessors, applies, branches };
     let positions = program.position_strides(shape);
     let (form, kind, words, kernels) = if parts.tasks.is_empty() {
         let lead: Vec<usize> = parts.stores.iter().chain(&parts.loads).copied().collect();
@@ -259,6 +269,7 @@ struct Make<'a> {
     pairs: &'a [(usize, usize)],
     multiprocessors: u64,
     applies: usize,
+    branches: bool,
 }
 
 type Prepared = (Form, Kind, Vec<u64>, String);
@@ -321,7 +332,8 @@ impl Make<'_> {
         let bytes: u64 = self.parts.loads.iter().map(|&slot| bytes(slot)).sum();
         let by_registers = 128 / bytes.max(16);
         let by_code = if self.applies > 16 { 1 } else { 64 / (vector * self.applies.max(1) as u64) };
-        let unroll = by_registers.min(by_code).clamp(1, max);
+        let by_branches = if self.branches { BRANCHING_ELEMENTS / vector } else { max };
+        let unroll = by_registers.min(by_code).min(by_branches).clamp(1, max);
         1 << unroll.ilog2()
     }
 

@@ -13,8 +13,8 @@ use crate::kernel::host::walk::{Ptr, StridedIter, dim, extent, flag, without, wo
 use std::ops::Range;
 
 /// `y[i][j] = x[index[i][j]][j]` for `dim` 0, and so on. Inputs `[x, index]` with as many dims (0-dimensional counts as
-/// `[1]`), index no larger than `x` in the other dims; outputs `[y]` of the index's shape, dtype of `x`. Attrs `[dim]`. Negative
-/// indices do not count from the end; a bad one is an `Index` fault and reads 0.
+/// `[1]`), index no larger than `x` in the other dims; outputs `[y]` of the index's shape, dtype of `x`. Attrs `[dim]`, and
+/// true where indices are labels. Negative indices do not count from the end; a bad one is an `Index` fault, or `Label`, and reads 0.
 ///
 /// # Safety
 /// As [`crate::kernel::abi::HostFn`].
@@ -28,7 +28,8 @@ pub unsafe fn gather(call: &Call<'_>) {
     // One operand is 0-dimensional, the other one-dimensional.
     still.resize(index.shape.len(), 0);
     let walk = StridedIter::<3>::new(&index.shape, [&index.strides, &y.strides, &still]);
-    let bounded = along(call, index, size, d);
+    let kind = if flag(call, 1) { FaultKind::Label } else { FaultKind::Index { dim: d as u8 } };
+    let bounded = Bounded { kind, ..along(call, index, size, d) };
     by_size!(x.dtype, T => {
         let (from, to) = (Ptr::<T>::of(x), Ptr::<T>::of(y));
         call.threads.split(walk.numel, 16 * 1024, |range| {

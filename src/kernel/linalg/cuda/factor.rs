@@ -14,9 +14,19 @@ type Done = Result<(), GpuError>;
 
 pub const TEXT: &str = "linalg/factor.cuh";
 
+/// Right-hand sides of a block, `SIDES` in the text.
+const SIDES: usize = 4;
+/// Bound: rows of a triangle that a block reads alone; the time grows with their square.
+const MAX_WHOLE: usize = 2048;
+
 impl Batch {
     /// Solves `a x = b` in place for a lower triangle `a` of `n` rows and `k` right-hand sides.
     fn forward(&self, a: Matrix, b: Matrix, [n, k]: [usize; 2], unit: bool, gpu: &mut dyn Gpu) -> Done {
+        let groups = k.div_ceil(SIDES);
+        if (PANEL + 1..=MAX_WHOLE).contains(&n) && self.count * groups <= gpu.multiprocessors() as usize * 2 {
+            // Few sides: a launch for each panel would cost more than what it computes.
+            return self.launch("ts_trsm_whole", [groups, 1], 256, &Operands { a, b, n, k, flag: unit, ..NONE }, gpu);
+        }
         for first in (0..n).step_by(PANEL) {
             let width = PANEL.min(n - first);
             let operands = Operands { a: self.place(a, first, first), b: self.place(b, first, 0), n: width, k, ..NONE };

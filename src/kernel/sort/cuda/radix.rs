@@ -25,6 +25,8 @@ structs! {
         plans: mut u32,
         /// Of each pass.
         tickets: mut u32,
+        /// Of each row the first zero, where positions are not sorted.
+        zeros: mut u64,
         /// What tiles tell: for each pass, row and tile 256.
         states: mut void,
         rows: usize,
@@ -45,8 +47,9 @@ const THREADS: usize = 384;
 /// Bound: tiles of a launch.
 const MAX_TILES: usize = i32::MAX as usize;
 
-fn text(dtype: DType, large: bool) -> &'static Source {
-    source("sort/radix.cuh", &[("T", Value::Type(dtype)), ("LARGE", Value::Number(large as u32))])
+fn text(dtype: DType, large: bool, alone: bool) -> &'static Source {
+    let number = |is: bool| Value::Number(is as u32);
+    source("sort/radix.cuh", &[("T", Value::Type(dtype)), ("LARGE", number(large)), ("ALONE", number(alone))])
 }
 
 /// Blocks for each of `rows` rows of n elements, and the elements of each: enough for all multiprocessors, and at least
@@ -57,7 +60,7 @@ pub(super) fn chunks(rows: usize, n: usize, gpu: &dyn Gpu) -> (usize, usize) {
     (n.div_ceil(chunk), chunk)
 }
 
-/// Sorts every row, which is not empty.
+/// Sorts every row, which is not empty; where no place is asked for, in ascending order, by values alone.
 pub(super) fn sort(table: &Table, descending: bool, to: Targets, gpu: &mut dyn Gpu) -> Done {
     let Table { x, rows, n } = table;
     let (rows, n, bytes) = (*rows, *n, x.dtype.size_bytes());
@@ -69,16 +72,19 @@ pub(super) fn sort(table: &Table, descending: bool, to: Targets, gpu: &mut dyn G
     }
     // A count needs all but two bits of a state.
     let large = n >= 1 << 30;
+    let alone = to.indices.is_null() && to.positions.is_null() && !descending;
     let mut buffer = |bytes: usize, needed: bool| if needed { gpu.scratch(bytes) } else { Ok(std::ptr::null_mut()) };
     let numel = rows * n;
-    let (keys_a, positions_a) = (buffer(numel * bytes, bytes > 1)?, buffer(numel * 4, bytes > 1)?);
-    let (keys_b, positions_b) = (buffer(numel * bytes, bytes > 2)?, buffer(numel * 4, bytes > 2)?);
+    let (keys_a, positions_a) = (buffer(numel * bytes, bytes > 1)?, buffer(numel * 4, bytes > 1 && !alone)?);
+    let (keys_b, positions_b) = (buffer(numel * bytes, bytes > 2)?, buffer(numel * 4, bytes > 2 && !alone)?);
     // What is 0 at first is in one piece of memory; the number of passes is that of a key's bytes.
     let states = bytes * rows * tiles * DIGITS * if large { 8 } else { 4 };
     let histograms = rows * bytes * DIGITS * 4;
-    let zeros = buffer(states + histograms + bytes * 4, true)?;
+    let (tickets, first_zeros) = ((bytes * 4).next_multiple_of(8), if alone { rows * 8 } else { 0 });
+    let cleared = states + histograms + tickets + first_zeros;
+    let zeros = buffer(cleared, true)?;
     let plans = buffer(rows * bytes * 4, true)?;
-    gpu.fill_zero(zeros, states + histograms + bytes * 4)?;
+    gpu.fill_zero(zeros, cleared)?;
     let mut args = RadixArgs {
         x: x.ptr,
         values: to.values,
@@ -91,6 +97,7 @@ pub(super) fn sort(table: &Table, descending: bool, to: Targets, gpu: &mut dyn G
         histograms: zeros.wrapping_add(states),
         plans,
         tickets: zeros.wrapping_add(states + histograms),
+        zeros: zeros.wrapping_add(states + histograms + tickets),
         states: zeros,
         rows,
         n,
@@ -100,7 +107,7 @@ pub(super) fn sort(table: &Table, descending: bool, to: Targets, gpu: &mut dyn G
         pass: 0,
         descending: descending as u64,
     };
-    let source = text(x.dtype, large);
+    let source = text(x.dtype, large, alone);
     launch(source, "ts_radix_histograms", (rows * chunks, 1), 256, args.words(), gpu)?;
     launch(source, "ts_radix_plan", (rows, 1), 256, args.words(), gpu)?;
     for pass in 0..bytes {
@@ -112,5 +119,6 @@ pub(super) fn sort(table: &Table, descending: bool, to: Targets, gpu: &mut dyn G
 
 /// Texts for the compile test.
 pub(super) fn texts() -> Vec<&'static Source> {
-    DType::REAL.into_iter().map(|dtype| text(dtype, false)).chain([text(DType::F32, true)]).collect()
+    let all = DType::REAL.into_iter().flat_map(|dtype| [false, true].map(|alone| text(dtype, false, alone)));
+    all.chain([text(DType::F32, true, false)]).collect()
 }

@@ -52,7 +52,10 @@ pub fn unique(call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
     let (mut elements, mut positions) = (dense.ptr, std::ptr::null_mut());
     if !consecutive {
         let sorted = scratch(x.dtype, &[n], gpu)?;
-        (elements, positions) = (sorted.ptr, gpu.scratch(n * 4)?);
+        elements = sorted.ptr;
+        if !inverse.is_null() {
+            positions = gpu.scratch(n * 4)?;
+        }
         let to = Targets { values: elements, indices: std::ptr::null_mut(), positions };
         Table::whole(&dense).sorted(to, gpu)?;
     }

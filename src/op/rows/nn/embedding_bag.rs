@@ -6,13 +6,14 @@ use crate::base::code;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::{DType, Scalar};
 use crate::fail;
+use crate::kernel::index;
 use crate::op::args::Args;
-use crate::op::emit::Emit;
-use crate::op::row::{CallForm, Grad, Lower, Op, ex};
+use crate::op::emit::{Emit, KernelCall};
+use crate::op::row::{CallForm, Grad, Lower, Op, Save, ex};
 use crate::op::rows::creation::create::ARANGE;
 use crate::op::rows::indexing::gather::{GATHER, SCATTER_REDUCE};
 use crate::op::rows::indexing::index_select::INDEX_ADD;
-use crate::op::rows::nn::embedding::EMBEDDING;
+use crate::op::rows::nn::embedding::{EMBEDDING, ROWS_GRAD};
 use crate::op::rows::nn::loss::widened;
 use crate::op::rows::ordering::distinct::BUCKETIZE;
 use crate::op::rows::pointwise::arith::SUB_ALPHA;
@@ -187,10 +188,49 @@ fn looked_up(e: &mut dyn Emit, a: &Args, input: &Tensor) -> Result<Tensor> {
     e.call(&EMBEDDING, args![input, a.tensor(embedding_bag::weight), padding, max_norm, order, by_frequency])
 }
 
-/// Sums or means of bags that are the rows of a matrix: reductions, without a place for each number.
+signature!(bag_sums(weight: Tensor, input: Tensor, divisor: Int, scale_grad_by_freq: Bool = false));
+
+/// Sums of the table's rows that each row of `input` numbers, over a number: arguments `weight, input, divisor,
+/// scale_grad_by_freq`. What is looked up takes no memory.
+static BAG_SUMS: Op = Op {
+    name: "embedding_bag",
+    params: bag_sums::PARAMS,
+    summary: "Sums of rows of a table.",
+    lower: Lower::Kernel(|_, a| {
+        let (weight, input) = (a.tensor(bag_sums::weight), a.tensor(bag_sums::input));
+        let shape = [input.shape()[0], weight.shape()[1]];
+        let call = KernelCall::new("embedding_bag", &index::EMBEDDING_BAG).input(weight).input(input);
+        Ok(call.int(a.int(bag_sums::divisor)).output(&shape, weight.dtype()))
+    }),
+    saves: &[Save::In(bag_sums::input)],
+    grad: Grad::Rule(|e, v| {
+        let (input, rows) = (v.saved(bag_sums::input), v.meta(bag_sums::weight).shape[0]);
+        let (bags, n) = (input.shape()[0], input.shape()[1]);
+        let g = match v.args.int(bag_sums::divisor) {
+            1 => v.g().clone(),
+            divisor => e.div(v.g(), Scalar::Int(divisor))?,
+        };
+        let d = g.shape()[1];
+        let g = e.call(&RESHAPE, args![&g, [bags, 1, d].as_slice()])?;
+        let g = e.call(&EXPAND, args![&g, [bags, n, d].as_slice()])?;
+        let by_frequency = v.args.flag(bag_sums::scale_grad_by_freq);
+        Ok(vec![Some(e.call(&ROWS_GRAD, args![&g, input, rows, Attr::None, by_frequency])?)])
+    }),
+    call: CallForm::Internal,
+    piecewise_linear: true,
+    ..Op::BASE
+};
+
+/// Sums or means of bags that are the rows of a matrix: without a place for each number.
 fn of_one_size(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
-    let input = a.input();
+    let (input, weight) = (a.input(), a.tensor(embedding_bag::weight));
     let (bags, n) = (input.shape()[0], input.shape()[1]);
+    let is_mean = a.text(embedding_bag::mode) == "mean";
+    let is_plain = a.is_none(embedding_bag::per_sample_weights) && a.is_none(embedding_bag::max_norm);
+    if is_plain && weight.dtype().is_float() {
+        let divisor = if is_mean { n.max(1) } else { 1 };
+        return e.apply(&BAG_SUMS, args![weight, input, divisor, a.flag(embedding_bag::scale_grad_by_freq)]);
+    }
     let rows = looked_up(e, a, input)?;
     // 16-bit floats are rounded once, at the end.
     let wide = widened(rows.dtype());
@@ -201,7 +241,7 @@ fn of_one_size(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
         wider = e.mul(&wider, &column)?;
     }
     let mut sums = e.call(&SUM, args![&wider, 1])?;
-    if a.text(embedding_bag::mode) == "mean" {
+    if is_mean {
         sums = e.div(&sums, Scalar::Int(n.max(1) as i64))?;
     }
     Ok(vec![e.cast(&sums, rows.dtype())?])
@@ -234,4 +274,4 @@ fn largest(e: &mut dyn Emit, rows: &Tensor, bag: &Tensor, zeros: &Tensor) -> Res
     e.call(&WHERE, args![&empty, Scalar::Int(0), &picked])
 }
 
-pub static ROWS: &[&Op] = &[&EMBEDDING_BAG];
+pub static ROWS: &[&Op] = &[&BAG_SUMS, &EMBEDDING_BAG];

@@ -6,20 +6,23 @@ use crate::base::diag::Result;
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::Shape;
 use crate::fail;
+use crate::kernel::index;
 use crate::kernel::loss;
 use crate::kernel::scan;
 use crate::op::args::Args;
 use crate::op::emit::{Backward, Emit, KernelCall};
 use crate::op::expr::compute;
 use crate::op::row::{CallForm, Grad, Lower, Op, Save, ex};
-use crate::op::rows::nn::embedding::{ONE_HOT_AS, class_labels};
+use crate::op::rows::creation::create::ARANGE;
+use crate::op::rows::indexing::gather::SCATTER_ADD;
+use crate::op::rows::nn::embedding::class_labels;
 use crate::op::rows::nn::softmax::{LOG_SOFTMAX_FLOAT, SOFTMAX_FLOAT};
 use crate::op::rows::nn::windows::float_only;
 use crate::op::rows::pointwise::blend::CLAMP_MIN;
-use crate::op::rows::pointwise::compare::GE;
+use crate::op::rows::pointwise::compare::{EQ, GE};
 use crate::op::rows::reduction::reduce::SUM;
-use crate::op::rows::shape::view::RESHAPE;
-use crate::op::tensor::Tensor;
+use crate::op::rows::shape::view::{RESHAPE, UNSQUEEZE};
+use crate::op::tensor::{Meta, Tensor};
 use crate::signature;
 
 /// The dtype in which 16-bit floats are accumulated.
@@ -371,21 +374,19 @@ that is no class is an error while computing (E0402).",
         }
         class_labels(a.tensor(multi_margin_loss::target))?;
         let (x, target, was_batched) = with_batch(e, a.input(), a.tensor(multi_margin_loss::target), 1)?;
-        let classes = x.shape()[1];
+        let (classes, x_dtype) = (x.shape()[1], x.dtype());
         let target = e.cast(&target, DType::I64)?;
-        let right = e.call(&ONE_HOT_AS, args![&target, classes, x.dtype()])?;
+        let target = e.call(&UNSQUEEZE, args![&target, 1])?;
+        let (own, is_right) = (e.call(&LABEL_SCORES, args![&x, &target])?, is_label(e, &target, classes)?);
         let weight = a.opt_tensor(multi_margin_loss::weight);
         if let Some(weight) = weight.filter(|weight| weight.shape().as_slice() != [classes]) {
             fail!(SHAPE, "`weight` must have shape [{classes}], not {:?}", weight.shape().as_slice());
         }
         let loss = compute(e, |c| {
-            let (x, right) = (c.of(&x), c.of(&right));
-            // Chosen, not multiplied: another class may have an infinite score.
-            let is_right = right.cast(DType::Bool);
-            let own = x.zero_unless(is_right).sum_keepdim(1);
-            let gap = (x - own + a.float(multi_margin_loss::margin)).with(&CLAMP_MIN, 0.0);
+            let (x, is_right) = (c.of(&x), c.of(&is_right));
+            let gap = (x - &own + a.float(multi_margin_loss::margin)).with(&CLAMP_MIN, 0.0);
             let terms = if p == 2 { gap * gap } else { gap }.zero_where(is_right);
-            let share = weight.map(|weight| (right * weight).sum_keepdim(1));
+            let share = weight.map(|weight| (is_right.cast(x_dtype) * weight).sum_keepdim(1));
             share.map_or(terms, |share| terms * share).sum(1) / classes as f64
         })?;
         without_batch(e, loss, was_batched, a.text(multi_margin_loss::reduction))
@@ -393,6 +394,42 @@ that is no class is an error while computing (E0402).",
     grad: Grad::Composed,
     ..Op::BASE
 };
+
+signature!(label_scores(input: Tensor, target: Tensor));
+
+/// The scores of labels `[N, L]` among scores `[N, C]`; a label that is no class is an error while computing.
+static LABEL_SCORES: Op = Op {
+    name: "label_scores",
+    params: label_scores::PARAMS,
+    summary: "The scores of labels.",
+    lower: Lower::Kernel(|_, a| {
+        let (x, target) = (a.input(), a.tensor(label_scores::target));
+        let call = KernelCall::new("gather", &index::GATHER).input(x).input(target).int(1).flag(true);
+        Ok(call.output(&target.shape(), x.dtype()))
+    }),
+    saves: &[Save::In(label_scores::target)],
+    grad: Grad::Rule(|e, v| {
+        let (target, x) = (v.saved(label_scores::target), v.meta(label_scores::input));
+        let dx = if target.shape()[1] == 1 {
+            let is_right = is_label(e, target, x.shape[1])?;
+            compute(e, |c| c.of(v.g()).zero_unless(c.of(&is_right)))?
+        } else {
+            let zeros = e.zeros_like(x)?;
+            e.call(&SCATTER_ADD, args![&zeros, 1, target, v.g()])?
+        };
+        Ok(vec![Some(dx)])
+    }),
+    call: CallForm::Internal,
+    piecewise_linear: true,
+    ..Op::BASE
+};
+
+/// Whether each of so many classes is the label of a sample, `[N, C]` for labels `[N, 1]`.
+fn is_label(e: &mut dyn Emit, target: &Tensor, classes: usize) -> Result<Tensor> {
+    let count = [Scalar::Int(0), Scalar::Int(classes as i64), Scalar::Int(1)];
+    let numbers = e.call(&ARANGE, args![count[0], count[1], count[2], DType::I64, target.device()])?;
+    e.call(&EQ, args![&numbers, target])
+}
 
 /// Which entries of `[N, C]` lists come before the first negative one, as i64 of 0 and 1.
 fn before_end(e: &mut dyn Emit, target: &Tensor) -> Result<Tensor> {
@@ -419,20 +456,20 @@ max(0, 1 - x[right] + x[other]) over C. A label that is no class is an error whi
     lower: Lower::Compose(|e, a| {
         class_labels(a.tensor(multilabel_margin_loss::target))?;
         let (x, target, was_batched) = with_batch(e, a.input(), a.tensor(multilabel_margin_loss::target), 2)?;
-        let (classes, dtype) = (x.shape()[1], x.dtype());
+        let classes = x.shape()[1];
         let valid = before_end(e, &target)?;
-        // Entries after the end read class 0 and count for nothing.
         let target = e.cast(&target, DType::I64)?;
+        // Entries after the end read class 0 and count for nothing.
+        let target = e.mul(&target, &valid)?;
+        let own = e.call(&LABEL_SCORES, args![&x, &target])?;
+        let none = e.zeros_like(&Meta::of(&target))?;
+        let times = e.call(&SCATTER_ADD, args![&none, 1, &target, &valid])?;
         let loss = compute(e, |c| {
-            let (x, valid) = (c.of(&x).unsqueeze(1), c.of(&valid));
-            let right = (c.of(&target) * valid).call(&ONE_HOT_AS, args![classes, dtype]);
-            let valid = valid.unsqueeze(2);
-            let right = right * valid.cast(dtype);
-            // Chosen, not multiplied: another class may have an infinite score.
-            let own = x.zero_unless(right.cast(DType::Bool)).sum_keepdim(2);
-            let others = right.sum_keepdim(1).equals(0);
-            let gap = (x - own + 1).with(&CLAMP_MIN, 0.0).zero_unless(valid.cast(DType::Bool).and(others));
-            gap.sum(1).sum(1) / classes as f64
+            let (x, own) = (c.of(&x).unsqueeze(1), c.of(&own).unsqueeze(2));
+            let (is_listed, is_other) =
+                (c.of(&valid).unsqueeze(2).cast(DType::Bool), c.of(&times).equals(0).unsqueeze(1));
+            let gap = (x - own + 1).with(&CLAMP_MIN, 0.0).zero_unless(is_listed.and(is_other));
+            gap.call(&SUM, args![[1i64, 2].as_slice()]) / classes as f64
         })?;
         without_batch(e, loss, was_batched, a.text(multilabel_margin_loss::reduction))
     }),
@@ -441,4 +478,4 @@ max(0, 1 - x[right] + x[other]) over C. A label that is no class is an error whi
 };
 
 pub static ROWS: &[&Op] =
-    &[&CROSS, &NLL, &NLL_GRAD, &CROSS_ENTROPY, &NLL_LOSS, &MULTI_MARGIN_LOSS, &MULTILABEL_MARGIN_LOSS];
+    &[&CROSS, &NLL, &NLL_GRAD, &LABEL_SCORES, &CROSS_ENTROPY, &NLL_LOSS, &MULTI_MARGIN_LOSS, &MULTILABEL_MARGIN_LOSS];

@@ -456,10 +456,12 @@ fn evaluated(e: &mut dyn Emit, a: &Args, eps: f64) -> Result<Tensor> {
     let weight = a.opt_tensor(batch_norm::weight).map(|w| stat(e, w)).transpose()?;
     let bias = a.opt_tensor(batch_norm::bias).map(|b| stat(e, b)).transpose()?;
     compute(e, |c| {
-        let mut y = (c.of(x).cast(wide) - &mean) * (c.of(&var) + eps).rsqrt();
+        // The channels' factors first: what is of their shape would part the pass over all elements.
+        let mut scale = (c.of(&var) + eps).rsqrt();
         if let Some(weight) = &weight {
-            y = y * weight;
+            scale = scale * weight;
         }
+        let mut y = (c.of(x).cast(wide) - &mean) * scale;
         if let Some(bias) = &bias {
             y = y + bias;
         }
