@@ -1,6 +1,8 @@
 //! Runs calls: of native functions with their arguments, and of compiled functions with a frame.
 
 use super::native::placed;
+use super::places::Values;
+use super::places::exchange::is_path;
 use super::quick;
 use super::quick_store;
 use super::run::{Frame, Jump, Machine, R, RECENT, STACK};
@@ -39,6 +41,21 @@ impl Machine<'_> {
         let mut values: SmallVec<[Dynamic; 6]> = SmallVec::new();
         match native.first {
             First::Value => {
+                if native.asks
+                    && let Some(Node::Chain(chain)) = native.arguments.first()
+                    && is_path(chain)
+                {
+                    for argument in &native.arguments[1..] {
+                        values.push(self.eval(frame, argument)?.boxed());
+                    }
+                    let ask = |machine: &mut Self, first: &mut Dynamic| {
+                        machine.call_on(native, first, &mut values, false)
+                    };
+                    if let Some(answer) = self.asked_there(frame, chain, ask)? {
+                        return Ok(answer);
+                    }
+                    values.clear();
+                }
                 for argument in &native.arguments {
                     values.push(self.eval(frame, argument)?.boxed());
                 }
@@ -59,6 +76,18 @@ impl Machine<'_> {
                     return self.call_on(native, value, &mut values, true);
                 }
                 let shared = place.is_shared();
+                if native.asks
+                    && !self.looks
+                    && let Value::Other(root) = place
+                {
+                    let mut root = root.clone();
+                    let ask = |machine: &mut Self, first: &mut Dynamic| {
+                        machine.call_on(native, first, &mut values, false)
+                    };
+                    if let Some(answer) = self.asked_at(&mut root, &[], &Values::new(), ask)? {
+                        return Ok(answer);
+                    }
+                }
                 let mut first = self.load(&frame.slots[slot as usize])?.boxed();
                 let result = self.call_on(native, &mut first, &mut values, !shared);
                 if !shared {

@@ -3,13 +3,14 @@
 
 use super::native::again_with_integers;
 use super::numbers;
+use super::places::grow::{can_grow, grow};
+use super::places::slices;
 use super::places::{Values, place, read, replace, text, write};
 use super::quick;
 use super::quick_store;
 use super::run::{Fault, Frame, Machine, R, put};
 use super::shared::in_use;
-use super::slices;
-use super::tree::{Assign, AssignChain, Chain, Node, Root, Step, StepKind};
+use super::tree::{Assign, AssignChain, Chain, Node, Op, Root, Step, StepKind};
 use super::value::Value;
 use crate::base::arithmetic;
 use crate::script::bind::apply::{Callee, callee};
@@ -238,6 +239,16 @@ impl Machine<'_> {
                     && let Some(key) = text(&operands[*operand])
                 {
                     return self.entry(stack, chain, at, target, &key, operands, goal);
+                }
+                if matches!(goal, Goal::Read | Goal::Ask)
+                    && let Value::Int(number) = operands[*operand]
+                    && target.is_string()
+                    && let Some(mut letter) = slices::letter(target, number)
+                {
+                    return match is_last {
+                        true => Ok(Value::of(letter)),
+                        false => self.walk(stack, chain, at + 1, &mut letter, operands, goal),
+                    };
                 }
                 if matches!(goal, Goal::Read | Goal::Ask)
                     && let Value::Other(range) = &operands[*operand]
@@ -600,7 +611,13 @@ impl Machine<'_> {
                 None => assign.luck.miss(),
             }
         }
-        let value = self.eval(frame, &assign.value)?;
+        let value = match &assign.value {
+            Node::Chain(chain) if assign.is_part_of_itself => match self.part_of_itself(frame, assign.slot, chain)? {
+                Some(value) => value,
+                None => self.eval(frame, &assign.value)?,
+            },
+            value => self.eval(frame, value)?,
+        };
         self.assign_value(frame, assign, value)
     }
 
@@ -626,9 +643,13 @@ impl Machine<'_> {
             put(slot, value);
             return Ok(());
         };
-        if op == super::tree::Op::Add && append(slot, &value) {
-            return Ok(());
-        }
+        let value = match slot {
+            Value::Other(target) if op == Op::Add && !self.looks && can_grow(target) => match grow(target, value) {
+                Ok(()) => return Ok(()),
+                Err(value) => value,
+            },
+            _ => value,
+        };
         let old = self.load(&frame.slots[assign.slot as usize])?;
         let new = match numbers::apply(op, &old, &value) {
             Some(new) => new,
@@ -737,22 +758,6 @@ fn index_at_hand(frame: &Frame, node: &Node) -> Option<Value> {
         Value::Int(index) => Some(Value::Int(*index)),
         Value::Other(key) => Some(Value::Other(key.read_lock::<ImmutableString>()?.clone().into())),
         _ => None,
-    }
-}
-
-/// `s += t` of two strings, in place.
-fn append(slot: &mut Value, value: &Value) -> bool {
-    let (Value::Other(target), Value::Other(value)) = (slot, value) else { return false };
-    if target.is_shared() || target.is_read_only() || !target.is_string() || !value.is_string() {
-        return false;
-    }
-    let Some(added) = value.read_lock::<ImmutableString>() else { return false };
-    match target.write_lock::<ImmutableString>() {
-        Some(mut text) => {
-            *text += added.as_str();
-            true
-        }
-        None => false,
     }
 }
 

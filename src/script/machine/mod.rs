@@ -2,7 +2,7 @@
 //! asked for single calls, of functions that no place remembers yet, and for what values of a host program's types do.
 //!
 //! `unit` finds and holds functions and lets Rhai call them; `compile` makes `tree`s; `run`, `control`, `calls` and `chain`
-//! run them where they have no instructions: `bytecode` makes and follows those. `numbers` computes, `slices` cuts, `native` calls Rust, `callback` runs the closures that natives call. `rest`,
+//! run them where they have no instructions: `bytecode` makes and follows those. `numbers` computes,  `native` calls Rust, `callback` runs the closures that natives call. `rest`,
 //! `input_code` and `module_text` have code that is made or entered at run time; `environment` knows what a text sees, and
 //! `fragment` asks Rhai. Knows of the session only `Hooks`.
 //! Decision 0101 says why.
@@ -28,7 +28,6 @@ mod quick_store;
 mod rest;
 mod run;
 mod shared;
-mod slices;
 mod top_level;
 mod tree;
 mod unit;

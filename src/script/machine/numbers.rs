@@ -56,6 +56,7 @@ pub fn apply(op: Op, a: &Value, b: &Value) -> Option<Value> {
         (Value::Float(a), Value::Int(b)) => floats(op, *a, *b as f64),
         (Value::Bool(a), Value::Bool(b)) => truths(op, *a, *b),
         (Value::Other(a), Value::Other(b)) => others(op, a, b),
+        (Value::Other(a), Value::Unit) | (Value::Unit, Value::Other(a)) => nothing(op, a),
         _ => None,
     }
 }
@@ -125,11 +126,22 @@ fn truths(op: Op, a: bool, b: bool) -> Option<Value> {
 
 /// Comparisons of strings.
 fn others(op: Op, a: &Dynamic, b: &Dynamic) -> Option<Value> {
+    if a.is_char() && b.is_char() {
+        return op.holds(Some(a.as_char().ok()?.cmp(&b.as_char().ok()?))).map(Value::Bool);
+    }
     if !(a.is_string() && b.is_string()) {
         return None;
     }
     let (a, b) = (a.read_lock::<ImmutableString>()?, b.read_lock::<ImmutableString>()?);
     op.holds(Some(a.as_str().cmp(b.as_str()))).map(Value::Bool)
+}
+
+/// Whether an array, a map or a string is `()`.
+fn nothing(op: Op, a: &Dynamic) -> Option<Value> {
+    match op {
+        Op::Equal | Op::NotEqual if a.is_array() || a.is_map() || a.is_string() => Some(Value::Bool(op == Op::NotEqual)),
+        _ => None,
+    }
 }
 
 /// Bound: bytes of a text that is joined without a look at limits and memory.

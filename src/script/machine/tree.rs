@@ -188,6 +188,8 @@ pub struct Native {
     pub first: First,
     pub operands: Operands,
     pub site: Site,
+    /// It only asks its first value, and the arguments behind it run no code.
+    pub asks: bool,
     /// It may be a function of an imported module.
     pub qualified: Option<Box<Qualified>>,
     pub at: Position,
@@ -383,6 +385,8 @@ pub struct Assign {
     pub is_constant: bool,
     /// It is a parameter, and nobody sees the change.
     pub is_lost: bool,
+    /// `p = p.next`
+    pub is_part_of_itself: bool,
     /// The value is a number at hand, if it is a number.
     pub is_quick: bool,
     pub luck: Luck,

@@ -1,5 +1,6 @@
 //! Values of the language that Rhai does not have, the scripts' names of types, and errors as values.
 
+pub mod ascii;
 pub mod module;
 pub mod native_forms;
 pub mod panics;

@@ -6,9 +6,9 @@ use crate::base::diag::{Diag, Result};
 use crate::fail;
 use crate::script::bind::rows::Natives;
 use crate::script::host::Host;
+pub use crate::script::values::ascii::is_ascii;
 use crate::script::values::type_names;
 use rhai::{Array, Dynamic, ImmutableString};
-use std::cell::RefCell;
 use std::sync::Arc;
 
 pub fn register(natives: &mut Natives, host: &Arc<Host>) {
@@ -58,29 +58,6 @@ fn affixes(value: &Dynamic) -> Result<Vec<ImmutableString>> {
 /// So many characters.
 pub fn count(text: &str) -> i64 {
     if text.is_ascii() { text.len() as i64 } else { text.chars().count() as i64 }
-}
-
-/// Bound: bytes of a text that is looked through each time.
-const SHORT: usize = 256;
-
-thread_local! {
-    /// The long text that was asked about last, and whether it is of ASCII: a loop that goes on in a text asks each time.
-    static ASKED: RefCell<Option<(ImmutableString, bool)>> = const { RefCell::new(None) };
-}
-
-/// Whether all characters of a text are of ASCII.
-pub fn is_ascii(text: &ImmutableString) -> bool {
-    if text.len() <= SHORT {
-        return text.is_ascii();
-    }
-    ASKED.with_borrow_mut(|asked| match asked {
-        Some((known, is_ascii)) if known.ptr_eq(text) => *is_ascii,
-        asked => {
-            let is_ascii = text.as_str().is_ascii();
-            *asked = Some((text.clone(), is_ascii));
-            is_ascii
-        }
-    })
 }
 
 /// The byte at which the character with a number starts; the end of the text if there is none.

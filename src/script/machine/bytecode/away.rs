@@ -59,10 +59,40 @@ impl Machine<'_> {
         if let Some(value) = numbers::apply(side.op, &frame.slots[a as usize], &frame.slots[b as usize]) {
             return Ok(value);
         }
+        let lent = |register: u16| (register as usize) < bytecode.variables && is_lent(&frame.slots[register as usize]);
+        let (lends_a, lends_b) = (lent(a) && !self.looks, lent(b) && a != b && !self.looks);
+        if lends_a || lends_b {
+            return self.operated_there(frame, bytecode, (a, lends_a), (b, lends_b), side);
+        }
         let a = self.operand(frame, bytecode, a)?;
         let b = self.operand(frame, bytecode, b)?;
         let Node::Binary(binary) = &bytecode.nodes[side.node as usize] else { unreachable!("it is an operator") };
         self.combined(binary, a, b)
+    }
+
+    /// The same of arrays and maps in variables, which are lent to the operator.
+    fn operated_there(
+        &mut self,
+        frame: &mut Frame,
+        bytecode: &Bytecode,
+        (a, lends_a): (u16, bool),
+        (b, lends_b): (u16, bool),
+        side: Side,
+    ) -> R {
+        let Node::Binary(binary) = &bytecode.nodes[side.node as usize] else { unreachable!("it is an operator") };
+        // What is copied comes first: it may fail.
+        let left = if lends_a { None } else { Some(self.operand(frame, bytecode, a)?) };
+        let right = if lends_b { None } else { Some(self.operand(frame, bytecode, b)?) };
+        let mut left = left.unwrap_or_else(|| frame.slots[a as usize].take()).boxed();
+        let mut right = right.unwrap_or_else(|| frame.slots[b as usize].take()).boxed();
+        let result = self.call_native(&binary.native, &mut [&mut left, &mut right], false);
+        if lends_a {
+            frame.slots[a as usize] = Value::Other(left);
+        }
+        if lends_b {
+            frame.slots[b as usize] = Value::Other(right);
+        }
+        result
     }
 
     #[inline(never)]

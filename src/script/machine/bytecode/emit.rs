@@ -432,7 +432,7 @@ impl Emitter {
 
     fn assign(&mut self, mut assign: Assign) {
         let has_own = assign.op.is_none_or(|op| op != Op::Other);
-        if assign.is_constant || assign.is_lost || !has_own || assign.slot >= CONSTANT {
+        if assign.is_constant || assign.is_lost || assign.is_part_of_itself || !has_own || assign.slot >= CONSTANT {
             let node = self.whole(Node::Assign(Box::new(assign)));
             let side = self.side();
             self.push(Opcode::Execute, 0, 0, 0, Side { node, ..side });

@@ -97,6 +97,21 @@ pub fn move_out(node: &mut Node, moves: &mut dyn FnMut(Slot)) {
     }
 }
 
+/// `l = #{value: 1, next: l}`: the old value moves into the new one, where nothing behind it can fail.
+pub fn move_into(value: &mut Node, target: Slot) {
+    let is_target = |node: &Node| matches!(node, Node::Local(slot) if *slot == target);
+    let is_safe = |node: &Node| matches!(node, Node::Local(_) | Node::Literal(_));
+    let mut parts: Vec<&mut Node> = match value {
+        Node::Array(items) => items.iter_mut().collect(),
+        Node::Map(map) => map.entries.iter_mut().map(|entry| &mut entry.1).collect(),
+        _ => return,
+    };
+    let Some(at) = parts.iter().rposition(|part| is_target(part)) else { return };
+    if parts[at + 1..].iter().all(|part| is_safe(part)) {
+        *parts[at] = Node::Take(target);
+    }
+}
+
 /// Whether statements mention a variable of a name.
 pub fn mentions(statements: &[Stmt], name: &str) -> bool {
     !statements.iter().all(|statement| walk::statement(statement, &mut |node| !names(node, name)))

@@ -10,6 +10,7 @@ use super::bytecode;
 use super::fragment::operand_name;
 use super::input_code;
 use super::native::Site;
+use super::places::exchange::{is_path, only_asks};
 use super::qualified::Qualified;
 use super::quick::{self, Luck};
 use super::quick_store;
@@ -475,7 +476,10 @@ impl Compiler {
         let at = pair.lhs.position();
         let is_this = matches!(pair.lhs, Expr::ThisPtr(..));
         let target = self.variable(&pair.lhs).cloned();
-        let value = self.expr(&pair.rhs)?;
+        let mut value = self.expr(&pair.rhs)?;
+        if let Some(target) = target.as_ref().filter(|target| op.is_none() && !target.is_constant) {
+            lending::move_into(&mut value, target.slot);
+        }
         if target.is_none() && !is_this {
             // Rhai says that there is no such variable.
             let mut lhs = pair.lhs.clone();
@@ -501,7 +505,11 @@ impl Compiler {
         let is_lost = !is_this && self.unit.upgrade()?.hooks.loses(at);
         let operands = Operands { expr };
         let (is_quick, luck) = (quick_store::may_assign(&value, is_constant), Luck::default());
-        let assign = Box::new(Assign { slot, op, value, operands, name, is_constant, is_lost, is_quick, luck, at });
+        let is_part_of_itself = op.is_none()
+            && !is_this
+            && matches!(&value, Node::Chain(chain) if is_path(chain) && matches!(chain.root, Root::Local(root) if root == slot));
+        let assign = Assign { slot, op, value, operands, name, is_constant, is_lost, is_part_of_itself, is_quick, luck, at };
+        let assign = Box::new(assign);
         Some(if is_this { Node::AssignThis(assign) } else { Node::Assign(assign) })
     }
 
@@ -691,7 +699,9 @@ impl Compiler {
     fn native(&self, call: &FnCallExpr, arguments: Box<[Node]>, first: First, at: Position) -> Native {
         let operands = Operands { expr: of_operands(call, at) };
         let (site, qualified) = (Site::default(), Qualified::of(call));
-        Native { name: call.name.clone(), arguments, first, operands, site, qualified, at }
+        let is_calm = |node: &Node| matches!(node, Node::Local(_) | Node::Literal(_));
+        let asks = only_asks(&call.name) && arguments.iter().skip(1).all(is_calm);
+        Native { name: call.name.clone(), arguments, first, operands, site, asks, qualified, at }
     }
 
     fn operator(&mut self, call: &FnCallExpr, at: Position) -> Option<Node> {
@@ -700,6 +710,11 @@ impl Compiler {
             [operand] if matches!(&*call.name, "-" | "!") => {
                 let is_not = &*call.name == "!";
                 Node::Unary(Box::new(Unary { is_not, operand: self.expr(operand)?, native }))
+            }
+            [_, _] if &*call.name == "contains" => {
+                let arguments: Option<Vec<Node>> = call.args.iter().map(|arg| self.expr(arg)).collect();
+                let first = self.first(call.args.first())?;
+                Node::Native(Box::new(self.native(call, arguments?.into(), first, at)))
             }
             [left, right] => {
                 let (left, right) = (self.expr(left)?, self.expr(right)?);

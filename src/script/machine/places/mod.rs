@@ -1,8 +1,12 @@
 //! What indices and names lead to in arrays, maps and modules, read and written where it stands. Nothing here runs script
 //! code, so that modules may be locked meanwhile.
 
+pub mod exchange;
+pub mod grow;
+pub mod slices;
+
 use super::numbers;
-use super::tree::{AssignChain, Step, StepKind};
+use super::tree::{AssignChain, Op, Step, StepKind};
 use super::value::Value;
 use crate::script::values::module::{Computed, ModuleValue, is_own, may_hold_modules, module};
 use rhai::{Array, Dynamic, ImmutableString, Map};
@@ -168,6 +172,7 @@ pub fn replace(element: &mut Dynamic, assign: &AssignChain, value: &Value) -> Op
     let new = match assign.op {
         None if assign.info.is_op_assignment() => return None,
         None => value.clone().boxed(),
+        Some(Op::Add) if grow::can_grow(element) => return grow::grow(element, value.clone()).ok(),
         Some(op) => numbers::apply(op, &Value::copied(element), value)?.boxed(),
     };
     if element.is_shared() {

@@ -1,6 +1,7 @@
 //! `xs[1..3]` of arrays and strings, as Python slices: a new value, with bounds from the end where they are negative, and
 //! clamped.
 
+use crate::script::values::ascii::{character, is_ascii};
 use rhai::Dynamic;
 use std::ops::{Range, RangeInclusive};
 
@@ -13,13 +14,19 @@ pub fn part(target: &Dynamic, range: &Dynamic) -> Option<Dynamic> {
     }
     if target.is_string() {
         let text = target.as_immutable_string_ref().ok()?;
-        let within = clamped(start, end, ends_within, if text.is_ascii() { text.len() } else { text.chars().count() });
-        if text.is_ascii() {
+        let plain = is_ascii(&text);
+        let within = clamped(start, end, ends_within, if plain { text.len() } else { text.chars().count() });
+        if plain {
             return Some(text[within].into());
         }
         return Some(text.chars().skip(within.start).take(within.len()).collect::<String>().into());
     }
     None
+}
+
+/// The character of a string with a number; none where there is no such character.
+pub fn letter(target: &Dynamic, number: i64) -> Option<Dynamic> {
+    Some(character(&*target.as_immutable_string_ref().ok()?, number)?.into())
 }
 
 /// The bounds of a range, and whether its end is part of it.
