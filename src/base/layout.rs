@@ -39,11 +39,22 @@ pub fn numel(shape: &[usize]) -> Option<usize> {
 
 /// Row-major strides; a size of 0 counts as 1, as in PyTorch.
 pub fn contiguous_strides(shape: &[usize]) -> Strides {
-    let mut strides: Strides = SmallVec::from_elem(1, shape.len());
-    for dim in (1..shape.len()).rev() {
-        strides[dim - 1] = strides[dim].saturating_mul(shape[dim].max(1) as isize);
+    // Not: in place for few dims, where each access would ask whether the list is inline.
+    let mut few = [1isize; 6];
+    let mut many;
+    let strides: &mut [isize] = match few.get_mut(..shape.len()) {
+        Some(few) => few,
+        None => {
+            many = vec![1; shape.len()];
+            &mut many
+        }
+    };
+    let mut next = 1isize;
+    for (stride, &size) in strides.iter_mut().zip(shape).rev() {
+        *stride = next;
+        next = next.saturating_mul(size.max(1) as isize);
     }
-    strides
+    Strides::from_slice(strides)
 }
 
 /// The shape that both broadcast to, as in NumPy; `None` when they do not.

@@ -94,6 +94,9 @@ impl FaultPlan {
 
     /// Counts a launch.
     pub fn launch(&mut self, device: DeviceId) -> Fate {
+        if self.faults.is_empty() {
+            return Fate::Runs;
+        }
         let counts = self.devices.entry(device).or_default();
         if counts.lost {
             return Fate::DeviceLost;

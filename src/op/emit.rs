@@ -31,8 +31,11 @@ impl OutSpec {
     }
 }
 
-/// A kernel to run, as data.
-pub struct KernelCall {
+/// A kernel to run, as data. In a box: rules hand it on a dozen times.
+pub struct KernelCall(Box<KernelParts>);
+
+/// What a [`KernelCall`] says.
+pub struct KernelParts {
     pub name: &'static str,
     pub kernel: &'static Kernel,
     pub inputs: SmallVec<[Tensor; 4]>,
@@ -48,7 +51,7 @@ pub struct KernelCall {
 
 impl KernelCall {
     pub fn new(name: &'static str, kernel: &'static Kernel) -> KernelCall {
-        KernelCall {
+        KernelCall(Box::new(KernelParts {
             name,
             kernel,
             inputs: SmallVec::new(),
@@ -57,7 +60,7 @@ impl KernelCall {
             draws: 0,
             device: None,
             writes_input: false,
-        }
+        }))
     }
 
     pub fn input(mut self, tensor: &Tensor) -> KernelCall {
@@ -71,6 +74,10 @@ impl KernelCall {
     }
 
     pub fn attr(mut self, attr: Attr) -> KernelCall {
+        if self.attrs.len() == self.attrs.inline_size() {
+            // Most kernels with several have three or four.
+            self.attrs.reserve_exact(3);
+        }
         self.attrs.push(attr);
         self
     }
@@ -105,6 +112,20 @@ impl KernelCall {
     pub fn draws(mut self, n: u64) -> KernelCall {
         self.draws = n;
         self
+    }
+}
+
+impl std::ops::Deref for KernelCall {
+    type Target = KernelParts;
+
+    fn deref(&self) -> &KernelParts {
+        &self.0
+    }
+}
+
+impl std::ops::DerefMut for KernelCall {
+    fn deref_mut(&mut self) -> &mut KernelParts {
+        &mut self.0
     }
 }
 

@@ -33,7 +33,7 @@ pub fn makes(op: &Op) -> bool {
 
 /// The parameter at a position.
 pub fn at(op: &'static Op, position: usize) -> Option<&'static Param> {
-    op.params.get(position).filter(|param| param.kind != Kind::Ignored)
+    op.params.get(position).filter(|param| !matches!(param.kind, Kind::Ignored))
 }
 
 /// The number of positional parameters.
@@ -43,14 +43,14 @@ pub fn positional(op: &Op) -> usize {
 
 /// The position at which sizes are passed as separate numbers: `x.view(2, 3)`, `zeros(2, 3)`.
 pub fn spread(op: &Op, given: usize, look: impl Fn(usize) -> Look) -> Option<usize> {
-    let at = op.params.iter().position(|param| param.kind == Kind::Sizes)?;
+    let at = op.params.iter().position(|param| matches!(param.kind, Kind::Sizes))?;
     let numbers = (at..given).all(|index| look(index) == Look::Int);
     (given > at && numbers).then_some(at)
 }
 
 /// The position at which tensors are passed one by one: `block_diag(a, b)`, `einsum("ij,jk", a, b)`.
 pub fn several(op: &Op, given: usize, look: impl Fn(usize) -> Look) -> Option<usize> {
-    let at = op.params.iter().position(|param| param.kind == Kind::Tensors)?;
+    let at = op.params.iter().position(|param| matches!(param.kind, Kind::Tensors))?;
     let last = op.params[at + 1..].iter().all(|param| matches!(param.kind, Kind::Str(_) | Kind::Ignored));
     (last && given > at + 1 && (at..given).all(|index| look(index) == Look::Tensor)).then_some(at)
 }

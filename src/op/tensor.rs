@@ -237,6 +237,11 @@ impl View {
         self.buffer.born.store(self.version(), Ordering::Release);
     }
 
+    /// Whether nothing was written since `made`.
+    pub fn is_made(&self) -> bool {
+        self.buffer.born.load(Ordering::Acquire) == self.version()
+    }
+
     pub fn shape(&self) -> &[usize] {
         &self.layout.shape
     }

@@ -19,6 +19,7 @@ use super::streams::stream::{Stream, StreamHandle};
 use super::streams::watch::Naming;
 use super::window::each::EachProgram;
 use super::window::key::{self, ByKey};
+use super::window::known_steps::KnownSteps;
 use super::window::node::Node;
 use super::window::plan::{self, Plan};
 use crate::base::device_id::DeviceId;
@@ -147,6 +148,7 @@ pub struct State {
     pub(super) reported: Reported,
     rng: Generator,
     plans: ByKey<Plan>,
+    known_steps: KnownSteps,
     /// Empty lists of nodes, with their capacity.
     lists: Vec<Vec<Node>>,
     /// Nodes that were queued on real GPUs since the last query of finished work there.
@@ -172,6 +174,8 @@ pub struct Window {
     pub(super) demand: SmallVec<[(usize, usize); 1]>,
     /// A round has ended since the last node.
     round_ended: bool,
+    /// How many nodes the last window had.
+    usual: usize,
 }
 
 impl Window {
@@ -235,6 +239,7 @@ impl Runtime {
                 reported: Reported::default(),
                 rng: Generator::new(options.seed),
                 plans: ByKey::default(),
+                known_steps: KnownSteps::default(),
                 lists: Vec::new(),
                 since_look: 0,
             }),
@@ -520,7 +525,7 @@ impl Runtime {
         let at_once = self.options.blocking || self.options.check;
         let window = &mut state.windows[slot as usize];
         if window.nodes.capacity() == 0 {
-            window.nodes = state.lists.pop().unwrap_or_default();
+            window.nodes = state.lists.pop().unwrap_or_else(|| Vec::with_capacity(window.usual));
         }
         node.begins_round = std::mem::take(&mut window.round_ended) && !window.nodes.is_empty();
         if !at_once && window.nodes.len() + 1 < self.options.window_nodes {
@@ -618,9 +623,10 @@ impl Runtime {
         self.trace.window();
         // Its capacity is freed too: thousands of idle streams hold nothing.
         let nodes = std::mem::take(&mut window.nodes);
+        window.usual = nodes.len();
         let key = key::of(&nodes);
         let known = state.plans.remove(&key);
-        let mut plan = known.unwrap_or_else(|| plan::plan(&nodes, |buffer| buffer.is_live()));
+        let mut plan = known.unwrap_or_else(|| plan::plan(&nodes, &mut state.known_steps, |buffer| buffer.is_live()));
         if slot == HOST {
             // Interrupted: the window's operands are still being computed; its results stay unknown, as the script
             // ends here.

@@ -19,7 +19,7 @@ use crate::op::emit::{Emit, KernelCall};
 use crate::op::formula::Formula;
 use crate::op::infer::{self, Operand};
 use crate::op::row::{Lower, Op, Promote, ReduceType, Source};
-use crate::op::tensor::{Meta, Tensor, View};
+use crate::op::tensor::{Meta, Tensor, View, seen_complex};
 use crate::sched::execute::transfer::Asked;
 use crate::sched::order::gate::Gate;
 use crate::sched::runtime::Runtime;
@@ -189,8 +189,9 @@ impl Engine {
         made: SmallVec<[Origin; 3]>,
     ) -> Result<()> {
         let complex = |view: &View| view.dtype.is_complex();
-        if outputs.iter().any(|view| complex(view))
-            || inputs.iter().any(|input| matches!(input, Input::View(view) if complex(view)))
+        if seen_complex()
+            && (outputs.iter().any(|view| complex(view))
+                || inputs.iter().any(|input| matches!(input, Input::View(view) if complex(view))))
         {
             return Err(complex::refused(self.name));
         }
@@ -225,7 +226,7 @@ impl Engine {
             let given = given.or_else(|| same_kind(&|given| given.dtype == dtype && given.numel == numel));
             given.or_else(|| same_kind(&|given| given.dtype == dtype)).map_or(tensor.0.made, |given| given.made)
         };
-        let mut places = SmallVec::new();
+        let mut places = SmallVec::with_capacity(inputs.len());
         inputs.iter().for_each(|tensor| places.push(made(tensor)));
         places
     }
@@ -452,11 +453,11 @@ impl Engine {
     }
 
     /// Queues one kernel. Not differentiated.
-    fn queue(&mut self, call: KernelCall) -> Result<Results> {
+    fn queue(&mut self, mut call: KernelCall) -> Result<Results> {
         if call.inputs.iter().any(|input| input.samples().is_some()) {
             return Err(batch::slice_wise());
         }
-        let mut views: SmallVec<[Input; 3]> = SmallVec::new();
+        let mut views: SmallVec<[Input; 3]> = SmallVec::with_capacity(call.inputs.len());
         // The common device of all inputs, if there is one.
         let (mut first, mut together) = (None, true);
         for tensor in &call.inputs {
@@ -469,7 +470,7 @@ impl Engine {
             (None, Some(device)) if together => device,
             (None, _) => common_device(call.inputs.iter())?.unwrap_or_else(|| self.rt.default_device()),
         };
-        let mut outputs: SmallVec<[Arc<View>; 1]> = SmallVec::new();
+        let mut outputs: SmallVec<[Arc<View>; 1]> = SmallVec::with_capacity(call.outputs.len());
         for spec in &call.outputs {
             outputs.push(self.fresh(&spec.shape, spec.dtype, device)?);
         }
@@ -480,20 +481,20 @@ impl Engine {
         let inputs = if first.is_none() || (together && first == Some(device)) {
             views
         } else {
-            brought = self.on_device(call.inputs, device)?;
+            brought = self.on_device(std::mem::take(&mut call.inputs), device)?;
             brought.iter().map(|tensor| Input::View(tensor.view())).collect()
         };
-        let work = Work::Kernel { kernel: call.kernel, attrs: call.attrs, seed, offset };
+        let work = Work::Kernel { kernel: call.kernel, attrs: std::mem::take(&mut call.attrs), seed, offset };
         let outer = self.name;
         if outer.is_empty() {
             self.name = call.name;
         }
-        let mut written = SmallVec::new();
+        let mut written = SmallVec::with_capacity(outputs.len());
         outputs.iter().for_each(|view| written.push(view.clone()));
         let recorded = self.record_fallible(work, inputs, written, made);
         self.name = outer;
         recorded?;
-        let mut results = Results::new();
+        let mut results = Results::with_capacity(outputs.len());
         for view in outputs {
             view.made();
             results.push(self.tensor(view));
@@ -505,6 +506,10 @@ impl Engine {
 /// The operation that created these results in several steps has ended, unless it returned an argument.
 fn made_in_steps(args: &Args, results: &Results) {
     for result in results {
+        // Nearly always the last step has made it.
+        if result.with_view(View::is_made) {
+            continue;
+        }
         let view = result.view();
         let mut given = false;
         args.for_each_tensor(|tensor| given |= tensor.with_view(|other| Arc::ptr_eq(&other.buffer, &view.buffer)));

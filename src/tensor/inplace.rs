@@ -169,7 +169,7 @@ impl Engine {
     fn kernel_inplace(&mut self, op: &'static Op, rule: KernelRule, x: &Tensor, args: &Args) -> Result<Option<Tensor>> {
         let dest = x.view();
         let args = self.copied(args.clone(), 1, |view| Arc::ptr_eq(&view.buffer, &dest.buffer))?;
-        let call = self.without_recording(|e| rule(e, &args))?;
+        let mut call = self.without_recording(|e| rule(e, &args))?;
         let same = call.outputs.len() == 1
             && call.outputs[0].shape.as_slice() == dest.shape()
             && call.outputs[0].dtype == dest.dtype
@@ -179,11 +179,11 @@ impl Engine {
         }
         let device = common_device(call.inputs.iter())?.unwrap_or(dest.buffer.device);
         let made = self.made_of(&call.inputs);
-        let operands = self.on_device(call.inputs, device)?;
+        let operands = self.on_device(std::mem::take(&mut call.inputs), device)?;
         let pending = history::before_inplace(self, op, &args)?;
         if dest.layout.numel() > 0 {
             let inputs = operands.iter().map(|tensor| Input::View(tensor.view())).collect();
-            let work = Work::Kernel { kernel: call.kernel, attrs: call.attrs, seed: 0, offset: 0 };
+            let work = Work::Kernel { kernel: call.kernel, attrs: std::mem::take(&mut call.attrs), seed: 0, offset: 0 };
             self.record_fallible(work, inputs, smallvec![dest], made)?;
         }
         history::after_inplace(self, x, pending)?;

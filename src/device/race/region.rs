@@ -34,6 +34,9 @@ impl Region {
         if layout.is_empty() {
             return Region::whole(0);
         }
+        if let Some(region) = Region::of_ordered(layout, elem_bytes as u64) {
+            return region;
+        }
         let elem = elem_bytes as i64;
         let mut start = layout.offset as i64 * elem;
         let mut repeats = SmallVec::new();
@@ -49,20 +52,39 @@ impl Region {
         Region::normal(start as u64, elem_bytes as u64, repeats)
     }
 
-    fn normal(start: u64, mut run: u64, mut repeats: SmallVec<[Repeat; 2]>) -> Region {
-        repeats.sort_unstable_by_key(|repeat| repeat.stride);
-        let mut merged: SmallVec<[Repeat; 2]> = SmallVec::new();
-        for Repeat { stride, count } in repeats {
-            match merged.last_mut() {
-                None if stride <= run => run += stride * (count - 1),
-                // An arithmetic progression of progressions that touch is one progression.
-                Some(last) if stride % last.stride == 0 && stride / last.stride <= last.count => {
-                    last.count += stride / last.stride * (count - 1);
+    /// The same where strides do not ascend and none is negative, as in most views: without lists to sort.
+    fn of_ordered(layout: &Layout, elem: u64) -> Option<Region> {
+        let mut region = Region { start: layout.offset as u64 * elem, run: elem, repeats: SmallVec::new() };
+        let mut before = 0;
+        for (&size, &stride) in layout.shape.iter().zip(&layout.strides).rev() {
+            if size > 1 && stride != 0 {
+                if stride < before {
+                    return None;
                 }
-                _ => merged.push(Repeat { stride, count }),
+                before = stride;
+                region.repeat(Repeat { stride: stride as u64 * elem, count: size as u64 });
             }
         }
-        Region { start, run, repeats: merged }
+        Some(region)
+    }
+
+    fn normal(start: u64, run: u64, mut repeats: SmallVec<[Repeat; 2]>) -> Region {
+        repeats.sort_unstable_by_key(|repeat| repeat.stride);
+        let mut region = Region { start, run, repeats: SmallVec::new() };
+        repeats.into_iter().for_each(|repeat| region.repeat(repeat));
+        region
+    }
+
+    /// Adds a repeat whose stride is not below those so far.
+    fn repeat(&mut self, Repeat { stride, count }: Repeat) {
+        match self.repeats.last_mut() {
+            None if stride <= self.run => self.run += stride * (count - 1),
+            // An arithmetic progression of progressions that touch is one progression.
+            Some(last) if stride % last.stride == 0 && stride / last.stride <= last.count => {
+                last.count += stride / last.stride * (count - 1);
+            }
+            _ => self.repeats.push(Repeat { stride, count }),
+        }
     }
 
     pub fn is_empty(&self) -> bool {

@@ -176,4 +176,6 @@ pub struct Window<'a> {
     pub clock: Option<Clock>,
     /// Repeated windows may become graphs.
     pub graphs: bool,
+    /// How many steps will be passed.
+    pub steps: usize,
 }

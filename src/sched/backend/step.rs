@@ -99,13 +99,13 @@ pub enum Command<'a> {
     Fused {
         program: &'a Arc<Program>,
         shape: &'a Shape,
-        views: &'a [RawView],
-        table: &'a [u64],
+        views: &'a Arc<Vec<RawView>>,
+        table: &'a Arc<Vec<u64>>,
     },
     Kernel {
         kernel: &'static Kernel,
         attrs: &'a Attrs,
-        operands: &'a Operands,
+        operands: &'a Arc<Operands>,
         seed: u64,
         offset: u64,
     },

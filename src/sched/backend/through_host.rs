@@ -8,6 +8,7 @@ use crate::kernel::abi::{Faults, RawView};
 use crate::kernel::guard::End;
 use crate::sched::memory::kernel_context::KernelContext;
 use crate::sched::window::plan::Operands;
+use std::sync::Arc;
 
 /// Memory that the host cannot access directly.
 pub trait Remote {
@@ -30,14 +31,14 @@ pub fn run<R: Remote>(
     let mut copies = Copies { remote, spans: Vec::new() };
     match command {
         Command::Fused { program, shape, views, table } => {
-            let fetched = copies.fetch_all(views)?;
+            let fetched = Arc::new(copies.fetch_all(views)?);
             let done = host::run(&Command::Fused { program, shape, views: &fetched, table }, slots, kernel_context);
             copies.store(views)?;
             Ok(done)
         }
         Command::Kernel { kernel, attrs, operands, seed, offset } => {
             let inputs = copies.fetch_all(&operands.inputs)?;
-            let copied = Operands { inputs, outputs: copies.fetch_all(&operands.outputs)? };
+            let copied = Arc::new(Operands { inputs, outputs: copies.fetch_all(&operands.outputs)? });
             let (kernel, seed, offset) = (*kernel, *seed, *offset);
             let done =
                 host::run(&Command::Kernel { kernel, attrs, operands: &copied, seed, offset }, slots, kernel_context);

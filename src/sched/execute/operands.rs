@@ -21,7 +21,7 @@ impl Runtime {
         &self,
         nodes: &[Node],
         step: &mut Step,
-        kept: &mut Option<Operands>,
+        kept: &mut Option<Arc<Operands>>,
         faults: &mut Found,
     ) -> bool {
         match step {
@@ -63,7 +63,7 @@ impl Runtime {
 
     /// Addresses and scalars of one run of a fused step; false if there is no memory.
     fn fill_fused(&self, nodes: &[Node], step: &mut Fused, faults: &mut Found) -> bool {
-        for (slot, raw) in step.slots.iter().zip(&mut step.views) {
+        for (slot, raw) in step.slots.iter().zip(Arc::make_mut(&mut step.views)) {
             let node = &nodes[slot.node];
             let view = view_of(node, slot.operand);
             if !self.ensure(view, node, slot.node, faults) {
@@ -71,8 +71,10 @@ impl Runtime {
             }
             raw.ptr = view.ptr();
         }
-        for (entry, scalar) in step.table.iter_mut().zip(&step.scalars) {
-            *entry = scalar_bits(nodes, *scalar);
+        if !step.scalars.is_empty() {
+            for (entry, scalar) in Arc::make_mut(&mut step.table).iter_mut().zip(&step.scalars) {
+                *entry = scalar_bits(nodes, *scalar);
+            }
         }
         true
     }
@@ -98,7 +100,11 @@ impl Runtime {
 
 /// A prepared step as devices see it, and the nodes that own its error slots.
 #[inline]
-pub(super) fn command<'a>(nodes: &'a [Node], step: &'a Step, kept: &'a Option<Operands>) -> (Command<'a>, &'a [usize]) {
+pub(super) fn command<'a>(
+    nodes: &'a [Node],
+    step: &'a Step,
+    kept: &'a Option<Arc<Operands>>,
+) -> (Command<'a>, &'a [usize]) {
     match step {
         Step::Fused(fused) => {
             let Fused { program, shape, views, table, fallible, .. } = &**fused;
@@ -120,11 +126,9 @@ pub(super) fn command<'a>(nodes: &'a [Node], step: &'a Step, kept: &'a Option<Op
 
 /// A kernel's operands with their addresses.
 #[inline]
-fn fill_kernel(node: &Node, kept: &mut Option<Operands>) {
-    let Operands { inputs, outputs } = kept.get_or_insert_with(|| Operands {
-        inputs: node.reads().map(raw).collect(),
-        outputs: node.outputs.iter().map(raw).collect(),
-    });
+fn fill_kernel(node: &Node, kept: &mut Option<Arc<Operands>>) {
+    let made = || Operands { inputs: node.reads().map(raw).collect(), outputs: node.outputs.iter().map(raw).collect() };
+    let Operands { inputs, outputs } = Arc::make_mut(kept.get_or_insert_with(|| Arc::new(made())));
     inputs.iter_mut().zip(node.reads()).for_each(|(raw, view)| raw.ptr = view.ptr());
     outputs.iter_mut().zip(&node.outputs).for_each(|(raw, view)| raw.ptr = view.ptr());
 }

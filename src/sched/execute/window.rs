@@ -20,6 +20,7 @@ use crate::sched::order::points::HOST;
 use crate::sched::runtime::{Runtime, State, end_pending};
 use crate::sched::window::node::Node;
 use crate::sched::window::plan::{Operands, Plan, Step, view_of};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Nodes that are queued between two queries of a device's progress, if querying is expensive, so that the memory of
@@ -87,6 +88,7 @@ impl Runtime {
             log: &log,
             clock: self.timeline.as_ref().map(|trace| trace.clock),
             graphs: self.options.graphs,
+            steps: plan.steps.len(),
         });
         let mut known = self.carry_out(state, &place, &nodes, plan, &mut *submission);
         known.note(state, &place, &nodes);
@@ -177,7 +179,7 @@ impl Runtime {
         state: &State,
         place: &Place,
         nodes: &[Node],
-        (at, step, kept): (usize, &mut Step, &mut Option<Operands>),
+        (at, step, kept): (usize, &mut Step, &mut Option<Arc<Operands>>),
         submission: &mut S,
         faults: &mut Found,
     ) {

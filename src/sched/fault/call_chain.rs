@@ -4,10 +4,11 @@
 //! number when something is queued under it, once for each call; chains with a common beginning share its entries.
 //! Does not know names of functions: an entry is a position.
 
+use crate::base::number_hash::ByNumber;
 use crate::base::span::{Origin, Site};
 use crate::sched::runtime::Runtime;
 use parking_lot::Mutex;
-use std::collections::HashMap;
+use smallvec::{SmallVec, smallvec};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// One step of a chain.
@@ -29,7 +30,7 @@ const MAX_CALLS: usize = 1 << 12;
 #[derive(Default)]
 pub struct CallChains {
     steps: Vec<(u32, Step)>,
-    numbers: HashMap<(u32, Step), u32>,
+    numbers: ByNumber<(u32, Step), u32>,
 }
 
 impl CallChains {
@@ -150,7 +151,7 @@ impl Calls {
         if let Some(known) = known(last) {
             return known;
         }
-        let mut unknown = vec![last];
+        let mut unknown: SmallVec<[usize; 8]> = smallvec![last];
         let mut chain = 0;
         while let Some(at) = before(unknown[unknown.len() - 1], order(unknown[unknown.len() - 1])) {
             match known(at) {

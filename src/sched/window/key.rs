@@ -84,17 +84,7 @@ pub fn of(nodes: &[Node]) -> Key {
                 gates.len() - 1
             }) as u64);
         }
-        for input in &node.inputs {
-            match input {
-                Input::View(view) => push_view(&mut key, &mut seen, view),
-                Input::Scalar(_) => key.push(SCALAR),
-                Input::Position => key.push(POSITION),
-                Input::Random(drawn) => key.push(RANDOM + drawn.draw as u64),
-            }
-        }
-        for view in &node.outputs {
-            push_view(&mut key, &mut seen, view);
-        }
+        push_operands(&mut key, &mut seen, node);
     }
     // Which buffers have handles outside of the window, in the order of their first use.
     for some in seen.chunks(64) {
@@ -105,6 +95,35 @@ pub fn of(nodes: &[Node]) -> Key {
         key.push(live);
     }
     key
+}
+
+/// The key of a group of nodes, given by their indices, that becomes one fused step. `stored` says which results have
+/// readers outside.
+pub fn of_group(nodes: &[Node], group: &[usize], stored: &dyn Fn(&Arc<Buffer>) -> bool) -> Key {
+    let mut key = Key(0xA409_3822_299F_31D0, group.len() as u64);
+    let mut seen = Vec::with_capacity(group.len() + 4);
+    for node in group.iter().map(|&at| &nodes[at]) {
+        let is_stored = node.outputs.first().is_some_and(|view| stored(&view.buffer));
+        push_work(&mut key, &node.work, (is_stored as u64) << 63);
+        push_operands(&mut key, &mut seen, node);
+    }
+    seen.iter().for_each(|seen| seen.buffer.window_index.store(0, Ordering::Relaxed));
+    key
+}
+
+#[inline]
+fn push_operands<'a>(key: &mut Key, seen: &mut Vec<SeenBuffer<'a>>, node: &'a Node) {
+    for input in &node.inputs {
+        match input {
+            Input::View(view) => push_view(key, seen, view),
+            Input::Scalar(_) => key.push(SCALAR),
+            Input::Position => key.push(POSITION),
+            Input::Random(drawn) => key.push(RANDOM + drawn.draw as u64),
+        }
+    }
+    for view in &node.outputs {
+        push_view(key, seen, view);
+    }
 }
 
 /// `flags`: the highest two bits of the first word, which are 0 in all work tags and pointers.

@@ -3,6 +3,7 @@
 pub mod each;
 pub mod fuse;
 pub mod key;
+pub mod known_steps;
 pub mod node;
 pub mod plan;
 pub mod tile_program;

@@ -4,8 +4,8 @@
 
 use super::each::Members;
 use super::fuse::{self, Group};
+use super::known_steps::KnownSteps;
 use super::node::{Node, Work};
-use super::tile_program;
 use crate::base::layout::{Shape, Strides};
 use crate::base::number_hash::ByNumber;
 use crate::kernel::abi::RawView;
@@ -23,7 +23,7 @@ pub struct Plan {
     /// What the kind of device that runs it caches.
     pub prepared: Prepared,
     /// For each step, after its first run: a kernel's operands, of which only the addresses change from run to run.
-    pub operands: Vec<Option<Operands>>,
+    pub operands: Vec<Option<Arc<Operands>>>,
 }
 
 impl Plan {
@@ -51,7 +51,9 @@ impl Prepared {
     }
 }
 
-/// A kernel's operands as it sees them.
+/// A kernel's operands as it sees them. Shared with queues that run later: a run that finds them still in use there
+/// copies them.
+#[derive(Clone)]
 pub struct Operands {
     pub inputs: Vec<RawView>,
     pub outputs: Vec<RawView>,
@@ -86,10 +88,10 @@ pub struct Fused {
     pub nodes: Vec<usize>,
     /// Nodes that own an error slot; `Check::node` is an index in this list.
     pub fallible: Vec<usize>,
-    /// The slots as a kernel sees them; only the addresses change from run to run.
-    pub views: Vec<RawView>,
+    /// The slots as a kernel sees them; only the addresses change from run to run. Shared as `Operands`.
+    pub views: Arc<Vec<RawView>>,
     /// The scalar table, filled for each run.
-    pub table: Vec<u64>,
+    pub table: Arc<Vec<u64>>,
 }
 
 /// A view of a program.
@@ -118,7 +120,7 @@ pub enum ScalarRef {
 }
 
 /// Plans a window. `live` says whether a buffer has handles outside of it.
-pub fn plan(nodes: &[Node], live: impl Fn(&Buffer) -> bool) -> Plan {
+pub fn plan(nodes: &[Node], known: &mut KnownSteps, live: impl Fn(&Buffer) -> bool) -> Plan {
     let groups = fuse::groups(nodes);
     let last = last_groups(nodes, &groups);
     let steps = groups
@@ -134,7 +136,7 @@ pub fn plan(nodes: &[Node], live: impl Fn(&Buffer) -> bool) -> Plan {
             }
             // A result is stored if it has readers outside of the step.
             let stored = |buffer: &Arc<Buffer>| live(buffer) || last.get(&Arc::as_ptr(buffer)) > Some(&at);
-            Step::Fused(Box::new(tile_program::build(nodes, g, &stored)))
+            Step::Fused(Box::new(known.step(nodes, g, &stored)))
         })
         .collect();
     let last_uses = last_uses(nodes, &groups, last);

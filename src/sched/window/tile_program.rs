@@ -247,8 +247,8 @@ impl Builder {
         let mut program = Program::new(instrs, regs, self.reduced);
         program.order = self.order.iter().map(|&dim| dim as u8).collect();
         Fused {
-            views,
-            table: vec![0; self.scalars.len()],
+            views: Arc::new(views),
+            table: Arc::new(vec![0; self.scalars.len()]),
             program: Arc::new(program),
             shape: self.shape,
             slots: self.slots,

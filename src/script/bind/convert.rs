@@ -17,12 +17,11 @@ use crate::script::values::types::{DTypeValue, DeviceValue, Tensor};
 use rhai::{Array, Dynamic, EvalAltResult, Map, NativeCallContext};
 use std::sync::Arc;
 
-/// Binds the values of a call to the row's parameters.
-pub fn bind(host: &Host, op: &'static Op, values: &mut [&mut Dynamic]) -> Result<Args> {
+/// Binds the values of a call to the row's parameters: fills `args`, which are empty, as far as something is given.
+/// Not: arguments as the result, which would be copied at each return.
+pub fn bind(host: &Host, op: &'static Op, values: &mut [&mut Dynamic], args: &mut Args) -> Result<()> {
     let keywords = keywords(op, values);
     let positional = values.len() - keywords.is_some() as usize;
-    let mut args = Args::default();
-    args.0.resize(op.params.len(), Arg::None);
     let spread = params::spread(op, positional, |at| kind_of(values[at]));
     let several = params::several(op, positional, |at| kind_of(values[at]));
     // The count is checked before the values: `check` knows the count alone.
@@ -33,32 +32,43 @@ pub fn bind(host: &Host, op: &'static Op, values: &mut [&mut Dynamic]) -> Result
     for at in 0..positional {
         if several == Some(at) {
             let list = values[at..positional].iter().filter_map(|v| v.read_lock::<Tensor>().map(|t| t.clone()));
-            args.0[at] = Arg::Tensors(list.collect());
+            args.0.push(Arg::Tensors(list.collect()));
             break;
         }
         if spread == Some(at) {
-            args.0[at] = collect_sizes(op, at, &values[at..positional])?;
+            args.0.push(collect_sizes(op, at, &values[at..positional])?);
             break;
         }
         let Some(param) = params::at(op, at) else {
             return Err(params::too_many(op, positional));
         };
-        args.0[at] = argument(host, param.kind, values[at]).map_err(|diag| name_argument(diag, param.name))?;
-    }
-    if let Some(map) = keywords {
-        bind_keywords(host, op, positional, map, &mut args)?;
-    }
-    for (at, (param, arg)) in op.params.iter().zip(&args.0).enumerate() {
-        if param.default == Default::Required && matches!(arg, Arg::None) {
-            // `x.grad.zero_()` before the first `backward`.
-            if at == 0 && positional > 0 && param.kind.takes_tensor() {
-                return Err(Diag::error(code::ARGUMENT_TYPE, "a tensor is expected, not `()`")
-                    .help("a gradient is `()` until `backward()` has made one: `if x.grad != () { .. }`"));
-            }
-            return Err(params::missing(op, param));
+        match argument(host, param.kind, values[at]) {
+            Ok(arg) => args.0.push(arg),
+            Err(diag) => return Err(name_argument(diag, param.name)),
         }
     }
-    Ok(args)
+    if let Some(map) = keywords {
+        args.0.resize(op.params.len(), Arg::None);
+        bind_keywords(host, op, positional, map, args)?;
+    }
+    for (at, param) in op.params.iter().enumerate() {
+        if matches!(param.default, Default::Required) && matches!(args.get(at), Arg::None) {
+            return Err(missing(op, at, positional));
+        }
+    }
+    Ok(())
+}
+
+/// The error of a call without a required argument.
+#[cold]
+fn missing(op: &Op, at: usize, positional: usize) -> Box<Diag> {
+    let param = &op.params[at];
+    // `x.grad.zero_()` before the first `backward`.
+    if at == 0 && positional > 0 && param.kind.takes_tensor() {
+        return Diag::error(code::ARGUMENT_TYPE, "a tensor is expected, not `()`")
+            .help("a gradient is `()` until `backward()` has made one: `if x.grad != () { .. }`");
+    }
+    params::missing(op, param)
 }
 
 /// Takes `pin_memory` out of the keywords of a call that creates a tensor: the other values, and whether it was true.
@@ -217,11 +227,12 @@ fn argument(host: &Host, kind: Kind, value: &Dynamic) -> Result<Arg> {
 
 /// A plain number.
 pub fn scalar(value: &Dynamic) -> Option<Scalar> {
-    if let Ok(i) = value.as_int() {
-        return Some(Scalar::Int(i));
+    // Asked before it is read: what is of another type makes Rhai look up its name.
+    if value.is_int() {
+        return value.as_int().ok().map(Scalar::Int);
     }
-    if let Ok(x) = value.as_float() {
-        return Some(Scalar::Float(x));
+    if value.is_float() {
+        return value.as_float().ok().map(Scalar::Float);
     }
     value.as_bool().ok().map(Scalar::Bool)
 }
@@ -235,6 +246,11 @@ fn number(host: &Host, value: &Dynamic) -> Result<Scalar> {
 }
 
 pub fn int(host: &Host, value: &Dynamic) -> Result<i64> {
+    if value.is_int()
+        && let Ok(i) = value.as_int()
+    {
+        return Ok(i);
+    }
     match number(host, value)? {
         Scalar::Int(i) => Ok(i),
         Scalar::Float(x) => whole(x).ok_or_else(|| no_integer(x)),
@@ -263,7 +279,12 @@ pub fn no_integer(x: f64) -> Box<Diag> {
 
 pub fn ints(host: &Host, value: &Dynamic) -> Result<Ints> {
     if let Some(array) = value.read_lock::<Array>() {
-        return array.iter().map(|item| int(host, item)).collect();
+        // Not: `collect` of results, at several times the cost.
+        let mut ints = Ints::with_capacity(array.len());
+        for item in array.iter() {
+            ints.push(int(host, item)?);
+        }
+        return Ok(ints);
     }
     Ok(Ints::from_slice(&[int(host, value).map_err(|_| expected("an integer or an array of integers", value))?]))
 }

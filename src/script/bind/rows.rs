@@ -11,7 +11,7 @@ use crate::script::bind::convert;
 use crate::script::host::Host;
 use crate::script::values::panics::{GuardedCall, Place};
 use crate::script::values::raise::Native;
-use crate::script::values::sparse::Sparse;
+use crate::script::values::sparse::{self, Sparse};
 use crate::script::values::type_names;
 use crate::script::values::types::Tensor;
 use crate::tensor::engine::{Engine, Results, describe};
@@ -104,16 +104,18 @@ fn arities(module: &mut Natives, host: &Arc<Host>, op: &'static Op, name: Cow<'s
     let call = GuardedCall::new(move |context, values| {
         let context = context.expect("registered with a context");
         let means_plain = form == Form::Plain && values.first().is_some_and(|first| !first.is::<Tensor>());
-        let done = if means_plain || values.iter().any(|value| value.is::<Sparse>()) {
-            plain(&host, &context, op.name, values)
-        } else {
-            None
-        };
+        let done = if means_plain || has_sparse(values) { plain(&host, &context, op.name, values) } else { None };
         done.unwrap_or_else(|| call(&host, &context, op, form, values))
     });
     // Cost: most of the time that a session takes to start; one closure serves every arity.
     module.place(&name, 0..=most, &call);
     module.names.insert(name);
+}
+
+/// Whether a value is a sparse tensor.
+#[inline]
+fn has_sparse(values: &[&mut Dynamic]) -> bool {
+    sparse::seen() && values.iter().any(|value| value.is::<Sparse>())
 }
 
 impl Natives {
@@ -213,14 +215,14 @@ fn bound_call(
     pin: bool,
 ) -> Native {
     let wrong = |diag| host.raise(context, name_operation(op.name, form, diag, None), "");
-    let args = convert::bind(host, op, values).map_err(wrong)?;
+    let mut args = Args::default();
+    convert::bind(host, op, values, &mut args).map_err(wrong)?;
     some_tensor(op, &args).map_err(wrong)?;
     if form == Form::InPlace && !matches!(args.0.first(), Some(Arg::Tensor(_))) {
         let text = format!("a tensor is changed in place, and not {}", type_names::of_value(values[0]));
         return Err(wrong(Diag::error(crate::base::code::ARGUMENT_TYPE, text)));
     }
     if !pin {
-        let mut args = args;
         return run(host, context, op, form, &mut args);
     }
     let made = movement::pinned(&mut host.engine(context), |e| e.call_row(op, args));
@@ -264,7 +266,7 @@ fn apply(engine: &mut Engine, op: &'static Op, form: Form, args: &mut Args) -> R
             let first = (first.into(), Dynamic::from(results.swap_remove(0)));
             Dynamic::from(Map::from_iter([first, (rest.into(), others)]))
         }
-        _ if results.len() == 1 => Dynamic::from(results.swap_remove(0)),
+        _ if results.len() == 1 => results.into_iter().next().map_or(Dynamic::UNIT, Dynamic::from),
         Returns::Named(names) => {
             let named = names.iter().zip(results);
             Dynamic::from(named.map(|(&name, tensor)| (name.into(), Dynamic::from(tensor))).collect::<Map>())
@@ -370,7 +372,7 @@ fn operator(
     values: &mut [&mut Dynamic],
     plain: Plain,
 ) -> Native {
-    if values.iter().any(|value| value.is::<Sparse>())
+    if has_sparse(values)
         && let Some(done) = plain(host, context, op.operator, values)
     {
         return done;

@@ -18,7 +18,7 @@ use crate::op::rows::shape::copies::FLIP;
 use crate::op::rows::shape::join::STACK;
 use crate::op::rows::shape::view::{RESHAPE, SELECT};
 use crate::op::tensor::Tensor;
-use crate::script::values::sparse::Sparse;
+use crate::script::values::sparse::{Noted, Sparse};
 use crate::tensor::engine::Engine;
 
 /// Row `dim` of the indices.
@@ -70,7 +70,7 @@ pub fn coalesce(e: &mut Engine, s: &Sparse) -> Result<Sparse> {
     let found = e.apply(&UNIQUE, args![&flat, true, true])?;
     let values = spread(e, found[0].shape()[0], &found[1], &s.values)?;
     let indices = unravel(e, &found[0], s.sparse_size())?;
-    Ok(Sparse { indices, values, size: s.size.clone(), is_coalesced: true, crow: None })
+    Ok(Sparse { indices, values, size: s.size.clone(), is_coalesced: true, crow: None, _noted: Noted::new() })
 }
 
 /// An ordinary tensor with zeros elsewhere.
@@ -110,7 +110,7 @@ pub fn from_dense(e: &mut Engine, x: &Tensor, dims: usize) -> Result<Sparse> {
     shape.extend_from_slice(&size[dims..]);
     let rows = e.call_row(&RESHAPE, args![x, shape.as_slice()])?;
     let values = e.call_row(&INDEX_SELECT, args![&rows, 0, &flat])?;
-    Ok(Sparse { indices, values, size, is_coalesced: true, crow: None })
+    Ok(Sparse { indices, values, size, is_coalesced: true, crow: None, _noted: Noted::new() })
 }
 
 fn is_matrix(s: &Sparse) -> Result<()> {
@@ -162,5 +162,6 @@ pub fn transpose(e: &mut Engine, s: &Sparse) -> Result<Sparse> {
         size: vec![s.size[1], s.size[0]],
         is_coalesced: s.nnz() < 2,
         crow: None,
+        _noted: Noted::new(),
     })
 }

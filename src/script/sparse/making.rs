@@ -17,7 +17,7 @@ use crate::script::bind::properties::set_requires_grad;
 use crate::script::bind::rows::Natives;
 use crate::script::host::Host;
 use crate::script::tensor_api::literal;
-use crate::script::values::sparse::Sparse;
+use crate::script::values::sparse::{Noted, Sparse};
 use crate::script::values::type_names;
 use crate::tensor::engine::Engine;
 use crate::tensor::movement::{self, Target};
@@ -116,7 +116,7 @@ fn empty(host: &Host, e: &mut Engine, size: &Dynamic, options: &Options) -> Resu
     let size = sizes("size", size)?;
     let values = options.values(host, e, &Dynamic::from(Array::new()))?;
     let indices = e.source(Source::Fill(Scalar::Int(0)), &[size.len(), 0], DType::I64, values.device())?;
-    Ok(Sparse { indices, values, size, is_coalesced: true, crow: None })
+    Ok(Sparse { indices, values, size, is_coalesced: true, crow: None, _noted: Noted::new() })
 }
 
 fn coo(host: &Host, e: &mut Engine, [places, values, size]: [&Dynamic; 3], options: &Options) -> Result<Sparse> {
@@ -143,7 +143,7 @@ fn coo(host: &Host, e: &mut Engine, [places, values, size]: [&Dynamic; 3], optio
         }
     }
     let size = addressable(within(e, &indices, size, &of_values[1..], options.is_checked()?)?)?;
-    Ok(Sparse { is_coalesced: values.shape()[0] == 0, indices, values, size, crow: None })
+    Ok(Sparse { is_coalesced: values.shape()[0] == 0, indices, values, size, crow: None, _noted: Noted::new() })
 }
 
 /// The size, which without one is that of the largest indices; an error if some index is not in it. Waits.
@@ -211,5 +211,5 @@ fn csr(host: &Host, e: &mut Engine, [crow, col, values, size]: [&Dynamic; 4], op
         fail!(SHAPE, "`size` {size:?} does not fit `crow_indices` of {} rows", crow.numel() - 1);
     }
     let size = within(e, &indices, Some(size), &[], options.is_checked()?)?;
-    Ok(Sparse { indices, values, size, is_coalesced: true, crow: Some(crow) })
+    Ok(Sparse { indices, values, size, is_coalesced: true, crow: Some(crow), _noted: Noted::new() })
 }

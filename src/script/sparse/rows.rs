@@ -17,7 +17,7 @@ use crate::op::tensor::Tensor;
 use crate::script::bind::convert;
 use crate::script::host::Host;
 use crate::script::values::raise::Native;
-use crate::script::values::sparse::Sparse;
+use crate::script::values::sparse::{Noted, Sparse};
 use crate::script::values::type_names;
 use crate::tensor::engine::Engine;
 use rhai::{Array, Dynamic, NativeCallContext};
@@ -148,7 +148,8 @@ fn sum(e: &mut Engine, a: &Sparse, b: &Sparse) -> Result<Sparse> {
     product::one_kind(a, &b.values)?;
     let indices = e.call_row(&CAT, args![vec![a.indices.clone(), b.indices.clone()], 1])?;
     let values = e.call_row(&CAT, args![vec![a.values.clone(), b.values.clone()], 0])?;
-    let beside = Sparse { indices, values, size: a.size.clone(), is_coalesced: false, crow: None };
+    let beside =
+        Sparse { indices, values, size: a.size.clone(), is_coalesced: false, crow: None, _noted: Noted::new() };
     if a.crow.is_some() && b.crow.is_some() {
         return form::csr(e, &beside);
     }
@@ -194,6 +195,6 @@ pub fn summed(e: &mut Engine, s: &Sparse, dims: &[i64]) -> Result<Dynamic> {
     let indices = e.call_row(&crate::op::rows::shape::join::STACK, args![rows, 0])?;
     let size = (0..s.size.len()).filter(|dim| !given.contains(dim)).map(|dim| s.size[dim]).collect();
     let is_coalesced = left.len() == sparse && s.is_coalesced;
-    let summed = Sparse { indices, values, size, is_coalesced, crow: None };
+    let summed = Sparse { indices, values, size, is_coalesced, crow: None, _noted: Noted::new() };
     form::coalesce(e, &summed).map(Dynamic::from)
 }

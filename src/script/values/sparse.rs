@@ -1,6 +1,28 @@
 //! Sparse tensors as values: the places of elements and their values, which are ordinary tensors.
 
 use crate::op::tensor::Tensor;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Whether there ever was a sparse tensor: until then calls do not look for one among their values.
+static SEEN: AtomicBool = AtomicBool::new(false);
+
+/// Whether any value may be a sparse tensor.
+#[inline]
+pub fn seen() -> bool {
+    SEEN.load(Ordering::Relaxed)
+}
+
+/// What every sparse tensor has, so that none is made unnoticed.
+#[derive(Clone, Copy)]
+pub struct Noted(());
+
+impl Noted {
+    /// There is a sparse tensor from now on.
+    pub fn new() -> Noted {
+        SEEN.store(true, Ordering::Relaxed);
+        Noted(())
+    }
+}
 
 /// `sparse_coo_tensor(indices, values, size)`, or the same with compressed rows.
 #[derive(Clone)]
@@ -14,6 +36,7 @@ pub struct Sparse {
     pub is_coalesced: bool,
     /// Of a CSR tensor: where each row begins, `[rows + 1]`.
     pub crow: Option<Tensor>,
+    pub _noted: Noted,
 }
 
 impl Sparse {
@@ -42,6 +65,6 @@ impl Sparse {
 
     /// The gradient of a table's rows.
     pub fn of_rows(index: Tensor, values: Tensor, size: Vec<usize>) -> Sparse {
-        Sparse { indices: index, values, size, is_coalesced: false, crow: None }
+        Sparse { indices: index, values, size, is_coalesced: false, crow: None, _noted: Noted::new() }
     }
 }

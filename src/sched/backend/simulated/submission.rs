@@ -21,6 +21,7 @@ use crate::sched::order::gate::{FaultLog, Gate};
 use crate::sched::profile::timeline::{self, Part};
 use crate::sched::runtime::threads;
 use crate::sched::window::node::Node;
+use crate::sched::window::plan::Operands;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -36,15 +37,14 @@ enum Ready {
     Fused {
         program: Arc<Program>,
         shape: Shape,
-        views: Vec<RawView>,
-        table: Vec<u64>,
+        views: Arc<Vec<RawView>>,
+        table: Arc<Vec<u64>>,
         slots: Range<usize>,
     },
     Kernel {
         kernel: &'static Kernel,
         attrs: Attrs,
-        inputs: Vec<RawView>,
-        outputs: Vec<RawView>,
+        operands: Arc<Operands>,
         seed: u64,
         offset: u64,
         slot: usize,
@@ -75,7 +75,8 @@ pub(super) struct Batch<'a> {
 
 impl<'a> Batch<'a> {
     pub fn new(simulator: &'a Simulator, window: Window<'a>) -> Batch<'a> {
-        let (steps, step_nodes, owners, parts) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (steps, step_nodes) = (Vec::with_capacity(window.steps), Vec::with_capacity(window.steps));
+        let (owners, parts) = (Vec::with_capacity(window.steps), Vec::new());
         Batch { simulator, window, steps, step_nodes, owners, parts }
     }
 
@@ -112,14 +113,13 @@ impl Submission for Batch<'_> {
             Command::Fused { program, shape, views, table } => Ready::Fused {
                 program: (*program).clone(),
                 shape: (*shape).clone(),
-                views: views.to_vec(),
-                table: table.to_vec(),
+                views: (*views).clone(),
+                table: (*table).clone(),
                 slots: from..self.owners.len(),
             },
             Command::Kernel { kernel, attrs, operands, seed, offset } => {
                 let (kernel, attrs, seed, offset) = (*kernel, (*attrs).clone(), *seed, *offset);
-                let (inputs, outputs) = (operands.inputs.clone(), operands.outputs.clone());
-                Ready::Kernel { kernel, attrs, inputs, outputs, seed, offset, slot: from }
+                Ready::Kernel { kernel, attrs, operands: (*operands).clone(), seed, offset, slot: from }
             }
             Command::Each { each, node, scalars, .. } => {
                 let member = |at| (Shape::from_slice(each.shape(node, at)), each.views(node, at));
@@ -259,10 +259,10 @@ fn run(step: Ready, faults: &[Faults], kernel_context: &KernelContext<'_>) -> Re
         Ready::Each { program, members, table } => members
             .iter()
             .try_for_each(|(shape, views)| touch::run_fused(&program, shape, views, &table, &[], kernel_context)),
-        Ready::Kernel { kernel, attrs, inputs, outputs, seed, offset, slot } => {
+        Ready::Kernel { kernel, attrs, operands, seed, offset, slot } => {
             let call = Call {
-                inputs: &inputs,
-                outputs: &outputs,
+                inputs: &operands.inputs,
+                outputs: &operands.outputs,
                 attrs: &attrs,
                 threads: threads(),
                 faults: &faults[slot],
