@@ -48,9 +48,8 @@ impl Machine<'_> {
                     for argument in &native.arguments[1..] {
                         values.push(self.eval(frame, argument)?.boxed());
                     }
-                    let ask = |machine: &mut Self, first: &mut Dynamic| {
-                        machine.call_on(native, first, &mut values, false)
-                    };
+                    let ask =
+                        |machine: &mut Self, first: &mut Dynamic| machine.call_on(native, first, &mut values, false);
                     if let Some(answer) = self.asked_there(frame, chain, ask)? {
                         return Ok(answer);
                     }
@@ -81,9 +80,8 @@ impl Machine<'_> {
                     && let Value::Other(root) = place
                 {
                     let mut root = root.clone();
-                    let ask = |machine: &mut Self, first: &mut Dynamic| {
-                        machine.call_on(native, first, &mut values, false)
-                    };
+                    let ask =
+                        |machine: &mut Self, first: &mut Dynamic| machine.call_on(native, first, &mut values, false);
                     if let Some(answer) = self.asked_at(&mut root, &[], &Values::new(), ask)? {
                         return Ok(answer);
                     }
@@ -337,13 +335,13 @@ impl Machine<'_> {
         Some((function, values))
     }
 
-    /// The same of a value that holds the closure, which is not copied for it.
+    /// The same of a value that holds the closure, which is not copied for it, and not held while the closure runs.
     pub(super) fn held(
         &mut self,
         value: &Dynamic,
         arguments: &mut [Value],
     ) -> Option<(Arc<Function>, SmallVec<[Value; 4]>)> {
-        if value.is_shared() || !value.is_fnptr() {
+        if !value.is_fnptr() {
             return None;
         }
         self.prepared(&*value.read_lock::<FnPtr>()?, arguments)
@@ -352,7 +350,11 @@ impl Machine<'_> {
     /// The compiled function of a closure.
     #[inline]
     fn known(&mut self, name: &str, count: usize) -> Option<Arc<Function>> {
-        let is_it = |function: &&Arc<Function>| function.def.name == name && function.def.params.len() == count;
+        let is_it = |function: &&Arc<Function>| {
+            let known = function.def.name.as_str();
+            // Most often it is the same text, not only an equal one.
+            (std::ptr::eq(known.as_ptr(), name.as_ptr()) || known == name) && function.def.params.len() == count
+        };
         if let Some(known) = self.recent.iter().find(is_it) {
             return Some(known.clone());
         }

@@ -6,7 +6,7 @@ use super::numbers;
 use super::places::grow::{can_grow, grow};
 use super::places::slices;
 use super::places::{Values, place, read, replace, text, write};
-use super::quick;
+use super::quick::{self, Number};
 use super::quick_store;
 use super::run::{Fault, Frame, Machine, R, put};
 use super::shared::in_use;
@@ -67,6 +67,9 @@ impl Machine<'_> {
                 }
                 Ok(read(value, &chain.steps, &operands, false))
             }
+            StepKind::Method { is_word: true, name, first: 0, .. } if &**name == "call" && !self.looks => {
+                self.call_variable(frame, chain, *slot, step)
+            }
             StepKind::Method { intrinsic: Some(intrinsic), function, is_word: false, .. }
                 if chain.lost.is_none() && function.strong_count() == 0 && !self.looks =>
             {
@@ -87,6 +90,26 @@ impl Machine<'_> {
             }
             _ => Ok(None),
         }
+    }
+
+    /// `f.call(x)` of a closure in a variable, whether other closures share it or not.
+    fn call_variable(&mut self, frame: &mut Frame, chain: &Chain, slot: u16, step: &Step) -> R<Option<Value>> {
+        let is_closure = |value: &Value| matches!(value, Value::Other(value) if value.is_fnptr());
+        if !is_closure(&frame.slots[slot as usize]) {
+            return Ok(None);
+        }
+        let mut operands = Values::new();
+        for operand in &chain.operands {
+            operands.push(self.eval(frame, operand)?);
+        }
+        if let Value::Other(target) = &frame.slots[slot as usize]
+            && let Some((function, mut values)) = self.held(target, &mut operands)
+        {
+            return self.run(frame.rest, &function, &mut values, None, step.at).map(Some);
+        }
+        // It is a function with a name, or the arguments have changed the variable.
+        let mut root = frame.slots[slot as usize].clone().boxed();
+        self.walk(frame.rest, chain, 0, &mut root, &mut operands, Goal::Read).map(Some)
     }
 
     fn follow(&mut self, frame: &mut Frame, chain: &Chain, goal: Goal) -> R {
@@ -643,6 +666,14 @@ impl Machine<'_> {
             put(slot, value);
             return Ok(());
         };
+        if let Value::Other(place) = slot
+            && place.is_shared()
+            && let Some(mut inside) = place.write_lock::<Dynamic>()
+            && let Some(new) = quick::combine(op, Number::of_dynamic(&inside), Number::of(&value)).value()
+        {
+            *inside = new.boxed();
+            return Ok(());
+        }
         let value = match slot {
             Value::Other(target) if op == Op::Add && !self.looks && can_grow(target) => match grow(target, value) {
                 Ok(()) => return Ok(()),

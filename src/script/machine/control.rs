@@ -6,6 +6,7 @@ use super::native::placed;
 use super::run::{Frame, Jump, Machine, R, put};
 use super::tree::{Block, Candidates, CaseKey, For, If, Node, Switch, Try, While, Within};
 use super::value::Value;
+use crate::base::arithmetic;
 use crate::script::values::panics;
 use rhai::{Array, Dynamic, EvalAltResult, ImmutableString, Position};
 use smallvec::SmallVec;
@@ -36,6 +37,22 @@ pub enum Rounds<'b> {
     Node(&'b Node),
     /// Instructions that begin there.
     Code(&'b Bytecode, usize),
+}
+
+/// A value of another type that equals a value.
+fn equal_value(value: &Dynamic) -> Option<Dynamic> {
+    if value.is_int() {
+        return value.as_int().ok().map(|int| (int as f64).into());
+    }
+    if value.is_float() {
+        return value.as_float().ok().and_then(arithmetic::whole).map(Dynamic::from_int);
+    }
+    if value.is_char() {
+        return value.as_char().ok().map(|character| character.to_string().into());
+    }
+    let text = value.read_lock::<ImmutableString>()?;
+    let mut characters = text.chars();
+    characters.next().filter(|_| characters.next().is_none()).map(Dynamic::from)
 }
 
 impl Machine<'_> {
@@ -282,13 +299,13 @@ impl Machine<'_> {
                 Ok(c) => Some(CaseKey::Character(c)),
                 Err(_) => value.read_lock::<ImmutableString>().map(|text| CaseKey::Text(text.clone())),
             },
-            Value::Float(_) => None,
+            Value::Float(float) => Some(CaseKey::Float(float.to_bits())),
         };
         let known = key.as_ref().and_then(|key| switch.known.read().get(key).cloned());
         let candidates = match known {
             Some(candidates) => candidates,
             None => {
-                let candidates = self.candidates(switch, &value.boxed())?;
+                let candidates = self.equal_candidates(switch, value.boxed())?;
                 if let Some(key) = key {
                     let mut known = switch.known.write();
                     // Bound: values that a place remembers.
@@ -309,6 +326,27 @@ impl Machine<'_> {
             }
         }
         Ok(Value::Unit)
+    }
+
+    /// The arms for a value and for what equals it: 4 is 4.0, and a character is the string of it. What is written exactly
+    /// so comes first, and the arm for all other values last.
+    fn equal_candidates(&mut self, switch: &Switch, value: Dynamic) -> R<Candidates> {
+        let mut found = self.candidates(switch, &value)?;
+        let Some(other) = equal_value(&value) else { return Ok(found) };
+        let others = self.candidates(switch, &other)?;
+        let default = |arm: &u32| Some(*arm) == switch.default;
+        if others.iter().all(default) {
+            return Ok(found);
+        }
+        let last = found.last().copied().filter(default);
+        found.retain(|arm| !default(arm));
+        // An arm without a condition ends the search.
+        if found.last().is_none_or(|arm| switch.arms[*arm as usize].guard.is_some()) {
+            let new: Candidates = others.into_iter().filter(|arm| !default(arm) && !found.contains(arm)).collect();
+            found.extend(new);
+            found.extend(last);
+        }
+        Ok(found)
     }
 
     /// The arms that are meant for a value, in the order in which their conditions are asked: Rhai is asked which comes

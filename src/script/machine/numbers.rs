@@ -139,7 +139,9 @@ fn others(op: Op, a: &Dynamic, b: &Dynamic) -> Option<Value> {
 /// Whether an array, a map or a string is `()`.
 fn nothing(op: Op, a: &Dynamic) -> Option<Value> {
     match op {
-        Op::Equal | Op::NotEqual if a.is_array() || a.is_map() || a.is_string() => Some(Value::Bool(op == Op::NotEqual)),
+        Op::Equal | Op::NotEqual if a.is_array() || a.is_map() || a.is_string() => {
+            Some(Value::Bool(op == Op::NotEqual))
+        }
         _ => None,
     }
 }

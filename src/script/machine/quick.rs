@@ -104,12 +104,15 @@ impl Number {
 
     #[inline]
     pub fn of_dynamic(value: &Dynamic) -> Number {
-        if let Ok(int) = value.as_int() {
-            Number::int(int)
-        } else if let Ok(float) = value.as_float() {
-            Number::float(float)
-        } else {
+        // Rhai's `as_int` and its kin look for the name of the type where they fail.
+        if value.is_int() {
+            value.as_int().map_or(Number::NONE, Number::int)
+        } else if value.is_float() {
+            value.as_float().map_or(Number::NONE, Number::float)
+        } else if value.is_bool() {
             value.as_bool().map_or(Number::NONE, Number::bool)
+        } else {
+            Number::NONE
         }
     }
 

@@ -317,6 +317,8 @@ pub struct Switch {
     pub arms: Box<[Arm]>,
     /// The same `switch` with the number of each arm as its value, of the value and of what its conditions come to.
     pub operands: Operands,
+    /// The arm for all other values.
+    pub default: Option<u32>,
     pub known: parking_lot::RwLock<HashMap<CaseKey, Candidates, BuildHasherDefault<CaseHasher>>>,
 }
 
@@ -368,6 +370,7 @@ impl Hasher for CaseHasher {
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub enum CaseKey {
     Int(i64),
+    Float(u64),
     Bool(bool),
     Unit,
     Character(char),

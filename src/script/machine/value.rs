@@ -26,39 +26,35 @@ impl Value {
     /// As it is: a shared value stays shared.
     #[inline]
     pub fn unboxed(value: Dynamic) -> Value {
-        if value.is_shared() || value.is_read_only() || value.tag() != 0 {
+        if value.is_shared() || !is_plain(&value) || value.is_read_only() || value.tag() != 0 {
             return Value::Other(value);
         }
-        if let Ok(int) = value.as_int() {
-            Value::Int(int)
-        } else if let Ok(float) = value.as_float() {
-            Value::Float(float)
-        } else if let Ok(truth) = value.as_bool() {
-            Value::Bool(truth)
-        } else if value.is_unit() {
-            Value::Unit
+        Value::plain(&value).unwrap_or(Value::Other(value))
+    }
+
+    /// A number, a truth or `()`, which `is_plain` has told.
+    ///
+    /// Rhai's `as_int` and its kin look for the name of the type where they fail.
+    #[inline]
+    fn plain(value: &Dynamic) -> Option<Value> {
+        if value.is_int() {
+            value.as_int().ok().map(Value::Int)
+        } else if value.is_float() {
+            value.as_float().ok().map(Value::Float)
+        } else if value.is_bool() {
+            value.as_bool().ok().map(Value::Bool)
         } else {
-            Value::Other(value)
+            value.is_unit().then_some(Value::Unit)
         }
     }
 
     /// A copy of a value behind a reference, shared by no variable.
     #[inline]
     pub fn copied(value: &Dynamic) -> Value {
-        match value.as_int() {
-            Ok(int) => Value::Int(int),
-            Err(_) => Value::copied_other(value),
+        match Value::plain(value) {
+            Some(plain) => plain,
+            None => Value::of(value.flatten_clone()),
         }
-    }
-
-    fn copied_other(value: &Dynamic) -> Value {
-        if let Ok(float) = value.as_float() {
-            return Value::Float(float);
-        }
-        if let Ok(truth) = value.as_bool() {
-            return Value::Bool(truth);
-        }
-        Value::of(value.flatten_clone())
     }
 
     #[inline]
@@ -81,6 +77,11 @@ impl Value {
     pub fn is_shared(&self) -> bool {
         matches!(self, Value::Other(value) if value.is_shared())
     }
+}
+
+#[inline]
+fn is_plain(value: &Dynamic) -> bool {
+    value.is_int() || value.is_float() || value.is_bool() || value.is_unit()
 }
 
 #[cfg(test)]

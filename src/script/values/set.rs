@@ -48,14 +48,19 @@ impl Key {
         if value.is_shared() {
             return Key::within(&value.flatten_clone(), depth);
         }
-        Ok(match (value.as_int(), value.as_float(), value.as_bool(), value.as_char()) {
-            (Ok(number), ..) => Key::Int(number),
-            (_, Ok(x), ..) => whole(x).map_or(Key::Float(x.to_bits()), Key::Int),
-            (.., Ok(on), _) => Key::Bool(on),
-            (.., Ok(c)) => Key::Text(c.to_string().into()),
-            _ if value.is_unit() => Key::Unit,
-            _ => return Key::of_other(value, depth),
-        })
+        // Rhai's `as_int` and its kin look for the name of the type where they fail.
+        let key = if value.is_int() {
+            value.as_int().ok().map(Key::Int)
+        } else if value.is_float() {
+            value.as_float().ok().map(|x| whole(x).map_or(Key::Float(x.to_bits()), Key::Int))
+        } else if value.is_bool() {
+            value.as_bool().ok().map(Key::Bool)
+        } else if value.is_char() {
+            value.as_char().ok().map(|c| Key::Text(c.to_string().into()))
+        } else {
+            value.is_unit().then_some(Key::Unit)
+        };
+        key.map_or_else(|| Key::of_other(value, depth), Ok)
     }
 
     fn of_other(value: &Dynamic, depth: usize) -> Result<Key> {

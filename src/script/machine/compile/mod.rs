@@ -455,7 +455,9 @@ impl Compiler {
             arms.push(Arm { guard, body: self.expr(&arm.rhs)? });
         }
         let operands = Operands { expr: as_expr(numbered(statement)) };
-        Some(Node::Switch(Box::new(Switch { value, arms: arms.into(), operands, known: Default::default() })))
+        let default = cases.def_case.and_then(|arm| u32::try_from(arm).ok());
+        let (arms, known) = (arms.into(), Default::default());
+        Some(Node::Switch(Box::new(Switch { value, arms, operands, default, known })))
     }
 
     fn assignment(&mut self, assignment: &(rhai::OpAssignment, rhai::BinaryExpr)) -> Option<Node> {
@@ -508,7 +510,8 @@ impl Compiler {
         let is_part_of_itself = op.is_none()
             && !is_this
             && matches!(&value, Node::Chain(chain) if is_path(chain) && matches!(chain.root, Root::Local(root) if root == slot));
-        let assign = Assign { slot, op, value, operands, name, is_constant, is_lost, is_part_of_itself, is_quick, luck, at };
+        let assign =
+            Assign { slot, op, value, operands, name, is_constant, is_lost, is_part_of_itself, is_quick, luck, at };
         let assign = Box::new(assign);
         Some(if is_this { Node::AssignThis(assign) } else { Node::Assign(assign) })
     }

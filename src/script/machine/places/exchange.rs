@@ -138,7 +138,12 @@ impl Machine<'_> {
     }
 
     /// `p = p.next`: the part moves out of the variable whose value it replaces.
-    pub(in crate::script::machine) fn part_of_itself(&mut self, frame: &mut Frame, slot: u16, chain: &Chain) -> R<Option<Value>> {
+    pub(in crate::script::machine) fn part_of_itself(
+        &mut self,
+        frame: &mut Frame,
+        slot: u16,
+        chain: &Chain,
+    ) -> R<Option<Value>> {
         if self.looks {
             return Ok(None);
         }
