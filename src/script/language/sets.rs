@@ -99,7 +99,7 @@ fn changes(natives: &mut Natives, host: &Arc<Host>) {
     });
     changing(natives, host, "update", |host, context, set, [other]| {
         let other = made(host, context, other)?;
-        *set = set.combined(Combine::Union, &other);
+        set.unite(&other);
         Ok(Dynamic::UNIT)
     });
 }
@@ -111,6 +111,10 @@ fn combinations(natives: &mut Natives, host: &Arc<Host>) {
         ("difference", "-", Combine::Difference),
         ("symmetric_difference", "^", Combine::Symmetric),
     ] {
+        if matches!(how, Combine::Union) {
+            let united = |set: &mut Set, other: Set| set.unite(&other);
+            FuncRegistration::new("|=").with_purity(false).in_global_namespace().place_in(&mut natives.module, united);
+        }
         let shared = host.clone();
         natives.note(name);
         let combined = move |context: NativeCallContext, set: Set, other: Dynamic| -> Outcome<Set> {

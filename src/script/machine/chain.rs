@@ -114,6 +114,12 @@ impl Machine<'_> {
 
     fn follow(&mut self, frame: &mut Frame, chain: &Chain, goal: Goal) -> R {
         self.follow_anywhere(frame, chain, goal).map_err(|mut fault| {
+            // Rhai knows the constant by its place among the operands.
+            if let (Some(error), Root::Constant(_, name)) = (&mut fault, &chain.root)
+                && let EvalAltResult::ErrorAssignmentToConstant(named, _) = &mut **error
+            {
+                *named = name.to_string();
+            }
             // Rhai does not say where a value is that something else holds.
             if let (Some(error), Some(step)) = (&mut fault, chain.steps.last())
                 && matches!(**error, EvalAltResult::ErrorDataRace(_, at) if at.is_none())
@@ -160,7 +166,7 @@ impl Machine<'_> {
                 frame.slots[slot] = Value::unboxed(root);
                 result
             }
-            Root::Constant(slot) => {
+            Root::Constant(slot, _) => {
                 let mut value = frame.slots[*slot as usize].clone().boxed();
                 if value.is::<ModuleValue>() && !matches!(goal, Goal::Write(..)) {
                     return self.walk(frame.rest, chain, 0, &mut value, &mut operands, goal);

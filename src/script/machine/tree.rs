@@ -223,7 +223,7 @@ pub struct Chain {
 pub enum Root {
     Local(Slot),
     /// A constant, given to Rhai as one.
-    Constant(Slot),
+    Constant(Slot, ImmutableString),
     This(Position),
     Value(Node),
 }

@@ -157,6 +157,11 @@ impl Set {
         self.0.places.keys().all(|key| other.has(key))
     }
 
+    /// Takes the elements of another set in.
+    pub fn unite(&mut self, other: &Set) {
+        other.entries().into_iter().for_each(|(key, value)| self.put(key.clone(), value.clone()));
+    }
+
     pub fn combined(&self, how: Combine, other: &Set) -> Set {
         match how {
             Combine::Union => {

@@ -78,8 +78,8 @@ fn root(compiler: &mut Compiler, expr: &Expr) -> Option<Root> {
         return Some(Root::This(*at));
     }
     if let Some(visible) = compiler.variable(expr) {
-        let slot = visible.slot;
-        return Some(if visible.is_constant { Root::Constant(slot) } else { Root::Local(slot) });
+        let (slot, name) = (visible.slot, visible.name.clone());
+        return Some(if visible.is_constant { Root::Constant(slot, name) } else { Root::Local(slot) });
     }
     Some(Root::Value(compiler.expr(expr)?))
 }

@@ -10,7 +10,7 @@ use super::bytecode;
 use super::fragment::operand_name;
 use super::input_code;
 use super::native::Site;
-use super::places::exchange::{is_path, only_asks};
+use super::places::exchange::{is_path, is_quiet, only_asks};
 use super::qualified::Qualified;
 use super::quick::{self, Luck};
 use super::quick_store;
@@ -702,8 +702,7 @@ impl Compiler {
     fn native(&self, call: &FnCallExpr, arguments: Box<[Node]>, first: First, at: Position) -> Native {
         let operands = Operands { expr: of_operands(call, at) };
         let (site, qualified) = (Site::default(), Qualified::of(call));
-        let is_calm = |node: &Node| matches!(node, Node::Local(_) | Node::Literal(_));
-        let asks = only_asks(&call.name) && arguments.iter().skip(1).all(is_calm);
+        let asks = only_asks(&call.name) && arguments.iter().skip(1).all(is_quiet);
         Native { name: call.name.clone(), arguments, first, operands, site, asks, qualified, at }
     }
 

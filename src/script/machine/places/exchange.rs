@@ -14,6 +14,22 @@ pub fn only_asks(name: &str) -> bool {
     matches!(name, "len" | "is_empty" | "contains" | "type_of" | "keys" | "values" | "index_of" | "join" | "str")
 }
 
+/// Whether a node runs no code of a script, so that it changes no variable.
+pub fn is_quiet(node: &Node) -> bool {
+    match node {
+        Node::Local(_) | Node::Literal(_) | Node::This(_) => true,
+        Node::Binary(binary) => is_quiet(&binary.left) && is_quiet(&binary.right),
+        Node::Unary(unary) => is_quiet(&unary.operand),
+        Node::Text(text) => text.parts.iter().all(is_quiet),
+        Node::Native(native) => &*native.name == "__text" && native.arguments.iter().all(is_quiet),
+        Node::Chain(chain) => {
+            let is_method = |step: &Step| matches!(step.kind, StepKind::Method { .. });
+            !matches!(chain.root, Root::Value(_)) && !chain.steps.iter().any(is_method) && chain.operands.iter().all(is_quiet)
+        }
+        _ => false,
+    }
+}
+
 /// Whether a chain leads to a field or element without calling anything.
 pub fn is_path(chain: &Chain) -> bool {
     matches!(chain.root, Root::Local(_) | Root::This(_))
