@@ -334,18 +334,29 @@ impl Emitter {
             Node::Block(block) if !block.imports => {
                 let mut statements = Vec::from(block.statements);
                 let last = statements.pop();
+                let last = last.unwrap_or(Node::Literal(Value::Unit));
                 self.blocks.push(block.declares.clone());
                 statements.into_iter().for_each(|statement| self.statement(statement));
-                self.into(last.unwrap_or(Node::Literal(Value::Unit)), to, assign);
-                self.blocks.pop();
-                self.clear(block.declares);
+                // The variable that gets the value may have the register of one that ends here.
+                if block.declares.contains(&to) {
+                    let value = self.computed(last);
+                    self.blocks.pop();
+                    self.clear(block.declares);
+                    self.push(Opcode::Copy, to, value, 0, side);
+                } else {
+                    self.into(last, to, assign);
+                    self.blocks.pop();
+                    self.clear(block.declares);
+                }
             }
             Node::Call(call) => self.call(*call, to, side),
             Node::Chain(chain) => self.chain(chain, to, side),
             Node::While(_) | Node::For(_) if assign == NONE => {
                 let round = self.rounds.len() as u32;
                 self.rounds.push(Round::default());
-                self.looped(node, Some(to), round);
+                let value = self.temporary();
+                self.looped(node, Some(value), round);
+                self.push(Opcode::Copy, to, value, 0, side);
             }
             Node::Return(_) | Node::Break(_) | Node::Continue => self.statement(node),
             Node::Let(..) | Node::Assign(_) | Node::AssignChain(_) => {
