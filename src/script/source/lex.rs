@@ -381,7 +381,7 @@ impl<'a> Lexer<'a> {
             }
             _ => {
                 self.at += symbol.len();
-                let known = symbol.is_ascii() && symbol.bytes().all(|b| b.is_ascii_punctuation());
+                let known = not_in || symbol.bytes().all(|b| b.is_ascii_punctuation());
                 self.push(if known { Kind::Symbol } else { Kind::Unknown }, start);
             }
         }
