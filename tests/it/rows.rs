@@ -388,3 +388,9 @@ fn means_beside_variances() {
         }
     }
 }
+
+/// No difference at all is a copy, too.
+#[test]
+fn differences_of_order_0_are_copies() {
+    holds("let x = tensor([1.0, 2.0]); let y = x.diff(0); y += 1; equal(x, tensor([1.0, 2.0]))");
+}
