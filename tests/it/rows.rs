@@ -422,3 +422,13 @@ fn what_gradients_do_not_read_may_change() {
         );
     }
 }
+
+/// A tensor without dimensions decides the category of a result, not its precision.
+#[test]
+fn dtypes_beside_tensors_without_dimensions() {
+    holds("where(tensor([true]), ones([1]), tensor(1.0, #{dtype: \"c128\"})).dtype == \"c64\"");
+    holds("where(tensor([true]), ones([1]), tensor([1.0], #{dtype: \"c128\"})).dtype == \"c128\"");
+    holds("where(tensor([true]), tensor([1.0], #{dtype: \"f64\"}), tensor(1.0, #{dtype: \"c64\"})).dtype == \"c128\"");
+    holds("block_diag(ones([1]), tensor(2.0, #{dtype: \"f64\"})).dtype == \"f32\"");
+    holds("block_diag(ones([1]), tensor([2.0], #{dtype: \"f64\"})).dtype == \"f64\"");
+}
