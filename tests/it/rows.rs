@@ -399,7 +399,8 @@ fn differences_of_order_0_are_copies() {
 /// own, the index of what is added without one.
 #[test]
 fn what_gradients_do_not_read_may_change() {
-    for (power, expected) in [("-1", "-0.0625"), ("0.5", "0.25"), ("-0.5", "-0.0625"), ("2", "8.0"), ("-2", "-0.03125")] {
+    for (power, expected) in [("-1", "-0.0625"), ("0.5", "0.25"), ("-0.5", "-0.0625"), ("2", "8.0"), ("-2", "-0.03125")]
+    {
         holds(&format!(
             "let w = tensor([4.0], #{{requires_grad: true}}); let y = w ** {power}; y += 1; y.sum().backward(); w.grad.item() == {expected}"
         ));
@@ -431,4 +432,18 @@ fn dtypes_beside_tensors_without_dimensions() {
     holds("where(tensor([true]), tensor([1.0], #{dtype: \"f64\"}), tensor(1.0, #{dtype: \"c64\"})).dtype == \"c128\"");
     holds("block_diag(ones([1]), tensor(2.0, #{dtype: \"f64\"})).dtype == \"f32\"");
     holds("block_diag(ones([1]), tensor([2.0], #{dtype: \"f64\"})).dtype == \"f64\"");
+}
+
+/// Nothing is divided where there are no elements, and the largest of no sums is 0.
+#[test]
+fn operations_on_no_elements() {
+    for call in ["e % 0", "e.floor_divide(0)", "e.fmod(0)", "e.div(0, #{rounding_mode: \"trunc\"})"] {
+        holds(&format!("let e = zeros([2, 0], #{{dtype: \"i64\"}}); let y = {call}; y.shape == [2, 0]"));
+    }
+    for (shape, order) in [("[2, 0, 3]", "INF"), ("[2, 3, 0]", "INF"), ("[2, 3, 0]", "1"), ("[2, 0, 3]", "2")] {
+        holds(&format!("equal(matrix_norm(zeros({shape}), {order}), zeros([2]))"));
+    }
+    for (shape, order) in [("[2, 0, 3]", "-INF"), ("[2, 3, 0]", "-1"), ("[2, 0, 3]", "-2")] {
+        assert_eq!(code(&format!("matrix_norm(zeros({shape}), {order});")), "E0201");
+    }
 }
