@@ -285,3 +285,33 @@ fn files_keep_them() {
     }
     std::fs::remove_dir_all(&folder).expect("it was made");
 }
+
+/// At infinities, and where one part is 0.
+#[test]
+fn functions_have_values_at_infinities() {
+    let mut session = Session::builder().output(|_| {}).build().expect("a session");
+    let start =
+        "let z = complex(tensor([INF, -INF, 1.0, INF, -INF]), tensor([4.0, 1.0, INF, 0.0, -INF])); let h = PI() / 2;";
+    for text in [
+        "allclose(z.atan(), complex(tensor([h, -h, h, h, -h]), zeros([5])))",
+        "allclose(z.atanh(), complex(zeros([5]), tensor([h, h, h, h, -h])))",
+        "let y = z.exp()[3]; y.real.item() == INF && y.imag.item() == 0.0",
+        "let y = z.expm1()[3]; y.real.item() == INF && y.imag.item() == 0.0",
+    ] {
+        assert!(session.eval::<bool>(&format!("{start} {text}")).expect(text), "{text}");
+    }
+}
+
+#[test]
+fn layouts_products_and_diagonals() {
+    let mut session = Session::builder().output(|_| {}).build().expect("a session");
+    let start = "let z = complex(tensor([[1.0, 2.0]]), tensor([[3.0, 4.0]]));";
+    for text in [
+        "let t = z.clone(); t.swapdims_(0, 1); t.shape == [2, 1]",
+        "let t = z.clone(); t.swapaxes_(0, 1); t.shape == [2, 1]",
+        "equal(z.kron(z), (z.reshape([2, 1]) * z).reshape([1, 4]))",
+        "let f = complex(zeros([2, 2]), ones([2, 2])); f.fill_diagonal_(5); equal(f, complex(eye(2) * 5, 1 - eye(2)))",
+    ] {
+        assert!(session.eval::<bool>(&format!("{start} {text}")).expect(text), "{text}");
+    }
+}

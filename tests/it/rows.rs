@@ -388,3 +388,62 @@ fn means_beside_variances() {
         }
     }
 }
+
+/// No difference at all is a copy, too.
+#[test]
+fn differences_of_order_0_are_copies() {
+    holds("let x = tensor([1.0, 2.0]); let y = x.diff(0); y += 1; equal(x, tensor([1.0, 2.0]))");
+}
+
+/// What a gradient does not read may change before it is computed: the result of a power, an operand without a gradient of its
+/// own, the index of what is added without one.
+#[test]
+fn what_gradients_do_not_read_may_change() {
+    for (power, expected) in [("-1", "-0.0625"), ("0.5", "0.25"), ("-0.5", "-0.0625"), ("2", "8.0"), ("-2", "-0.03125")]
+    {
+        holds(&format!(
+            "let w = tensor([4.0], #{{requires_grad: true}}); let y = w ** {power}; y += 1; y.sum().backward(); w.grad.item() == {expected}"
+        ));
+    }
+    holds(
+        "let w = tensor([0.5], #{requires_grad: true}); let y = w.erfinv(); y += 1; y.sum().backward(); allclose(w.grad, tensor([1.1125955]))",
+    );
+    holds(
+        "let w = tensor([3.0], #{requires_grad: true}); let c = tensor([4.0]); let y = w.hypot(c); c += 1; y.sum().backward(); allclose(w.grad, tensor([0.6]))",
+    );
+    for add in ["scatter_add", "index_add"] {
+        let start = "let w = tensor([3.0, 1.0], #{requires_grad: true}); let i = tensor([1, 0]);";
+        holds(&format!(
+            "{start} let y = w.{add}(0, i, ones([2])); i.zero_(); y.sum().backward(); equal(w.grad, ones([2]))"
+        ));
+        // The gradient of what is added needs it.
+        assert_eq!(
+            code(&format!("{start} let y = zeros([2]).{add}(0, i, w * 1); i.zero_(); y.sum().backward();")),
+            "E0701"
+        );
+    }
+}
+
+/// A tensor without dimensions decides the category of a result, not its precision.
+#[test]
+fn dtypes_beside_tensors_without_dimensions() {
+    holds("where(tensor([true]), ones([1]), tensor(1.0, #{dtype: \"c128\"})).dtype == \"c64\"");
+    holds("where(tensor([true]), ones([1]), tensor([1.0], #{dtype: \"c128\"})).dtype == \"c128\"");
+    holds("where(tensor([true]), tensor([1.0], #{dtype: \"f64\"}), tensor(1.0, #{dtype: \"c64\"})).dtype == \"c128\"");
+    holds("block_diag(ones([1]), tensor(2.0, #{dtype: \"f64\"})).dtype == \"f32\"");
+    holds("block_diag(ones([1]), tensor([2.0], #{dtype: \"f64\"})).dtype == \"f64\"");
+}
+
+/// Nothing is divided where there are no elements, and the largest of no sums is 0.
+#[test]
+fn operations_on_no_elements() {
+    for call in ["e % 0", "e.floor_divide(0)", "e.fmod(0)", "e.div(0, #{rounding_mode: \"trunc\"})"] {
+        holds(&format!("let e = zeros([2, 0], #{{dtype: \"i64\"}}); let y = {call}; y.shape == [2, 0]"));
+    }
+    for (shape, order) in [("[2, 0, 3]", "INF"), ("[2, 3, 0]", "INF"), ("[2, 3, 0]", "1"), ("[2, 0, 3]", "2")] {
+        holds(&format!("equal(matrix_norm(zeros({shape}), {order}), zeros([2]))"));
+    }
+    for (shape, order) in [("[2, 0, 3]", "-INF"), ("[2, 3, 0]", "-1"), ("[2, 0, 3]", "-2")] {
+        assert_eq!(code(&format!("matrix_norm(zeros({shape}), {order});")), "E0201");
+    }
+}

@@ -39,11 +39,11 @@ macro_rules! functions {
 functions! {
     exp |a, b| {
         let size = a.of(&EXP);
-        (size * b.of(&COS), size * b.of(&SIN))
+        (size * b.of(&COS), b.equals(0).choose(b, size * b.of(&SIN)))
     };
     expm1 |a, b| {
         let half = (b * 0.5).of(&SIN);
-        (a.of(&EXPM1) * b.of(&COS) - half * half * 2.0, a.of(&EXP) * b.of(&SIN))
+        (a.of(&EXPM1) * b.of(&COS) - half * half * 2.0, b.equals(0).choose(b, a.of(&EXP) * b.of(&SIN)))
     };
     log |a, b| logarithm(a, b, 1.0);
     log2 |a, b| logarithm(a, b, 1.0 / LN_2);
@@ -110,11 +110,14 @@ fn arccosine<'c>(a: Expr<'c>, b: Expr<'c>) -> Pair<'c> {
     (p.with(&ATAN2, r) * 2.0, (r * q - s * p).of(&ASINH))
 }
 
+/// At all infinities it is `±iπ/2`.
 fn area_tangent<'c>(a: Expr<'c>, b: Expr<'c>) -> Pair<'c> {
+    let infinite = (a.of(&ABS) + b.of(&ABS)).equals(f64::INFINITY);
     let away = (1.0 - a) * (1.0 - a) + b * b;
     let re = (a * 4.0 / away).of(&LOG1P) * 0.25;
     let im = (b * 2.0).with(&ATAN2, (1.0 - a) * (a + 1.0) - b * b) * 0.5;
-    (re, im)
+    let (re, im) = (infinite.choose(0.0, re), infinite.choose(PI / 2.0, im));
+    (re.with(&COPYSIGN, a), im.with(&COPYSIGN, b))
 }
 
 /// One over a complex number.

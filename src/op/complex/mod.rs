@@ -18,7 +18,7 @@ use crate::args;
 use crate::base::attr::Attr;
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
-use crate::base::dtype::{DType, Scalar};
+use crate::base::dtype::{DType, ResultType, Scalar};
 use crate::fail;
 
 pub use rules::{is_analytic, rule};
@@ -129,15 +129,10 @@ pub(super) fn parts(e: &mut dyn Emit, arg: &Arg, real: DType, like: &Meta) -> Re
 
 /// Applies a real-linear row to the real parts and to the imaginary parts of the arguments at these positions.
 pub fn by_parts(e: &mut dyn Emit, op: &'static Op, args: &Args, at: &[usize]) -> Result<Vec<Tensor>> {
-    let mut real = DType::F32;
+    let mut real = real_of(e, args, at);
     for (place, arg) in args.0.iter().enumerate() {
         let mut complex = false;
-        arg.for_each_tensor(&mut |tensor: &Tensor| {
-            complex |= tensor.dtype().is_complex();
-            if matches!(tensor.dtype(), DType::C128 | DType::F64) && at.contains(&place) {
-                real = DType::F64;
-            }
-        });
+        arg.for_each_tensor(&mut |tensor: &Tensor| complex |= tensor.dtype().is_complex());
         match arg {
             Arg::Attr(Attr::DType(dtype)) if dtype.is_complex() => real = dtype.real_part(),
             Arg::Attr(Attr::DType(dtype)) => return Err(loses_imaginary(*dtype)),
@@ -163,6 +158,18 @@ pub fn by_parts(e: &mut dyn Emit, op: &'static Op, args: &Args, at: &[usize]) ->
     }
     let (im, re) = (found.pop().unwrap_or_default(), found.pop().unwrap_or_default());
     re.into_iter().zip(im).map(|(re, im)| join(e, [re, im])).collect()
+}
+
+/// The dtype of the parts of what the arguments at these positions promote to.
+fn real_of(e: &dyn Emit, args: &Args, at: &[usize]) -> DType {
+    let mut all = ResultType::default();
+    for arg in at.iter().map(|&place| args.get(place)) {
+        arg.for_each_tensor(&mut |tensor: &Tensor| all.tensor(tensor.dtype(), tensor.ndim()));
+        if let Some(number) = arg.scalar() {
+            all.number(number);
+        }
+    }
+    all.get(e.default_float()).real_part()
 }
 
 fn part_of(e: &mut dyn Emit, x: &Tensor, which: i64, real: DType) -> Result<Tensor> {

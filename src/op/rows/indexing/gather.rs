@@ -240,7 +240,7 @@ pub static SCATTER_ADD: Op = Op {
         let dim = check_along(x, a.int(scatter_add::dim), index, Some(src))?;
         Ok(scatter_call("scatter_add", &index::SCATTER_ADD, x, index, src, dim))
     }),
-    saves: &[Save::In(scatter_add::index)],
+    saves: &[Save::For(scatter_add::index, scatter_add::src)],
     grad: Grad::Rule(|e, v| {
         let mut grads = vec![Some(v.g().clone()), None, None];
         if v.needs(scatter_add::src) {

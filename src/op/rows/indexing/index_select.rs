@@ -123,7 +123,7 @@ pub static INDEX_ADD: Op = Op {
         let alpha = element_of(a.scalar(index_add::alpha).unwrap_or(Scalar::Int(1)), x.dtype())?;
         Ok(write_call("index_add", &index::INDEX_ADD, a, dim).attr(Attr::Scalar(alpha)))
     }),
-    saves: &[Save::In(index_add::index)],
+    saves: &[Save::For(index_add::index, index_add::source)],
     grad: Grad::Rule(|e, v| {
         let mut grads = vec![Some(v.g().clone()), None, None];
         if v.needs(index_add::source) {

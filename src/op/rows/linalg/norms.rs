@@ -207,7 +207,11 @@ fn matrix_norm(e: &mut dyn Emit, x: &Tensor, ord: &Attr, dims: &[usize], keepdim
         2.0 => {
             let values = singular(e, x, dims)?;
             if values.shape().last() == Some(&0) {
-                fail!(SHAPE, "a matrix of no elements has no largest singular value");
+                if !largest {
+                    fail!(SHAPE, "a matrix of no elements has no smallest singular value");
+                }
+                let zero = e.call(&SUM, args![&values, -1])?;
+                return kept(e, zero, dims, keepdim);
             }
             let picked = e.call(&SELECT, args![&values, -1, if largest { 0 } else { -1 }])?;
             kept(e, picked, dims, keepdim)
@@ -215,7 +219,12 @@ fn matrix_norm(e: &mut dyn Emit, x: &Tensor, ord: &Attr, dims: &[usize], keepdim
         n if n == 1.0 || n.is_infinite() => {
             let (summed, other) = if n == 1.0 { (dims[0], dims[1]) } else { (dims[1], dims[0]) };
             let sums = vector_norm(e, x, 1.0, Some(Ints::from_slice(&[summed as i64])), true)?;
-            let order = if largest { f64::INFINITY } else { f64::NEG_INFINITY };
+            // Of no sums the largest is 0, which their own sum is.
+            let order = match largest {
+                true if sums.shape()[other] == 0 => 1.0,
+                true => f64::INFINITY,
+                false => f64::NEG_INFINITY,
+            };
             let out = vector_norm(e, &sums, order, Some(Ints::from_slice(&[other as i64])), true)?;
             if keepdim { Ok(out) } else { e.call(&SQUEEZE, args![&out, both]) }
         }

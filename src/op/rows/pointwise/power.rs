@@ -14,7 +14,7 @@ use crate::op::rows::pointwise::arith;
 use crate::op::rows::pointwise::arith::{POW, common, pair, two, unmasked};
 use crate::op::rows::pointwise::blend::CLAMP;
 use crate::op::rows::pointwise::compare::{EQ, GE, GT, ISNAN, LT};
-use crate::op::rows::pointwise::unary::{EXP2, FLOOR, RECIPROCAL, SQRT};
+use crate::op::rows::pointwise::unary::{EXP2, FLOOR, RECIPROCAL};
 use crate::op::rows::signatures::{binary, two_tensors, unary};
 use crate::op::tensor::Tensor;
 use crate::signature;
@@ -84,6 +84,8 @@ macro_rules! fast_powers {
     )* };
 }
 fast_powers! {
+    ROOT 0.5 Lower::Map { function: &f::SQRT, promote: Promote::Float };
+    INVERSE -1.0 Lower::Map { function: &f::RECIPROCAL, promote: Promote::Float };
     INVERSE_ROOT -0.5 Lower::Map { function: &f::RSQRT, promote: Promote::Float };
     INVERSE_SQUARE -2.0 Lower::Steps(|e, a| Ok(vec![compute(e, |c| c.of(a.input()).square().of(&RECIPROCAL))?]));
 }
@@ -140,9 +142,9 @@ pub fn pow(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
             let square = e.call(&SQUARED, args![&x])?;
             return Ok(vec![e.mul(&square, &x)?]);
         }
-        0.5 if dtype.is_float() => return Ok(vec![e.call(&SQRT, args![&x])?]),
+        0.5 if dtype.is_float() => &ROOT,
         -0.5 if dtype.is_float() => &INVERSE_ROOT,
-        -1.0 if dtype.is_float() => &RECIPROCAL,
+        -1.0 if dtype.is_float() => &INVERSE,
         -2.0 if dtype.is_float() => &INVERSE_SQUARE,
         _ => return e.apply(&POWER, args![&x, scalar]),
     };
@@ -224,7 +226,11 @@ pub static HYPOT: Op = Op {
         ex("hypot(tensor([3]), tensor([4]))", "E0202"),
     ],
     lower: Lower::Map { function: &f::HYPOT, promote: Promote::FloatOnly },
-    saves: &[Save::INPUT, Save::In(two_tensors::other), Save::RESULT],
+    saves: &[
+        Save::For(two_tensors::input, two_tensors::input),
+        Save::For(two_tensors::other, two_tensors::other),
+        Save::RESULT,
+    ],
     grad: Grad::Of(&[|t| t.g * (t.input / t.result), |t| t.g * (t.other / t.result)]),
     inplace: true,
     ..Op::BASE

@@ -39,8 +39,8 @@ special! {
         |t| t.g * ((-t.input.square()).exp() * SLOPE);
     ERFC "erfc" [] ERFC "1 - erf, exact in the tail." "tensor([0.0, 1.0]).erfc()" => "tensor([1.0000, 0.1573])" [Save::INPUT]
         |t| t.g * ((-t.input.square()).exp() * -SLOPE);
-    ERFINV "erfinv" [] ERFINV "The inverse of `erf`." "tensor([0.5]).erfinv()" => "tensor([0.4769])" [Save::RESULT]
-        |t| t.g * (t.result.square().exp() * (1.0 / SLOPE));
+    ERFINV "erfinv" [] ERFINV "The inverse of `erf`." "tensor([0.5]).erfinv()" => "tensor([0.4769])" [Save::INPUT]
+        |t| t.g * (t.input.of(&ERFINV).square().exp() * (1.0 / SLOPE));
     LGAMMA "lgamma" ["gammaln"] LGAMMA "The logarithm of |gamma|." "tensor([4.0]).lgamma()" => "tensor([1.7918])" [Save::INPUT]
         |t| t.g * t.input.of(&DIGAMMA);
     DIGAMMA "digamma" ["psi"] DIGAMMA "The slope of `lgamma`." "tensor([1.0]).digamma()" => "tensor([-0.5772])" [Save::INPUT]

@@ -18,7 +18,7 @@ use crate::op::rows::pointwise::compare::LOGICAL_XOR;
 use crate::op::rows::reduction::reduce::SUM;
 use crate::op::rows::shape::join::CAT;
 use crate::op::rows::shape::rearrange::NARROW;
-use crate::op::rows::shape::view::RESHAPE;
+use crate::op::rows::shape::view::{CLONE, RESHAPE};
 use crate::op::tensor::Tensor;
 use crate::signature;
 
@@ -247,9 +247,12 @@ fn diff(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
         }
         parts.push(part.clone());
     }
-    let mut x = if parts.len() > 1 && n > 0 { e.call(&CAT, args![parts, dim])? } else { x.clone() };
+    if n == 0 {
+        return e.call(&CLONE, args![x]);
+    }
+    let mut x = if parts.len() > 1 { e.call(&CAT, args![parts, dim])? } else { x.clone() };
     let size = x.shape()[dim];
-    if n as usize >= size && n > 0 {
+    if n as usize >= size {
         return e.call(&NARROW, args![&x, dim, 0, 0]);
     }
     for _ in 0..n {

@@ -221,7 +221,14 @@ pub static BLOCK_DIAG: Op = Op {
             let (dtype, device) = (e.default_float(), e.default_device());
             return Ok(vec![e.empty(&[1, 0], dtype, device)?]);
         }
-        let blocks: Vec<Tensor> = list.iter().map(|x| at_least(e, x, 2)).collect::<Result<_>>()?;
+        // As matrices, all of them would count alike.
+        let operands: Vec<Operand<'_>> = list.iter().map(Operand::of).collect();
+        let dtype = infer::result_type(&operands, e.default_float());
+        let mut blocks = Vec::with_capacity(list.len());
+        for x in list {
+            let block = at_least(e, x, 2)?;
+            blocks.push(e.cast(&block, dtype)?);
+        }
         let width: usize = blocks.iter().map(|x| x.shape()[1]).sum();
         let mut left = 0;
         let mut rows = Vec::with_capacity(blocks.len());

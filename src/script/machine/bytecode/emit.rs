@@ -376,7 +376,7 @@ impl Emitter {
         let mark = self.mark();
         match node {
             Node::Literal(_) => {}
-            Node::Let(slot, value) => self.into(*value, slot, NONE),
+            Node::Let(slot, value) => self.declare(slot, *value),
             Node::Assign(assign) => self.assign(*assign),
             Node::AssignChain(assign) => self.assign_chain(assign),
             Node::Block(block) if !block.imports => {
@@ -415,6 +415,18 @@ impl Emitter {
             }
         }
         self.release(mark);
+    }
+
+    /// The first value of a variable. Blocks in it may have had its register for a variable of their own, which ends with them.
+    fn declare(&mut self, slot: Slot, mut value: Node) {
+        let mut inside = 0..0;
+        super::flow::declared(&mut value, &mut inside);
+        if !inside.contains(&slot) {
+            return self.into(value, slot, NONE);
+        }
+        let whole = self.computed(value);
+        let side = self.side();
+        self.push(Opcode::Take, slot, whole, 0, side);
     }
 
     /// Ends variables.

@@ -280,7 +280,7 @@ impl Emitter {
 }
 
 /// The slots of all variables that are declared in a node.
-fn declared(node: &mut Node, all: &mut Range<Slot>) {
+pub(super) fn declared(node: &mut Node, all: &mut Range<Slot>) {
     let own = match node {
         Node::Block(block) | Node::Evaluating(block) => block.declares.clone(),
         Node::For(each) => {
