@@ -24,7 +24,9 @@ pub fn is_quiet(node: &Node) -> bool {
         Node::Native(native) => &*native.name == "__text" && native.arguments.iter().all(is_quiet),
         Node::Chain(chain) => {
             let is_method = |step: &Step| matches!(step.kind, StepKind::Method { .. });
-            !matches!(chain.root, Root::Value(_)) && !chain.steps.iter().any(is_method) && chain.operands.iter().all(is_quiet)
+            !matches!(chain.root, Root::Value(_))
+                && !chain.steps.iter().any(is_method)
+                && chain.operands.iter().all(is_quiet)
         }
         _ => false,
     }
