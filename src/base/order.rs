@@ -2,6 +2,7 @@
 //! six thousand bytes, for each.
 
 use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Sorts by a key; items of equal keys stay in their order.
 pub fn by_key<T, K: Ord>(items: &mut [T], key: impl Fn(&T) -> K) {
@@ -21,6 +22,34 @@ pub fn by<T>(items: &mut [T], compare: impl Fn(&T, &T) -> Ordering) {
         }
         from[at] = at;
     }
+}
+
+/// A map of entries, of equal keys the last. The standard library's `collect` sorts first, with a sort for each type.
+pub fn map<K: Ord, V>(entries: impl IntoIterator<Item = (K, V)>) -> BTreeMap<K, V> {
+    let mut map = BTreeMap::new();
+    for (key, value) in entries {
+        map.insert(key, value);
+    }
+    map
+}
+
+/// The same of entries that may be errors: the first one ends it.
+pub fn try_map<K: Ord, V, E>(entries: impl IntoIterator<Item = Result<(K, V), E>>) -> Result<BTreeMap<K, V>, E> {
+    let mut map = BTreeMap::new();
+    for entry in entries {
+        let (key, value) = entry?;
+        map.insert(key, value);
+    }
+    Ok(map)
+}
+
+/// A set, likewise.
+pub fn set<T: Ord>(items: impl IntoIterator<Item = T>) -> BTreeSet<T> {
+    let mut set = BTreeSet::new();
+    for item in items {
+        set.insert(item);
+    }
+    set
 }
 
 /// The positions of `len` items in the order of the items.

@@ -264,12 +264,14 @@ fn apply(engine: &mut Engine, op: &'static Op, form: Form, args: &mut Args) -> R
         Returns::NamedRest(first, rest) => {
             let others = array(results.drain(1..).collect());
             let first = (first.into(), Dynamic::from(results.swap_remove(0)));
-            Dynamic::from(Map::from_iter([first, (rest.into(), others)]))
+            Dynamic::from_map(crate::base::order::map([first, (rest.into(), others)]))
         }
         _ if results.len() == 1 => results.into_iter().next().map_or(Dynamic::UNIT, Dynamic::from),
         Returns::Named(names) => {
             let named = names.iter().zip(results);
-            Dynamic::from(named.map(|(&name, tensor)| (name.into(), Dynamic::from(tensor))).collect::<Map>())
+            Dynamic::from_map(crate::base::order::map(
+                named.map(|(&name, tensor)| (name.into(), Dynamic::from(tensor))),
+            ))
         }
         _ => array(results),
     })

@@ -355,7 +355,7 @@ mod tests {
     }
 
     fn map(pairs: &[(&str, i64)]) -> Dynamic {
-        pairs.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect::<Map>().into()
+        Dynamic::from_map(crate::base::order::map(pairs.iter().map(|(key, value)| ((*key).into(), (*value).into()))))
     }
 
     #[test]

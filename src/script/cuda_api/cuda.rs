@@ -193,7 +193,8 @@ fn memory(module: &mut Natives, host: &Arc<Host>) {
     function(module, host, "memory_stats", |host, [device]| {
         let device = device_of(host, device)?;
         let entries = host.rt.with_memory(device, |memory| memory.cache().statistics().entries())?;
-        let map: Map = entries.into_iter().map(|(name, value)| (name.into(), Dynamic::from_int(value))).collect();
+        let map: Map =
+            crate::base::order::map(entries.into_iter().map(|(name, value)| (name.into(), Dynamic::from_int(value))));
         Ok(Dynamic::from(map))
     });
     function(module, host, "memory_stats_as_nested_dict", |host, [device]| {
@@ -277,7 +278,8 @@ fn pinned_memory(module: &mut Natives, host: &Arc<Host>) {
         })
     }
     function(module, host, "host_memory_stats", |host, []| {
-        let map: Map = entries(host)?.into_iter().map(|(name, n)| (name.into(), Dynamic::from_int(n))).collect();
+        let map: Map =
+            crate::base::order::map(entries(host)?.into_iter().map(|(name, n)| (name.into(), Dynamic::from_int(n))));
         Ok(map.into())
     });
     function(module, host, "host_memory_stats_as_nested_dict", |host, []| entries(host).map(nested));

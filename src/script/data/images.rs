@@ -117,7 +117,7 @@ impl Folder {
         let x: Tensor = emit.cast(&x, DType::F32)?;
         let x = emit.div(&x, Scalar::Float(255.0))?;
         let y = Dynamic::from_int(self.files[at].1 as i64);
-        Ok(Map::from_iter([("x".into(), Dynamic::from(x)), ("y".into(), y)]).into())
+        Ok(Dynamic::from_map(crate::base::order::map([("x".into(), Dynamic::from(x)), ("y".into(), y)])))
     }
 }
 

@@ -405,8 +405,8 @@ fn tensors(batch: &Dynamic) -> Vec<Tensor> {
 /// Pinned copies of the tensors of a batch, if the runtime has pinned memory.
 fn pinned(engine: &mut Engine, batch: Dynamic) -> Result<Dynamic> {
     if let Some(map) = batch.read_lock::<Map>().map(|map| map.clone()) {
-        let pin = |(name, value)| Ok((name, pinned(engine, value)?));
-        return Ok(map.into_iter().map(pin).collect::<Result<Map>>()?.into());
+        let pin = |(name, value)| -> Result<_> { Ok((name, pinned(engine, value)?)) };
+        return Ok(Dynamic::from_map(crate::base::order::try_map(map.into_iter().map(pin))?));
     }
     if let Some(list) = batch.read_lock::<Array>().map(|list| list.clone()) {
         return Ok(list.into_iter().map(|value| pinned(engine, value)).collect::<Result<Array>>()?.into());

@@ -331,8 +331,8 @@ macro_rules! maps {
     ($($map:ident),*) => {$(
         impl<T: IntoScript> IntoScript for $map<String, T> {
             fn into_script(self, to: &Boundary) -> Result<Dynamic> {
-                let entries = self.into_iter().map(|(name, item)| Ok((name.into(), item.into_script(to)?)));
-                Ok(Dynamic::from_map(entries.collect::<Result<Map>>()?))
+                let entries = self.into_iter().map(|(name, item)| -> Result<_> { Ok((name.into(), item.into_script(to)?)) });
+                Ok(Dynamic::from_map(crate::base::order::try_map(entries)?))
             }
         }
 
@@ -378,8 +378,9 @@ impl Value {
                 Ok(Dynamic::from_array(items?))
             }
             Value::Map(items) => {
-                let items = items.into_iter().map(|(name, item)| Ok((name.into(), item.nested(to, left)?)));
-                Ok(Dynamic::from_map(items.collect::<Result<Map>>()?))
+                let items =
+                    items.into_iter().map(|(name, item)| -> Result<_> { Ok((name.into(), item.nested(to, left)?)) });
+                Ok(Dynamic::from_map(crate::base::order::try_map(items)?))
             }
         }
     }

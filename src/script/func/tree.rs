@@ -55,7 +55,9 @@ pub fn rebuilt(value: &Dynamic, leaves: &mut dyn Iterator<Item = Dynamic>) -> Dy
         return items.iter().map(|item| rebuilt(item, leaves)).collect::<Array>().into();
     }
     if let Some(map) = value.read_lock::<Map>() {
-        return map.iter().map(|(key, item)| (key.clone(), rebuilt(item, leaves))).collect::<Map>().into();
+        return Dynamic::from_map(crate::base::order::map(
+            map.iter().map(|(key, item)| (key.clone(), rebuilt(item, leaves))),
+        ));
     }
     leaves.next().unwrap_or_default()
 }

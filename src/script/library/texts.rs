@@ -130,6 +130,6 @@ pub fn takes(module: &str, name: &str) -> Vec<usize> {
 /// The public functions of a text, with their numbers of parameters.
 pub fn public(text: &str) -> impl Iterator<Item = Function> + use<> {
     let name = |line: &str| Some(line.trim_start().strip_prefix("private fn ")?.split('(').next()?.to_string());
-    let private: BTreeSet<String> = text.lines().filter_map(name).collect();
+    let private: BTreeSet<String> = crate::base::order::set(text.lines().filter_map(name));
     definitions(text).into_iter().filter(move |(name, _)| !private.contains(name))
 }

@@ -239,8 +239,7 @@ mod tests {
             &session.engine.gen_fn_signatures(true),
             crate::script::source::pass::written_name,
         );
-        let counts =
-            |name: &str| -> BTreeSet<usize> { forms.get(name).into_iter().flatten().map(|form| form.len()).collect() };
+        let counts = |name: &str| crate::base::order::set(forms.get(name).into_iter().flatten().map(|form| form.len()));
         let mut problems = Vec::new();
         for native in natives().filter(|native| !matches!(native.form, Form::Syntax | Form::Block)) {
             let Some(signature) = native.signature() else {

@@ -250,7 +250,7 @@ fn states(module: &mut Natives, host: &Arc<Host>) {
         check_known(this, 0)?;
         let engine = host.engine(context);
         let entry = |member: Member| (member.name.into(), Dynamic::from(engine.tensor(member.tensor.view())));
-        Ok(members(this)?.into_iter().map(entry).collect::<Map>().into())
+        Ok(Dynamic::from_map(crate::base::order::map(members(this)?.into_iter().map(entry))))
     });
     for arity in 2..=3 {
         method(module, host, "load_state_dict", arity, |host, context, this, rest| {
@@ -273,7 +273,8 @@ fn load(engine: &mut Engine, this: &Dynamic, state: &Dynamic, strict: bool) -> R
     };
     check_known(this, 0)?;
     let own = members(this)?;
-    let named: BTreeMap<&str, &Tensor> = own.iter().map(|member| (member.name.as_str(), &member.tensor)).collect();
+    let named: BTreeMap<&str, &Tensor> =
+        crate::base::order::map(own.iter().map(|member| (member.name.as_str(), &member.tensor)));
     let missing: Vec<&str> = named.keys().copied().filter(|name| !state.contains_key(*name)).collect();
     let unexpected: Vec<&str> = state.keys().map(|name| name.as_str()).filter(|n| !named.contains_key(n)).collect();
     if strict && !(missing.is_empty() && unexpected.is_empty()) {
@@ -303,7 +304,10 @@ fn load(engine: &mut Engine, this: &Dynamic, state: &Dynamic, strict: bool) -> R
         engine.copy_into(&view, &Arg::Tensor(engine.tensor(given.view())))?;
     }
     let list = |names: Vec<&str>| names.into_iter().map(|name| name.to_string().into()).collect::<Array>().into();
-    Ok(Map::from_iter([("missing_keys".into(), list(missing)), ("unexpected_keys".into(), list(unexpected))]).into())
+    Ok(Dynamic::from_map(crate::base::order::map([
+        ("missing_keys".into(), list(missing)),
+        ("unexpected_keys".into(), list(unexpected)),
+    ])))
 }
 
 fn moving(module: &mut Natives, host: &Arc<Host>) {

@@ -315,9 +315,10 @@ fn due(engine: &mut Engine, params: &Dynamic, steps: &Dynamic) -> Result<Dynamic
         for members in together(&params, &steps) {
             let step = count_of(engine, &params, &mut steps, &members)?;
             let members = members.into_iter().map(|at| Dynamic::from_int(at as i64)).collect::<Array>();
-            found.push(
-                Map::from_iter([("members".into(), members.into()), ("step".into(), Dynamic::from(step))]).into(),
-            );
+            found.push(Dynamic::from_map(crate::base::order::map([
+                ("members".into(), members.into()),
+                ("step".into(), Dynamic::from(step)),
+            ])));
         }
         Ok(found.into())
     })

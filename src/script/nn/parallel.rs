@@ -219,8 +219,8 @@ impl Spread<'_> {
             return Ok(Dynamic::from(self.tensor(e, &tensor, at)?));
         }
         if let Some(map) = fields(value).map(|map| map.clone()) {
-            let item = |(name, item)| Ok((name, self.replica(e, &item, at, depth + 1)?));
-            let new = map.into_iter().map(item).collect::<Result<Map>>()?;
+            let item = |(name, item)| -> Result<_> { Ok((name, self.replica(e, &item, at, depth + 1)?)) };
+            let new = crate::base::order::try_map(map.into_iter().map(item))?;
             return Ok(match value.is::<ModuleValue>() {
                 true => Dynamic::from(ModuleValue::new(new)),
                 false => new.into(),

@@ -184,7 +184,7 @@ pub fn from_named(named: Named, mut tensor: impl FnMut(Array) -> Result<Dynamic>
     };
     let (maps, arrays) = (names_of(MAPS), names_of(ARRAYS));
     let (numbers, lists, units) = (names_of(NUMBERS), names_of(LISTS), names_of(UNITS));
-    let nested: BTreeSet<&str> = maps.union(&arrays).copied().collect();
+    let nested: BTreeSet<&str> = crate::base::order::set(maps.union(&arrays).copied());
     // The empty name is the outermost map.
     let mut inside: Parts = nested.iter().chain(&[""]).map(|&name| (name, Map::new())).collect();
     let put = |inside: &mut Parts, name: &str, value: Dynamic| {

@@ -109,7 +109,7 @@ fn returned(function: &Elementwise, mut results: Vec<Value>) -> Dynamic {
     if results.len() == 1 {
         return results.pop().map_or(Dynamic::UNIT, plain);
     }
-    let named: Map = function.results().map(Into::into).zip(results.into_iter().map(plain)).collect();
+    let named: Map = crate::base::order::map(function.results().map(Into::into).zip(results.into_iter().map(plain)));
     named.into()
 }
 

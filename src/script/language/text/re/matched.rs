@@ -7,7 +7,7 @@ use crate::fail;
 use crate::script::language::text::call;
 use crate::script::language::text::search::count;
 use crate::script::values::type_names;
-use rhai::{Array, Dynamic, ImmutableString, Map};
+use rhai::{Array, Dynamic, ImmutableString};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -85,7 +85,7 @@ impl Match {
             let value = self.piece(at).unwrap_or_else(|| default.clone());
             Some((name.as_deref()?.into(), value))
         });
-        named.collect::<Map>().into()
+        Dynamic::from_map(crate::base::order::map(named))
     }
 
     /// Where a group starts and ends; -1 where it took no part.
