@@ -158,7 +158,6 @@ pub fn in_modules(name: &str) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::script::session::handle::Session;
-    use ::std::collections::BTreeSet;
 
     #[test]
     fn pages_come_from_the_table_the_natives_and_the_library() {
