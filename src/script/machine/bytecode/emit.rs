@@ -407,7 +407,11 @@ impl Emitter {
             Node::Return(value) => self.returned(value),
             Node::Break(value) => self.broken(value.map(|value| *value)),
             Node::Continue => self.continued(),
-            Node::Call(_) | Node::Binary(_) => _ = self.computed(node),
+            Node::Call(_) | Node::Binary(_) => {
+                // A tensor that nobody reads is freed at once.
+                let value = self.computed(node);
+                self.clear(value..value + 1);
+            }
             node => {
                 let node = self.whole(node);
                 let side = self.side();
