@@ -133,7 +133,7 @@ fn conditions_of_a_switch_are_asked_in_order() {
         switch 1 { 1 if "no truth" => 0, _ => 1 }
     "#;
     let found = printed(&[], script);
-    let words = ["one", "few", "three", "few", "other", "other", "b", "other", "few", "other", "other"];
+    let words = ["one", "few", "three", "few", "other", "other", "b", "b", "few", "other", "other"];
     assert_eq!(found[..words.len()], words);
     assert_eq!(found[words.len()..words.len() + 5], ["[1, 2, 3]", "[2, 3]", "[3]", "[1, 2, 3]", "[]"]);
     assert!(found[words.len() + 5].starts_with("E0215"), "{found:?}");
