@@ -129,12 +129,13 @@ fn by_elements(e: &mut dyn Emit, a: &Tensor, b: &Tensor, dense: &Shape, dtype: D
         return Ok(None);
     }
     let wide = if dtype.is_float() { dtype.compute() } else { dtype };
-    let (a, b) = (e.cast(a, wide)?, e.cast(b, wide)?);
+    // The view comes before the cast, so that the cast is part of the one pass.
+    let b = if k == 1 { b.clone() } else { e.call(&RESHAPE, args![b, &[1, k][..]])? };
+    let (a, b) = (e.cast(a, wide)?, e.cast(&b, wide)?);
     let out = if k == 1 {
         e.mul(&a, &b)?
     } else {
-        let row = e.call(&RESHAPE, args![&b, &[1, k][..]])?;
-        let products = e.mul(&a, &row)?;
+        let products = e.mul(&a, &b)?;
         e.call(&SUM, args![&products, -1, true])?
     };
     e.cast(&out, dtype).map(Some)
