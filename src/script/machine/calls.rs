@@ -198,11 +198,7 @@ impl Machine<'_> {
             Err(fault) => Err(fault),
             Ok(()) => self.run_body(&mut Frame::new(&mut *slots, rest, None), code),
         };
-        for slot in &mut slots[..code.changing()] {
-            if matches!(slot, Value::Other(_)) {
-                *slot = Value::Unit;
-            }
-        }
+        Value::end(&mut slots[..code.changing()]);
         self.shallower(result, function, call.at)
     }
 

@@ -74,11 +74,7 @@ impl<'f> Frame<'f> {
     /// Variables end: those that hold more than a number.
     #[inline]
     pub fn clear(&mut self, slots: std::ops::Range<u16>) {
-        for slot in &mut self.slots[slots.start as usize..slots.end as usize] {
-            if matches!(slot, Value::Other(_)) {
-                *slot = Value::Unit;
-            }
-        }
+        Value::end(&mut self.slots[slots.start as usize..slots.end as usize]);
     }
 }
 

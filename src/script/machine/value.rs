@@ -74,6 +74,16 @@ impl Value {
         std::mem::take(self)
     }
 
+    /// Variables end: what holds more than a number becomes `()`.
+    #[inline]
+    pub fn end(slots: &mut [Value]) {
+        for slot in slots {
+            if matches!(slot, Value::Other(_)) {
+                *slot = Value::Unit;
+            }
+        }
+    }
+
     pub fn is_shared(&self) -> bool {
         matches!(self, Value::Other(value) if value.is_shared())
     }

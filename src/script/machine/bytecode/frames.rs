@@ -69,11 +69,7 @@ impl Machine<'_> {
         if lent != 0 {
             swap_lent(frame, call, lent);
         }
-        for slot in &mut frame.rest[..code.changing()] {
-            if matches!(slot, Value::Other(_)) {
-                *slot = Value::Unit;
-            }
-        }
+        Value::end(&mut frame.rest[..code.changing()]);
         self.shallower(result, &function, call.at)
     }
 

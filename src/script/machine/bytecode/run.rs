@@ -226,13 +226,7 @@ impl Machine<'_> {
                     Value::Int(_) => pc = i.to as usize,
                     _ => return self.leave(Jump::Break(Value::Unit)),
                 },
-                Opcode::Clear => {
-                    for slot in &mut frame.slots[i.a as usize..i.b as usize] {
-                        if matches!(slot, Value::Other(_)) {
-                            *slot = Value::Unit;
-                        }
-                    }
-                }
+                Opcode::Clear => frame.clear(i.a..i.b),
                 Opcode::Return => {
                     let value = self.result(frame, bytecode, i.a)?;
                     return if nested { self.leave(Jump::Return(value)) } else { Ok(value) };
