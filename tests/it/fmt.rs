@@ -169,6 +169,7 @@ fn lines_end_as_in_the_file() {
         ("let a=1;\r\nlet b =`x\r\ny`;\r\n", "let a = 1;\r\nlet b = `x\r\ny`;\r\n"),
         ("\u{feff}let a=1", "\u{feff}let a = 1\n"),
         ("#!/usr/bin/env tscript\n\n\nlet a=1;", "#!/usr/bin/env tscript\n\nlet a = 1;\n"),
+        ("let a=`x\ny`;\r\nlet b=1;\r\n", "let a = `x\ny`;\r\nlet b = 1;\r\n"),
         ("#!/usr/bin/env tscript\r\nlet a=1;", "#!/usr/bin/env tscript\r\nlet a = 1;\r\n"),
         ("#!/usr/bin/env tscript", "#!/usr/bin/env tscript\n"),
         ("let a = 1;   \t\n\t// b \t\n", "let a = 1;\n// b\n"),

@@ -16,6 +16,7 @@ mod tests;
 
 use super::error::Error;
 use super::session::handle::Session;
+use super::source::lex::Token;
 use super::source::{Source, SourceKind};
 use crate::base::code;
 use crate::base::diag::Diag;
@@ -60,8 +61,9 @@ fn changed(source: &Arc<Source>) -> Box<Diag> {
 
 /// A text that can be read, formatted; none if that would change more than blanks and commas at the ends of lines.
 pub fn format(text: &str, width: usize) -> Option<String> {
-    let (cut, line_end) = (Cut::of(text)?, line_end(text));
+    let cut = Cut::of(text)?;
     let Cut { tokens, comments, .. } = &cut;
+    let line_end = line_end(text, tokens);
     let mut reader = Reader::new(text, tokens, comments);
     let doc = reader.text();
     if reader.is_too_deep {
@@ -87,9 +89,12 @@ fn with_beginning(text: &str, prefix: usize, line_end: &str, body: &str) -> Stri
     format!("{}{line_end}{gap}{body}", &text[..prefix].trim_end_matches('\r'))
 }
 
-/// How the first line ends.
-fn line_end(text: &str) -> &'static str {
-    match text.find('\n') {
+/// How the first line ends that does not end inside a string: those in strings stay as they are.
+fn line_end(text: &str, tokens: &[Token]) -> &'static str {
+    let starts = tokens.iter().map(|token| token.start as usize).chain([text.len()]);
+    let ends = [0].into_iter().chain(tokens.iter().map(|token| token.end as usize));
+    let between = ends.zip(starts).find_map(|(end, start)| text[end..start].find('\n').map(|at| end + at));
+    match between {
         Some(at) if text[..at].ends_with('\r') => "\r\n",
         _ => "\n",
     }
