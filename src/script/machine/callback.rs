@@ -1,7 +1,7 @@
 //! Closures that natives call: `xs.map(|x| 2 * x)`, `sorted(xs, |x| x.age)`. They are run here,
 //! with one stack and one state for all calls of a native; a function with a name is given to Rhai.
 
-use super::run::Machine;
+use super::run::{Kept, Machine};
 use super::tree::Code;
 use super::unit::{Function, Stack, Unit, closure_named};
 use super::value::Value;
@@ -50,8 +50,8 @@ struct Direct {
     hooks: Arc<dyn Hooks>,
     /// By the number of values that it is called with.
     functions: SmallVec<[(usize, Option<Arc<Function>>); 3]>,
-    /// The state at the native's call, made at the first of the closure.
-    global: Option<GlobalRuntimeState>,
+    /// The states at the native's call, made at the first of the closure.
+    states: Option<(GlobalRuntimeState, Option<Kept>)>,
     stack: Stack,
 }
 
@@ -61,7 +61,7 @@ impl<'a> Callback<'a> {
         let direct = unit.filter(|_| closure.is_anonymous()).map(|unit| Direct {
             hooks: unit.hooks.clone(),
             functions: SmallVec::new(),
-            global: None,
+            states: None,
             stack: Stack::take(),
         });
         Callback { context, closure, direct }
@@ -119,27 +119,38 @@ impl<'a> Callback<'a> {
         this: Option<&mut Dynamic>,
         values: [Dynamic; N],
     ) -> (Native, [Value; N]) {
-        let Some(direct) = self.direct.as_mut() else { unreachable!("it has found the function") };
-        let global = direct.global.get_or_insert_with(|| {
+        let (Some(direct), Some(code)) = (self.direct.as_mut(), function.code()) else {
+            unreachable!("it has found the function")
+        };
+        let (engine, hooks) = (self.context.engine(), &*direct.hooks);
+        let (global, kept) = direct.states.get_or_insert_with(|| {
             let mut global = self.context.global_runtime_state().clone();
             global.level += 1;
-            global
+            (global, None)
         });
-        let mut all: SmallVec<[Value; 4]> =
-            self.closure.curry().iter().map(|value| Value::unboxed(value.clone())).collect();
-        all.extend(values.into_iter().map(Value::unboxed));
-        let hooks = &*direct.hooks;
-        let engine = self.context.engine();
-        let mut machine = Machine::new(engine, global, hooks);
-        let done = machine.run(direct.stack.slots(0), &function, &mut all, this, self.context.call_position());
+        let slots = direct.stack.slots(code.slots);
+        let curry = self.closure.curry();
+        for (slot, value) in slots.iter_mut().zip(curry) {
+            *slot = Value::unboxed(value.clone());
+        }
+        for (slot, value) in slots[curry.len()..].iter_mut().zip(values) {
+            *slot = Value::unboxed(value);
+        }
+        let mut machine = Machine::with(engine, global, hooks, kept.take().unwrap_or_else(|| Kept::now(hooks)));
+        let done = machine.run_there(slots, &function, code, this, self.context.call_position());
+        *kept = Some(machine.kept());
         let result = match done {
             Ok(value) => Ok(value.boxed()),
             Err(Some(error)) => Err(error),
             // A function lets no jump out.
             Err(None) => Ok(Dynamic::UNIT),
         };
-        let taken = all.len() - N;
-        (result, std::array::from_fn(|at| all[taken + at].take()))
+        let lent = std::array::from_fn(|at| match code.lends(curry.len() + at) {
+            true => slots[curry.len() + at].take(),
+            false => Value::Unit,
+        });
+        Value::end(&mut slots[..code.changing()]);
+        (result, lent)
     }
 }
 

@@ -30,6 +30,21 @@ pub(super) fn is_lent(value: &Value) -> bool {
     matches!(value, Value::Other(value) if !value.is_shared() && !value.is_read_only() && (value.is_array() || value.is_map()))
 }
 
+/// A closure's function, whose values are in the first slots of the stack that it runs on.
+pub(super) struct Placed {
+    function: Arc<Function>,
+    /// The stack, where the machine's has too little room left.
+    own: Option<Vec<Value>>,
+}
+
+impl Code {
+    /// A stack of its own, where too little room is left.
+    #[inline]
+    fn own_stack(&self, stack: &[Value]) -> Option<Vec<Value>> {
+        (stack.len() < self.slots).then(|| vec![Value::Unit; STACK.max(self.slots)])
+    }
+}
+
 impl Machine<'_> {
     pub fn native(&mut self, frame: &mut Frame, native: &Native) -> R {
         if let Some(qualified) = &native.qualified
@@ -248,8 +263,8 @@ impl Machine<'_> {
         arguments: &mut [Value],
         at: Position,
     ) -> R<Option<Value>> {
-        if let Some((function, mut values)) = self.held(target, arguments) {
-            return self.run(stack, &function, &mut values, None, at).map(Some);
+        if let Some(placed) = self.held(stack, target, arguments) {
+            return self.run_placed(stack, placed, None, at).map(Some);
         }
         let handle = target.read_lock::<ModuleValue>().map(|module| module.clone()).filter(|_| target.is_shared());
         if let Some(module) = handle {
@@ -307,40 +322,53 @@ impl Machine<'_> {
         arguments: &mut [Value],
         at: Position,
     ) -> R<Option<Value>> {
-        match self.prepared(pointer, arguments) {
-            Some((function, mut values)) => self.run(stack, &function, &mut values, this, at).map(Some),
+        match self.place(stack, pointer, arguments) {
+            Some(placed) => self.run_placed(stack, placed, this, at).map(Some),
             None => Ok(None),
         }
     }
 
-    /// The function of a closure, and the values that it runs with.
+    /// The function of a closure, whose values move to where it finds them.
     #[inline]
-    fn prepared(&mut self, pointer: &FnPtr, arguments: &mut [Value]) -> Option<(Arc<Function>, SmallVec<[Value; 4]>)> {
+    fn place(&mut self, stack: &mut [Value], pointer: &FnPtr, arguments: &mut [Value]) -> Option<Placed> {
         if !pointer.is_anonymous() {
             return None;
         }
         let curry = pointer.curry();
         let function = self.known(pointer.fn_name(), curry.len() + arguments.len())?;
-        let mut values: SmallVec<[Value; 4]> = SmallVec::with_capacity(curry.len() + arguments.len());
-        for value in curry {
-            values.push(if value.is_shared() { Value::Other(value.clone()) } else { Value::unboxed(value.clone()) });
+        let mut own = function.code()?.own_stack(stack);
+        let slots = own.as_deref_mut().unwrap_or(stack);
+        for (slot, value) in slots.iter_mut().zip(curry) {
+            *slot = if value.is_shared() { Value::Other(value.clone()) } else { Value::unboxed(value.clone()) };
         }
-        for argument in arguments {
-            values.push(argument.take());
+        for (slot, argument) in slots[curry.len()..].iter_mut().zip(arguments) {
+            *slot = argument.take();
         }
-        Some((function, values))
+        Some(Placed { function, own })
     }
 
     /// The same of a value that holds the closure, which is not copied for it, and not held while the closure runs.
-    pub(super) fn held(
-        &mut self,
-        value: &Dynamic,
-        arguments: &mut [Value],
-    ) -> Option<(Arc<Function>, SmallVec<[Value; 4]>)> {
+    #[inline]
+    pub(super) fn held(&mut self, stack: &mut [Value], value: &Dynamic, arguments: &mut [Value]) -> Option<Placed> {
         if !value.is_fnptr() {
             return None;
         }
-        self.prepared(&*value.read_lock::<FnPtr>()?, arguments)
+        self.place(stack, &*value.read_lock::<FnPtr>()?, arguments)
+    }
+
+    /// Runs a closure whose values are where it finds them.
+    pub(super) fn run_placed(
+        &mut self,
+        stack: &mut [Value],
+        mut placed: Placed,
+        this: Option<&mut Dynamic>,
+        at: Position,
+    ) -> R {
+        let Some(code) = placed.function.code() else { unreachable!("`place` has asked for it") };
+        let stack = placed.own.as_deref_mut().unwrap_or(stack);
+        let result = self.run_there(stack, &placed.function, code, this, at);
+        Value::end(&mut stack[..code.changing()]);
+        result
     }
 
     /// The compiled function of a closure.
@@ -372,16 +400,35 @@ impl Machine<'_> {
         at: Position,
     ) -> R {
         let Some(code) = function.code() else { unreachable!("the caller has asked `is_compiled`") };
+        let mut own = code.own_stack(stack);
+        let stack = own.as_deref_mut().unwrap_or(stack);
+        for (slot, value) in stack.iter_mut().zip(values.iter_mut()) {
+            *slot = value.take();
+        }
+        let result = self.run_there(stack, function, code, this, at);
+        // What was lent goes back.
+        for (at, (slot, value)) in stack.iter_mut().zip(values).enumerate() {
+            if code.lends(at) {
+                *value = slot.take();
+            }
+        }
+        Value::end(&mut stack[..code.changing()]);
+        result
+    }
+
+    /// Runs a function whose values are in the first slots. They end with the caller's `Value::end`.
+    pub(super) fn run_there(
+        &mut self,
+        stack: &mut [Value],
+        function: &Function,
+        code: &Code,
+        this: Option<&mut Dynamic>,
+        at: Position,
+    ) -> R {
         self.deeper(at)?;
         let result = match self.steps(2, at) {
             Err(fault) => Err(fault),
-            Ok(()) => self.at_home(function.unit(), |machine| {
-                if stack.len() < code.slots {
-                    let mut own = vec![Value::Unit; STACK.max(code.slots)];
-                    return machine.timed(&mut own, function, code, values, this);
-                }
-                machine.timed(stack, function, code, values, this)
-            }),
+            Ok(()) => self.at_home(function.unit(), |machine| machine.timed(stack, function, code, this)),
         };
         self.shallower(result, function, at)
     }
@@ -413,41 +460,26 @@ impl Machine<'_> {
         }
     }
 
-    /// Runs a function's body with these values in its parameters.
-    pub fn timed(
-        &mut self,
-        stack: &mut [Value],
-        function: &Function,
-        code: &Code,
-        values: &mut [Value],
-        this: Option<&mut Dynamic>,
-    ) -> R {
+    /// Runs a function's body, whose values are in the first slots.
+    #[inline]
+    pub fn timed(&mut self, stack: &mut [Value], function: &Function, code: &Code, this: Option<&mut Dynamic>) -> R {
         if !self.profiles {
-            return self.body(stack, code, values, this);
+            return self.body(stack, code, this);
         }
         self.hooks.function_begins(&function.def.name, code.at);
-        let result = self.body(stack, code, values, this);
+        let result = self.body(stack, code, this);
         self.hooks.function_ends();
         result
     }
 
-    #[inline]
-    fn body(&mut self, stack: &mut [Value], code: &Code, values: &mut [Value], this: Option<&mut Dynamic>) -> R {
+    fn body(&mut self, stack: &mut [Value], code: &Code, this: Option<&mut Dynamic>) -> R {
         let (slots, rest) = stack.split_at_mut(code.slots);
-        for (slot, value) in slots.iter_mut().zip(values.iter_mut()) {
-            *slot = value.take();
-        }
         let mut frame = Frame::new(slots, rest, this);
         let result = self.run_body(&mut frame, code);
-        // What was lent goes back.
-        for (at, (slot, value)) in frame.slots.iter_mut().zip(values).enumerate() {
-            if code.lends(at) {
-                *value = slot.take();
-            }
-        }
-        frame.clear(0..code.changing() as u16);
         // Moved back where no closure lives on that shares it.
         if let (Some(lent), Some(this)) = (frame.lent, frame.this) {
+            let ended = |at: &usize| !code.lends(*at);
+            (0..code.changing()).filter(ended).for_each(|at| frame.slots[at] = Value::Unit);
             *this = lent.flatten();
         }
         result

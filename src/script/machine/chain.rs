@@ -103,9 +103,9 @@ impl Machine<'_> {
             operands.push(self.eval(frame, operand)?);
         }
         if let Value::Other(target) = &frame.slots[slot as usize]
-            && let Some((function, mut values)) = self.held(target, &mut operands)
+            && let Some(placed) = self.held(frame.rest, target, &mut operands)
         {
-            return self.run(frame.rest, &function, &mut values, None, step.at).map(Some);
+            return self.run_placed(frame.rest, placed, None, step.at).map(Some);
         }
         // It is a function with a name, or the arguments have changed the variable.
         let mut root = frame.slots[slot as usize].clone().boxed();
@@ -416,8 +416,8 @@ impl Machine<'_> {
             if &**name != "call" || !target.is_fnptr() {
                 return Ok(None);
             }
-            if let Some((function, mut values)) = self.held(target, &mut operands[arguments.clone()]) {
-                return self.run(stack, &function, &mut values, None, step.at).map(Some);
+            if let Some(placed) = self.held(stack, target, &mut operands[arguments.clone()]) {
+                return self.run_placed(stack, placed, None, step.at).map(Some);
             }
             let Some(pointer) = target.read_lock::<rhai::FnPtr>().map(|pointer| pointer.clone()) else {
                 return Ok(None);
@@ -426,11 +426,11 @@ impl Machine<'_> {
         }
         if target.is_map() {
             let held = match target.read_lock::<Map>().as_ref().and_then(|map| map.get(name.as_str())) {
-                Some(field) => self.held(field, &mut operands[arguments.clone()]),
+                Some(field) => self.held(stack, field, &mut operands[arguments.clone()]),
                 None => None,
             };
-            if let Some((function, mut values)) = held {
-                return self.run(stack, &function, &mut values, Some(target), step.at).map(Some);
+            if let Some(placed) = held {
+                return self.run_placed(stack, placed, Some(target), step.at).map(Some);
             }
             let field = {
                 let Ok(map) = target.as_map_ref() else { unreachable!("it is one") };

@@ -109,11 +109,11 @@ impl Machine<'_> {
         let step = &chain.steps[at];
         let StepKind::Method { name, .. } = &step.kind else { return Ok(None) };
         let held = match module.read().get(name.as_str()) {
-            Some(field) => self.held(field, arguments),
+            Some(field) => self.held(stack, field, arguments),
             None => return Ok(None),
         };
-        if let Some((function, mut values)) = held {
-            return self.run(stack, &function, &mut values, Some(target), step.at).map(Some);
+        if let Some(placed) = held {
+            return self.run_placed(stack, placed, Some(target), step.at).map(Some);
         }
         let found = module.read().get(name.as_str()).and_then(callee);
         match found {

@@ -52,6 +52,21 @@ pub struct Machine<'m> {
 /// Bound: closures that a machine remembers.
 pub const RECENT: usize = 8;
 
+/// What stays from one run to the next of the same native's closure.
+pub struct Kept {
+    looks: bool,
+    profiles: bool,
+    unit: *const Unit,
+    recent: SmallVec<[Arc<Function>; RECENT]>,
+}
+
+impl Kept {
+    pub fn now(hooks: &dyn Hooks) -> Kept {
+        let unit = Running::innermost();
+        Kept { looks: hooks.looks(), profiles: hooks.profiles(), unit, recent: SmallVec::new() }
+    }
+}
+
 /// A function at work.
 pub struct Frame<'f> {
     pub slots: &'f mut [Value],
@@ -83,9 +98,23 @@ pub const STACK: usize = 4096;
 
 impl<'m> Machine<'m> {
     pub fn new(engine: &'m Engine, global: &'m mut GlobalRuntimeState, hooks: &'m dyn Hooks) -> Machine<'m> {
-        let (looks, profiles) = (hooks.looks(), hooks.profiles());
-        let unit = Running::innermost();
-        Machine { engine, global, hooks, jump: None, looks, losing: None, profiles, unit, recent: SmallVec::new() }
+        Machine::with(engine, global, hooks, Kept::now(hooks))
+    }
+
+    /// The machine of one more run.
+    pub fn with(
+        engine: &'m Engine,
+        global: &'m mut GlobalRuntimeState,
+        hooks: &'m dyn Hooks,
+        kept: Kept,
+    ) -> Machine<'m> {
+        let Kept { looks, profiles, unit, recent } = kept;
+        Machine { engine, global, hooks, jump: None, looks, losing: None, profiles, unit, recent }
+    }
+
+    /// What the next run is made with.
+    pub fn kept(self) -> Kept {
+        Kept { looks: self.looks, profiles: self.profiles, unit: self.unit, recent: self.recent }
     }
 
     /// One step, which a limit or an interrupt may end.

@@ -295,21 +295,20 @@ impl Handle {
             return self.function.among_caller().run(context);
         }
         let Some(code) = self.function.code() else { return Err(too_large(self.function.def.body.start_position())) };
-        let mut values: SmallVec<[Value; 6]> = SmallVec::new();
-        for name in &self.function.def.params {
+        let mut stack = Stack::take();
+        let slots = stack.slots(code.slots);
+        for (slot, name) in slots.iter_mut().zip(&self.function.def.params) {
             let value = context.scope_mut().get_mut(name).map(Dynamic::take);
-            values.push(value.map_or(Value::Unit, Value::unboxed));
+            *slot = value.map_or(Value::Unit, Value::unboxed);
         }
         // The state and `this` are behind one borrow: the value is out of its place while the function runs.
         let mut this = context.this_ptr_mut().map(Dynamic::take);
         let engine = context.engine();
         let hooks = &*self.unit.hooks;
         let mut machine = Machine::new(engine, context.global_runtime_state_mut(), hooks);
-        let mut stack = Stack::take();
-        let slots = stack.slots(code.slots);
-        let result = machine.at_home(self.function.unit(), |machine| {
-            machine.timed(slots, &self.function, code, &mut values, this.as_mut())
-        });
+        let result =
+            machine.at_home(self.function.unit(), |machine| machine.timed(slots, &self.function, code, this.as_mut()));
+        Value::end(&mut slots[..code.changing()]);
         let jump = machine.jump.take();
         if let (Some(place), Some(value)) = (context.this_ptr_mut(), this) {
             *place = value;
