@@ -112,6 +112,26 @@ impl Machine<'_> {
         self.walk(frame.rest, chain, 0, &mut root, &mut operands, Goal::Read).map(Some)
     }
 
+    /// `m.f(x)` of a map in a variable that has a closure with this name: the map stays where it is.
+    fn call_entry(&mut self, frame: &mut Frame, slot: usize, step: &Step, operands: &mut Values) -> R<Option<Value>> {
+        let StepKind::Method { name, is_word: false, .. } = &step.kind else { return Ok(None) };
+        let Value::Other(target) = &mut frame.slots[slot] else { return Ok(None) };
+        if self.looks || target.is_shared() || step.or_unit {
+            return Ok(None);
+        }
+        let placed = match target.read_lock::<Map>().as_ref().and_then(|map| map.get(name.as_str())) {
+            Some(field) => self.held(frame.rest, field, operands),
+            None => None,
+        };
+        let Some(placed) = placed else { return Ok(None) };
+        let result = self.run_placed(frame.rest, placed, Some(target), step.at);
+        // The closure may have given `this` another value.
+        if !target.is_map() {
+            frame.slots[slot] = Value::unboxed(target.take());
+        }
+        result.map(Some)
+    }
+
     fn follow(&mut self, frame: &mut Frame, chain: &Chain, goal: Goal) -> R {
         self.follow_anywhere(frame, chain, goal).map_err(|mut fault| {
             // Rhai knows the constant by its place among the operands.
@@ -142,6 +162,11 @@ impl Machine<'_> {
         match &chain.root {
             Root::Local(slot) => {
                 let slot = *slot as usize;
+                if let (Goal::Read, [step]) = (&goal, &*chain.steps)
+                    && let Some(result) = self.call_entry(frame, slot, step, &mut operands)?
+                {
+                    return Ok(result);
+                }
                 if let Value::Other(value) = &frame.slots[slot] {
                     if self.looks {
                         self.hooks.look(value)?;
