@@ -74,6 +74,42 @@ pub fn broadcast(a: &[usize], b: &[usize]) -> Option<Shape> {
         .collect()
 }
 
+/// The layout of a new element-wise result: its dims follow each other in memory as those of the operands do, the first
+/// operand before the others, as in PyTorch. Row-major where the operands say nothing.
+pub fn of_operands<'a>(shape: &[usize], operands: impl Iterator<Item = &'a Layout> + Clone) -> Layout {
+    let mut result = Layout::contiguous(shape);
+    if shape.len() < 2 || operands.clone().all(Layout::is_contiguous) {
+        return result;
+    }
+    let wide: SmallVec<[Strides; 4]> = operands.map(|layout| layout.broadcast_to(shape).strides).collect();
+    // Whether dim `a` lies further inside than dim `b`; `None` where no operand tells.
+    let is_inner = |a: usize, b: usize| {
+        let told = |strides: &Strides| strides[a] != 0 && strides[b] != 0 && strides[a] != strides[b];
+        let told = wide.iter().find(|strides| told(strides)).filter(|_| shape[a] != 1 && shape[b] != 1);
+        told.map(|strides| strides[a] < strides[b])
+    };
+    let mut order: SmallVec<[usize; 6]> = (0..shape.len()).collect();
+    for start in 1..order.len() {
+        let mut at = start;
+        for before in (0..start).rev() {
+            match is_inner(order[before], order[at]) {
+                Some(true) => {
+                    order.swap(before, at);
+                    at = before;
+                }
+                Some(false) => break,
+                None => {}
+            }
+        }
+    }
+    let mut next = 1isize;
+    for &dim in order.iter().rev() {
+        result.strides[dim] = next;
+        next = next.saturating_mul(shape[dim].max(1) as isize);
+    }
+    result
+}
+
 impl Layout {
     /// The same places, counted in elements of half the size.
     pub fn doubled(&self) -> Layout {
@@ -232,6 +268,31 @@ mod tests {
         assert!(x.permute(&[1, 0, 2]).view(&[6, 4]).is_none());
         assert_eq!(x.permute(&[1, 0, 2]).view(&[3, 2, 2, 2]).unwrap().strides.as_slice(), [4, 12, 2, 1]);
         assert_eq!(Layout::contiguous(&[]).view(&[1, 1]).unwrap().shape.as_slice(), [1, 1]);
+    }
+
+    /// Strides as PyTorch gives them.
+    #[test]
+    fn results_lie_as_operands_do() {
+        let of = |shape: &[usize], operands: &[&Layout]| of_operands(shape, operands.iter().copied()).strides.to_vec();
+        let x = Layout::contiguous(&[2, 3, 4]);
+        let moved = x.permute(&[2, 0, 1]);
+        assert_eq!(of(&[4, 2, 3], &[&moved]), [1, 12, 4]);
+        assert_eq!(of(&[2, 3, 4], &[&x]), [12, 4, 1]);
+        // The first operand decides, where it tells anything.
+        let plain = Layout::contiguous(&[4, 2, 3]);
+        assert_eq!(of(&[4, 2, 3], &[&moved, &plain]), [1, 12, 4]);
+        assert_eq!(of(&[4, 2, 3], &[&plain, &moved]), [6, 3, 1]);
+        let row = Layout::contiguous(&[3]);
+        assert_eq!(of(&[4, 2, 3], &[&row, &moved]), [1, 12, 4]);
+        // Gaps are closed, and what is expanded has no place of its own.
+        assert_eq!(of(&[2, 2, 4], &[&x.slice(1, 0, 2, 2).permute(&[0, 1, 2])]), [8, 4, 1]);
+        assert_eq!(of(&[4, 2, 2], &[&x.slice(1, 0, 2, 2).permute(&[2, 0, 1])]), [1, 8, 4]);
+        let column = Layout::contiguous(&[3, 1]);
+        assert_eq!(of(&[3, 5], &[&column.broadcast_to(&[3, 5])]), [5, 1]);
+        assert_eq!(
+            of(&[3, 5], &[&column.broadcast_to(&[3, 5]), &Layout::contiguous(&[5, 3]).permute(&[1, 0])]),
+            [1, 3]
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::base::code;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::{DType, Scalar};
-use crate::base::layout::{Layout, Shape};
+use crate::base::layout::{self, Layout, Shape};
 use crate::base::rng::Generator;
 use crate::base::span::Origin;
 use crate::fail;
@@ -156,7 +156,12 @@ impl Engine {
 
     /// A contiguous result that is not computed yet.
     pub fn fresh(&self, shape: &[usize], dtype: DType, device: DeviceId) -> Result<Arc<View>> {
-        let bytes = infer::size_bytes(shape, dtype)?;
+        self.fresh_as(Layout::contiguous(shape), dtype, device)
+    }
+
+    /// A result without gaps that is not computed yet.
+    fn fresh_as(&self, layout: Layout, dtype: DType, device: DeviceId) -> Result<Arc<View>> {
+        let bytes = infer::size_bytes(&layout.shape, dtype)?;
         let home = self.rt.clone();
         let buffer = self.rt.buffer_at(home, device, bytes, self.pinned && device == DeviceId::Cpu);
         buffer.owned_by(self.origin);
@@ -164,7 +169,7 @@ impl Engine {
             buffer.inference.store(true, Ordering::Relaxed);
         }
         self.rt.admit(&buffer)?;
-        Ok(Arc::new(View::new(buffer, Layout::contiguous(shape), dtype)))
+        Ok(Arc::new(View::new(buffer, layout, dtype)))
     }
 
     pub fn tensor(&self, view: Arc<View>) -> Tensor {
@@ -272,7 +277,10 @@ impl Engine {
                 }
                 dest
             }
-            None => self.fresh(shape, plan.result, device)?,
+            None => {
+                let views = operands.iter().filter_map(Operand::view);
+                self.fresh_as(layout::of_operands(shape, views.map(|view| &view.layout)), plan.result, device)?
+            }
         };
         let check = if output.layout.numel() == 0 { None } else { value_check(function, plan.result, &operands)? };
         let made = if check.is_some() { made_by(&operands) } else { SmallVec::new() };

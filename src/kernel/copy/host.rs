@@ -121,7 +121,7 @@ unsafe fn copy_same_dtype<T: Copy + Send + Sync + PartialEq + 'static>(
     let [inner_to, inner_from] = walk.inner();
     let size = size_of::<T>();
     let non_temporal = walk.numel * size >= NON_TEMPORAL_BYTES;
-    if inner_to == 1 && inner_from > 1 {
+    if inner_to == 1 && inner_from.abs() > 1 {
         // SAFETY: `walk` is that of two valid views of elements of `T`, as for everything that this function does.
         if unsafe { transpose::transpose(from, to, walk, non_temporal, threads) } {
             return;
@@ -138,6 +138,10 @@ unsafe fn copy_same_dtype<T: Copy + Send + Sync + PartialEq + 'static>(
                     }
                     (1, 1) => std::ptr::copy_nonoverlapping(from, to, n),
                     (1, 0) => std::slice::from_raw_parts_mut(to, n).fill(*from),
+                    // Steps that the compiler knows make vectors.
+                    (1, -1) => stepped::<T, -1>(from, to, n),
+                    (1, 2) => stepped::<T, 2>(from, to, n),
+                    (1, -2) => stepped::<T, -2>(from, to, n),
                     _ => {
                         for i in 0..n as isize {
                             *to.offset(i * inner_to) = *from.offset(i * inner_from);
@@ -150,6 +154,17 @@ unsafe fn copy_same_dtype<T: Copy + Send + Sync + PartialEq + 'static>(
             non_temporal_fence();
         }
     });
+}
+
+/// `to[i] = from[i * STEP]` for `n` elements.
+///
+/// # Safety
+/// These elements exist, and those of `to` are nobody else's.
+unsafe fn stepped<T: Copy, const STEP: isize>(from: *const T, to: *mut T, n: usize) {
+    for i in 0..n {
+        // SAFETY: `i` is below `n` (this function's contract).
+        unsafe { *to.add(i) = *from.offset(i as isize * STEP) };
+    }
 }
 
 unsafe fn copy_converting(run: ConvertLoop, from: &RawView, to: &RawView, walk: &StridedIter<2>, threads: &Threads) {
@@ -217,6 +232,7 @@ unsafe fn copy_non_temporal_avx(from: *const u8, to: *mut u8, bytes: usize) {
 mod tests {
     use super::*;
     use crate::kernel::abi::Call;
+    use crate::kernel::host::walk::reversed;
     use crate::kernel::host::walk::sample::*;
 
     /// `copy_view` as a kernel.
@@ -256,6 +272,42 @@ mod tests {
                 let y = Owned::dense(dtype, &[2, cols, rows]);
                 assert_eq!(call_on(&threads, copy, &[&x], &[&y], &[]), None);
                 assert_eq!(y.get(), x.get(), "{dtype} {rows} x {cols}");
+            }
+        }
+    }
+
+    /// Few columns, few rows, from either end, and steps: each has a loop of its own.
+    #[test]
+    fn narrow_and_reversed() {
+        let threads = Threads::new(2);
+        for dtype in [DType::U8, DType::BF16, DType::F32, DType::I64] {
+            for (rows, cols) in [(2, 1100), (1030, 2), (3, 40), (40, 3), (4, 2100), (33, 4), (6, 70), (70, 5), (40, 50)]
+            {
+                let numbers: Vec<f64> = (0..2 * rows * cols).map(|i| (i % 251) as f64).collect();
+                let check = |what: &str, change: &dyn Fn(RawView) -> RawView| {
+                    let mut x = Owned::from(dtype, &[2, rows, cols], &numbers);
+                    x.view = change(x.view.clone());
+                    let y = Owned::dense(dtype, &x.view.shape);
+                    assert_eq!(call_on(&threads, copy, &[&x], &[&y], &[]), None);
+                    assert!(y.get() == x.get(), "{what} {dtype} {rows} x {cols}");
+                };
+                let turned = |mut view: RawView| {
+                    view.shape.swap(1, 2);
+                    view.strides.swap(1, 2);
+                    view
+                };
+                let stepped = |mut view: RawView| {
+                    view.shape[2] /= 2;
+                    view.strides[2] *= 2;
+                    view
+                };
+                check("turned", &turned);
+                check("turned, rows reversed", &|view| reversed(&turned(view), 1));
+                check("turned, columns reversed", &|view| reversed(&turned(view), 2));
+                check("turned, both reversed", &|view| reversed(&reversed(&turned(view), 1), 2));
+                check("reversed", &|view| reversed(&view, 2));
+                check("stepped", &stepped);
+                check("stepped, reversed", &|view| reversed(&stepped(view), 2));
             }
         }
     }

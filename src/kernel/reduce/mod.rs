@@ -301,6 +301,8 @@ mod tests {
         check(&[5, 1, 7], x);
         check(&[3, 2000], x);
         check(&[2000, 3], x);
+        check(&[1500, 2], x);
+        check(&[700, 2, 2], x);
         check(&[130, 65, 9], x);
         check(&[9, 1300, 5], x);
         check(&[2, 3, 4, 5], x);

@@ -5,7 +5,7 @@
 
 use crate::base::dtype::Scalar;
 use crate::base::layout::{Shape, Strides};
-use crate::kernel::abi::{Call, RawView};
+use crate::kernel::abi::{Call, RawView, Threads};
 use crate::kernel::copy::host::{copy_view, expanded, scalar_bytes};
 use crate::kernel::guard;
 use crate::kernel::host::element::{Acc, Element, by_dtype, by_size};
@@ -43,6 +43,11 @@ pub unsafe fn pad_constant(call: &Call<'_>) {
     let pads = pads_of(call, x.shape.len());
     let mut bytes = scalar_bytes(scalar(call, 1).unwrap_or(Scalar::Int(0)), y.dtype);
     let value = RawView { ptr: bytes.as_mut_ptr(), ..shifted(y, 0, Shape::new(), Strides::new()) };
+    let is_dense = |view: &RawView| view.strides.last() == Some(&1);
+    if is_dense(x) && is_dense(y) && y.numel() > 0 {
+        // SAFETY: `HostFn`: the views are valid; the value has the size of an element.
+        return by_size!(y.dtype, T => unsafe { rows_around(x, y, &pads, bytes.as_ptr().cast::<T>().read_unaligned(), call.threads) });
+    }
     if pads.iter().any(|&(before, after)| before > 0 || after > 0) {
         // SAFETY: the value lies on our stack until the call ends.
         unsafe { copy_view(&expanded(&value, &y.shape), y, call.threads) };
@@ -53,6 +58,48 @@ pub unsafe fn pad_constant(call: &Call<'_>) {
     }
     // SAFETY: both windows lie inside their tensors.
     unsafe { copy_view(&from, &to, call.threads) }
+}
+
+/// `pad_constant` in one pass, for rows whose elements lie beside each other.
+///
+/// # Safety
+/// As `pad_constant`; both views have rows, and `y` has elements.
+unsafe fn rows_around<T: Copy + Send + Sync>(
+    x: &RawView,
+    y: &RawView,
+    pads: &[(i64, i64)],
+    value: T,
+    threads: &Threads,
+) {
+    let (last, cols) = (y.shape.len() - 1, y.shape[y.shape.len() - 1]);
+    let (window, _) = windows(x, y, pads);
+    let (first, len) = (pads[last].0.clamp(0, cols as i64) as usize, window.shape[last]);
+    let (from, to) = (Ptr::<T>::of(&window), Ptr::<T>::of(y));
+    threads.split(y.numel() / cols, (16 * 1024 / cols).max(1), |range| {
+        for row in range {
+            let (mut rest, mut t, mut f, mut shown) = (row, 0, 0, len > 0);
+            for d in (0..last).rev() {
+                let i = rest % y.shape[d];
+                rest /= y.shape[d];
+                t += i as isize * y.strides[d];
+                let i = i as i64 - pads[d].0.max(0);
+                shown &= (0..window.shape[d] as i64).contains(&i);
+                f += i as isize * window.strides[d];
+            }
+            // SAFETY: one row of the output, and where it shows the window, one of that.
+            unsafe {
+                let to = std::slice::from_raw_parts_mut(to.at(t), cols);
+                if shown {
+                    let from = std::slice::from_raw_parts(from.at(f), len);
+                    to[..first].fill(value);
+                    to[first..first + len].copy_from_slice(from);
+                    to[first + len..].fill(value);
+                } else {
+                    to.fill(value);
+                }
+            }
+        }
+    });
 }
 
 /// The input index that each output index of a dim reads.
@@ -214,6 +261,41 @@ mod tests {
         // torch.nn.functional.pad(x, (-1, 1, 1, 0), value=9)
         sample::call(pad_constant, &[&x], &[&y], &[dims(&[-1, 1, 1, 0]), Attr::Int(9)]);
         assert_eq!(y.get(), [9., 9., 9., 2., 3., 9., 5., 6., 9.]);
+    }
+
+    /// Rows beside each other and rows with gaps: the first are written in one pass.
+    #[test]
+    fn rows_are_padded_as_elements_are() {
+        let mut dice = Dice(9);
+        let xs = values(2 * 3 * 4, &mut dice);
+        for pads in
+            [[1, 2, 1, 0, 0, 1], [-1, 0, 2, -1, 0, 0], [0, -2, -1, -1, 1, 1], [3, -4, 0, 0, 0, 0], [1, 1, -3, 2, 0, 0]]
+        {
+            for dtype in [DType::U8, DType::BF16, DType::F32, DType::I64] {
+                let shape: Vec<usize> =
+                    (0..3).map(|d| ([2, 3, 4][d] + pads[4 - 2 * d] + pads[5 - 2 * d]) as usize).collect();
+                let n = shape.iter().product();
+                let (dense, gaps) = (Owned::dense(dtype, &shape), Owned::strided(dtype, &shape, &mut dice));
+                let x = Owned::from(dtype, &[2, 3, 4], &xs);
+                for y in [&dense, &gaps] {
+                    assert_eq!(
+                        sample::call_on(&Threads::new(2), pad_constant, &[&x], &[y], &[dims(&pads), Attr::Int(9)]),
+                        None
+                    );
+                }
+                let expected: Vec<f64> = (0..n)
+                    .map(|i| {
+                        let c = coords(i, &shape);
+                        let from: Vec<i64> = (0..3).map(|d| c[d] as i64 - pads[4 - 2 * d]).collect();
+                        let inside = (0..3).all(|d| (0..[2, 3, 4][d]).contains(&from[d]));
+                        let at: Vec<usize> = from.iter().map(|&i| i.max(0) as usize).collect();
+                        if inside { xs[flat(&at, &[2, 3, 4])] } else { 9.0 }
+                    })
+                    .collect();
+                assert_eq!(dense.get(), expected, "{pads:?} {dtype}");
+                assert_eq!(gaps.get(), expected, "{pads:?} {dtype}");
+            }
+        }
     }
 
     #[test]

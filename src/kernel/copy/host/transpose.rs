@@ -10,9 +10,12 @@ use crate::kernel::host::walk::{Ptr, StridedIter};
 /// more of each page is used at once, and the pages written to, one a row, still fit the second-level TLB.
 const COLS: usize = 64;
 const ROWS: usize = 256;
+/// Fewer columns or rows than these are no blocks, and the other side of a tile is longer.
+const NARROW: usize = 8;
+const LONG: usize = 1024;
 
-/// Copies if some outer dim of the input has stride 1 and both dims are long enough; returns false otherwise. `walk`
-/// has the output's strides first; the output's inner stride is 1.
+/// Copies if some outer dim of the input has a stride of 1 or -1; returns false otherwise. `walk` has the output's strides
+/// first; the output's inner stride is 1.
 ///
 /// # Safety
 /// The walk's elements exist, those of the output are distinct and nobody else touches them.
@@ -24,28 +27,35 @@ pub unsafe fn transpose<T: Copy + Send + Sync + 'static>(
     threads: &Threads,
 ) -> bool {
     let last = walk.shape.len() - 1;
-    let Some(unit) = (0..last).find(|&d| walk.strides[1][d] == 1) else { return false };
+    let Some(unit) = (0..last).find(|&d| walk.strides[1][d].abs() == 1) else { return false };
     let (cols, rows) = (walk.shape[last], walk.shape[unit]);
-    if cols < 8 || rows < 8 {
-        return false;
+    let (mut from, mut to, mut to_stride, from_stride) = (from, to, walk.strides[0][unit], walk.strides[1][last]);
+    if walk.strides[1][unit] < 0 {
+        // From the other end.
+        let end = rows as isize - 1;
+        (from, to, to_stride) = (Ptr::new(from.at(-end)), Ptr::new(to.at(end * to_stride)), -to_stride);
     }
-    let (to_stride, from_stride) = (walk.strides[0][unit], walk.strides[1][last]);
     let keep = |list: &[isize]| -> Vec<isize> {
         list.iter().enumerate().filter(|&(d, _)| d != unit && d != last).map(|(_, &s)| s).collect()
     };
     let outer_shape: Vec<usize> = (0..last).filter(|&d| d != unit).map(|d| walk.shape[d]).collect();
     let outer = StridedIter::<2>::new(&outer_shape, [&keep(&walk.strides[0]), &keep(&walk.strides[1])]);
-    let (col_tiles, row_tiles) = (cols.div_ceil(COLS), rows.div_ceil(ROWS));
+    let (tile_cols, tile_rows) = match (cols < NARROW, rows < NARROW) {
+        (true, _) => (NARROW, LONG),
+        (false, true) => (LONG, NARROW),
+        (false, false) => (COLS, ROWS),
+    };
+    let (col_tiles, row_tiles) = (cols.div_ceil(tile_cols), rows.div_ceil(tile_rows));
     let tiles = outer.numel * col_tiles * row_tiles;
     let aligned = (to.at(0) as usize).is_multiple_of(32)
         && [to_stride].iter().chain(&outer.strides[0]).all(|&s| (s * size_of::<T>() as isize) % 32 == 0);
     threads.split(tiles, 1, |range| {
         for tile in range {
             // Tiles are numbered along the output's rows, so that consecutive tiles write adjacent lines.
-            let (i0, rest) = (tile % col_tiles * COLS, tile / col_tiles);
-            let (j0, which) = (rest % row_tiles * ROWS, rest / row_tiles);
+            let (i0, rest) = (tile % col_tiles * tile_cols, tile / col_tiles);
+            let (j0, which) = (rest % row_tiles * tile_rows, rest / row_tiles);
             let [t, f] = outer.offsets(which);
-            let (ni, nj) = (COLS.min(cols - i0), ROWS.min(rows - j0));
+            let (ni, nj) = (tile_cols.min(cols - i0), tile_rows.min(rows - j0));
             let block = Block {
                 from: from.at(f + i0 as isize * from_stride + j0 as isize),
                 to: to.at(t + j0 as isize * to_stride + i0 as isize),
@@ -66,6 +76,16 @@ pub unsafe fn transpose<T: Copy + Send + Sync + 'static>(
     true
 }
 
+/// `to[j * cols + i] = from[i * from_stride + j]` for `i < cols`, `j < rows`.
+///
+/// # Safety
+/// These elements exist, and those of `to` are nobody else's.
+pub unsafe fn turn<T: Copy>(from: *const T, from_stride: isize, to: *mut T, cols: usize, rows: usize) {
+    let block = Block { from, to, from_stride, to_stride: cols as isize, cols, rows };
+    // SAFETY: the block names these elements (this function's contract).
+    unsafe { block.copy(false) };
+}
+
 /// `to[j * to_stride + i] = from[i * from_stride + j]` for `i < cols`, `j < rows`.
 struct Block<T> {
     from: *const T,
@@ -84,6 +104,18 @@ impl<T: Copy> Block<T> {
     }
 
     unsafe fn copy(&self, non_temporal: bool) {
+        // SAFETY: the block's elements exist; narrow ones have that many columns or rows.
+        unsafe {
+            match (self.cols, self.rows) {
+                (2, _) => return self.few_cols::<2>(),
+                (3, _) => return self.few_cols::<3>(),
+                (4, _) => return self.few_cols::<4>(),
+                (_, 2) => return self.few_rows::<2>(),
+                (_, 3) => return self.few_rows::<3>(),
+                (_, 4) => return self.few_rows::<4>(),
+                _ => {}
+            }
+        }
         #[cfg(target_arch = "x86_64")]
         if size_of::<T>() == 4 && std::arch::is_x86_feature_detected!("avx2") {
             // SAFETY: the feature is there; a block of u32 has the size of a block of T.
@@ -110,6 +142,30 @@ impl<T: Copy> Block<T> {
         }
         // SAFETY: `cols` and `rows` are at most the block's.
         unsafe { self.rest(cols, rows) };
+    }
+
+    /// `N` columns: the rows of the output are interleaved from as many lines.
+    unsafe fn few_cols<const N: usize>(&self) {
+        let lines: [*const T; N] = std::array::from_fn(|i| self.from.wrapping_offset(i as isize * self.from_stride));
+        for j in 0..self.rows {
+            // SAFETY: `j` is below the block's rows, each of which has `N` columns.
+            unsafe {
+                let row = lines.map(|line| *line.add(j));
+                self.to.offset(j as isize * self.to_stride).cast::<[T; N]>().write(row);
+            }
+        }
+    }
+
+    /// `N` rows: the lines of the input are spread over as many.
+    unsafe fn few_rows<const N: usize>(&self) {
+        let rows: [*mut T; N] = std::array::from_fn(|j| self.to.wrapping_offset(j as isize * self.to_stride));
+        for i in 0..self.cols {
+            // SAFETY: `i` is below the block's columns, each of which has `N` rows.
+            unsafe {
+                let line = self.from.offset(i as isize * self.from_stride).cast::<[T; N]>().read();
+                rows.iter().zip(line).for_each(|(row, value)| *row.add(i) = value);
+            }
+        }
     }
 
     /// Eight by eight through registers or the stack.

@@ -2,8 +2,11 @@
 //! strided boxes that convert on the way.
 
 use crate::base::dtype::DType;
+use crate::kernel::copy::host::transpose;
 use crate::kernel::host::simd;
-use crate::kernel::program::{Class, TileFn};
+use crate::kernel::program::{Class, TILE, TileFn};
+use std::any::TypeId;
+use std::mem::MaybeUninit;
 
 /// bf16 to f32: its upper half.
 #[inline(always)]
@@ -166,16 +169,19 @@ macro_rules! boxes {
         ) {
             let [m0, m1, m2] = counts;
             let (mut out, step) = (register.cast::<$R>(), strides[2]);
-            let across = step != size_of::<$M>() as isize && strides[1] == size_of::<$M>() as isize && m1 > 1;
+            let size = size_of::<$M>() as isize;
+            let across = step != size && step % size == 0 && strides[1] == size && m1 > 1 && m1 * m2 <= TILE;
             for i in 0..m0 {
                 let plane = memory.offset(i as isize * strides[0]);
                 if across {
-                    for k in 0..m2 {
-                        let source = plane.offset(k as isize * step).cast::<$M>();
-                        for j in 0..m1 {
-                            let $x = *source.add(j);
-                            *out.add(j * m2 + k) = $body;
-                        }
+                    let mut square = MaybeUninit::<[$M; TILE]>::uninit();
+                    // What is in memory as in registers goes there at once.
+                    let same = TypeId::of::<$M>() == TypeId::of::<$R>();
+                    let turned = if same { out.cast::<$M>() } else { square.as_mut_ptr().cast::<$M>() };
+                    transpose::turn(plane.cast::<$M>(), step / size, turned, m2, m1);
+                    for k in 0..if same { 0 } else { m1 * m2 } {
+                        let $x = *turned.add(k);
+                        *out.add(k) = $body;
                     }
                     out = out.add(m1 * m2);
                     continue;

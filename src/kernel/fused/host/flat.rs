@@ -1,4 +1,4 @@
-//! A map over so few contiguous elements that they are one tile: views are used as registers, and no boxes are planned.
+//! A map over so few elements without gaps that they are one tile: views are used as registers, and no boxes are planned.
 //! Operands of one element are broadcast. Most steps of small models are of this kind.
 //!
 //! Cost: about 200 instructions in addition to the arithmetic; the general path through boxes has 3000.
@@ -10,19 +10,45 @@ use crate::kernel::abi::RawView;
 use crate::kernel::program::Class;
 use smallvec::SmallVec;
 
-/// Whether a program over `n` elements can be run here: they fit into a tile, every view is row-major and contiguous
-/// or, for loads, one element, has the register's representation, and no op needs positions or reduces.
+/// Whether a program over `n` elements can be run here: they fit into a tile, the views lie alike and without gaps or, for
+/// loads, are one element, they have the register's representation, and no op needs positions or reduces.
 pub(super) fn fits(code: &Code, n: usize, given: RunArgs<'_>) -> bool {
-    let dense = |slot: u16| given.views[slot as usize].is_contiguous();
+    let fits = |places: bool, dense: &dyn Fn(&RawView) -> bool| {
+        code.ops.iter().all(|op| match *op {
+            Op::Load { slot, .. } => dense(&given.views[slot as usize]) || is_one(&given.views[slot as usize]),
+            Op::Store { slot, .. } => dense(&given.views[slot as usize]),
+            Op::Check { .. } => places,
+            Op::Apply { .. } => true,
+            Op::Position { .. } | Op::Random { .. } | Op::Reduce { .. } => false,
+        })
+    };
     n <= code.tile
         && code.reduces == 0
         && given.views.iter().all(|view| is_register(view.dtype))
-        && code.ops.iter().all(|op| match *op {
-            Op::Load { slot, .. } => dense(slot) || is_one(&given.views[slot as usize]),
-            Op::Store { slot, .. } => dense(slot),
-            Op::Apply { .. } | Op::Check { .. } => true,
-            Op::Position { .. } | Op::Random { .. } | Op::Reduce { .. } => false,
-        })
+        // In another order the place of a fault would not be that of the element.
+        && (fits(true, &RawView::is_contiguous)
+            || in_another_order(given.views).is_some_and(|lead| fits(false, &|view| lies_as(view, lead))))
+}
+
+/// The first of the views with more than one element, if its dims lie in memory without gaps.
+fn in_another_order(views: &[RawView]) -> Option<&RawView> {
+    let lead = views.iter().find(|view| !is_one(view))?;
+    let mut dims: SmallVec<[(isize, usize); 6]> =
+        lead.strides.iter().copied().zip(lead.shape.iter().copied()).filter(|&(_, size)| size != 1).collect();
+    dims.sort_unstable();
+    let mut expected = 1;
+    let dense = dims.iter().all(|&(stride, size)| {
+        let fits = stride == expected;
+        expected *= size as isize;
+        fits
+    });
+    dense.then_some(lead)
+}
+
+/// Whether two views of one shape have their elements in the same order.
+fn lies_as(view: &RawView, lead: &RawView) -> bool {
+    let mut dims = view.shape.iter().zip(&view.strides).zip(&lead.strides);
+    dims.all(|((&size, own), lead)| size == 1 || own == lead)
 }
 
 /// Whether a view is one broadcast element.
@@ -103,7 +129,7 @@ pub(super) unsafe fn run(code: &Code, n: usize, given: RunArgs<'_>) {
 unsafe fn load(code: &Code, given: RunArgs<'_>, at: usize, n: usize, values: &mut SmallVec<[*mut u8; 16]>) {
     let Op::Load { slot, out } = code.ops[at] else { return };
     let view = &given.views[slot as usize];
-    if !view.is_contiguous() {
+    if n > 1 && is_one(view) {
         // SAFETY: a loaded value has a place of its own, with room for a tile.
         return unsafe { fill(values[out as usize], code.values[out as usize].class, one(view), n) };
     }

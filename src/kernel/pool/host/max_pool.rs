@@ -81,7 +81,13 @@ pub fn max_pool_plane<T: Real>(from: Planes, windows: &Windows, even: &Even, x: 
             positions.push(place(d.start, h.start, 0));
         }
         y[columns.clone()].copy_from_slice(&max);
-        place_of(&tap, &positions, first.start, even.stride, &mut at[columns.clone()]);
+        let at = &mut at[columns.clone()];
+        if positions.len() == even.taps {
+            // One row of the plane: the positions of the kernel are as far apart as its steps.
+            place_in_row(&tap, positions[0] + first.start, first.step, even.stride, at);
+        } else {
+            place_of(&tap, &positions, first.start, even.stride, at);
+        }
     }
 }
 
@@ -133,6 +139,17 @@ widths! {
             // SAFETY: `take` wrote the numbers of positions that are in the table.
             let position = unsafe { *positions.get_unchecked(number.to_int_unchecked::<i32>() as usize) };
             *at = (position + start + i * stride) as i64;
+        }
+    }
+}
+
+widths! {
+    /// As `place_of`, for positions that begin with `first` and are `step` apart.
+    fn place_in_row<T>(tap: &[T], first: usize, step: usize, stride: usize, at: &mut [i64]) {
+        for (i, (at, &tap)) in at.iter_mut().zip(tap).enumerate() {
+            // SAFETY: `take` wrote the numbers of positions, which are few.
+            let number = unsafe { tap.to_f64().to_int_unchecked::<i32>() };
+            *at = (first + i * stride) as i64 + i64::from(number) * step as i64;
         }
     }
 }

@@ -113,7 +113,9 @@ fn matmul_in(e: &mut dyn Emit, args: &Args, dtype: DType) -> Result<Vec<Tensor>>
     if product.seen == product.dense {
         return Ok(vec![out]);
     }
-    Ok(vec![e.alias(&out, Layout::contiguous(&product.seen))])
+    // A pass over elements lays its result as its operands lie.
+    let seen = out.view().layout.view(&product.seen).expect("dims of size 1 are left out");
+    Ok(vec![e.alias(&out, seen)])
 }
 
 /// Length from which a product of two vectors is a fused reduction.

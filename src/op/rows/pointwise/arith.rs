@@ -3,6 +3,7 @@
 use crate::args;
 use crate::base::diag::Result;
 use crate::base::dtype::{Category, DType, Scalar};
+use crate::base::layout;
 use crate::fail;
 use crate::kernel::elementwise as f;
 use crate::op::args::{Arg, Args};
@@ -319,7 +320,12 @@ pub static CAST: Op = Op {
     lower: Lower::Steps(|e, a| {
         let x = a.input();
         let dtype = a.dtype(cast::dtype).unwrap_or(x.dtype());
-        let out = e.empty(&x.shape(), dtype, x.device())?;
+        let mut out = e.empty(&x.shape(), dtype, x.device())?;
+        let view = x.view();
+        if !view.layout.is_contiguous() {
+            // In memory as `x` lies, as the result of any map.
+            out = e.alias(&out, layout::of_operands(view.shape(), [&view.layout].into_iter()));
+        }
         Ok(vec![e.apply_inplace(&COPY, args![&out, x])?])
     }),
     grad: Grad::Rule(|e, v| Ok(vec![Some(e.cast_gradient(v.g(), v.meta(cast::input).dtype)?)])),
