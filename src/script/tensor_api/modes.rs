@@ -53,6 +53,12 @@ fn sleep(module: &mut Natives, host: &Arc<Host>) {
     let shared = host.clone();
     let int = move |context: NativeCallContext, seconds: i64| nap(&shared, &context, seconds as f64);
     rhai::FuncRegistration::new("sleep").in_global_namespace().place_in(&mut module.module, int);
+    let shared = host.clone();
+    raw(module, "sleep", 1, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        let text = format!("`sleep`: `seconds` is a number, not {}", type_names::of_value(values[0]));
+        Err(shared.raise(&context, Diag::error(code::ARGUMENT_TYPE, text), ""))
+    });
 }
 
 fn gradient_mode(module: &mut Natives, host: &Arc<Host>) {
