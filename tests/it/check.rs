@@ -214,7 +214,7 @@ fn changes_of_tensors_in_maps_are_seen() {
 #[test]
 fn names_of_imported_files_are_known() {
     let folder = tempfile::tempdir().expect("a folder");
-    let lib = "let p = 1;\nexport p;\nexport const Q = 2, r = 3;\nfn f() { 2 }\n";
+    let lib = "let p = 1;\nexport p;\nexport const Q = 2;\nexport let r = 3;\nfn f() { 2 }\n";
     std::fs::write(folder.path().join("lib.rhai"), lib).expect("written");
     for (text, expected) in [
         ("import \"lib\" as lib;\nprint(lib::p, lib::Q, lib::f());", vec![]),

@@ -53,6 +53,10 @@ pub fn compile(
     }
 }
 
+/// For `[a, b] = [b, a]`.
+const ASSIGNED: &str =
+    "`let [a, b] = ..` declares names; those that there are get values one by one: `let t = a; a = b; b = t;`";
+
 /// Overwrites the top-level statement or function at a position with blanks; false if there is none or it is already
 /// blank.
 fn blank_out(text: &mut String, line: u32, column: u32) -> bool {
@@ -223,7 +227,9 @@ pub fn diagnose_parse(error: &ParseError, context: &Context) -> Box<Diag> {
     } else {
         diag.label(Origin::at(at), Focus::Call, label(kind, near.found))
     };
-    match habit.map(|habit| habit.help).or_else(|| help(kind)) {
+    let is_list = matches!(kind, ParseErrorType::AssignmentToConstant(name) if name.is_empty()) && near.found == "[";
+    let list = || is_list.then(|| ASSIGNED.to_string());
+    match habit.map(|habit| habit.help).or_else(list).or_else(|| help(kind)) {
         Some(help) => diag.help(help),
         None => diag,
     }

@@ -861,7 +861,7 @@ fn keep(chain: &Chain, root: &mut Dynamic, operands: &Values, goal: &Goal, name:
         return Err(Some(Box::new(EvalAltResult::ErrorAssignmentToConstant(name.to_string(), at))));
     }
     if found.is_some() {
-        let mut holder = if is_plain && !was_constant { holder.into_read_only() } else { holder };
+        let mut holder = if is_plain && !writes { holder.into_read_only() } else { holder };
         exchange(root, before, operands, &mut holder, false);
     }
     if was_constant {
