@@ -229,6 +229,8 @@ impl<'a> Names<'a> {
                     let file = imported::File { key, texts };
                     let mut imports = imported::Imports::new(self.session, self.origin(at + 1));
                     if let Err(diag) = imports.follow(&resolver, file) {
+                        // Its names are not known.
+                        self.computed.insert(self.word(at + 3).to_string());
                         self.found.push((at as u32 + 1, diag));
                     }
                 }

@@ -177,7 +177,8 @@ fn parts<'a>(parts: impl Iterator<Item = &'a str>) -> Array {
 
 /// Methods of Rhai that change a string: here they give it, too, so that `s = s.trim()` is right.
 fn given(module: &mut Module) {
-    let forms: [(&str, fn(&str) -> String); 3] = [
+    type Change = fn(&str) -> String;
+    let forms: [(&str, Change); 3] = [
         ("trim", |text| text.trim().to_string()),
         ("make_upper", |text| text.to_uppercase()),
         ("make_lower", |text| text.to_lowercase()),

@@ -53,6 +53,8 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     range_of::<RangeInclusive<i64>>(module, host, Steps::of);
     range_of::<Steps>(module, host, |steps| steps);
     of("contains").place_in(&mut module.module, |steps: Steps, value: i64| steps.has(value));
+    of("==").place_in(&mut module.module, |a: Steps, b: Steps| a == b);
+    of("!=").place_in(&mut module.module, |a: Steps, b: Steps| a != b);
     of("is_empty").place_in(&mut module.module, |steps: Steps| steps.count() == 0);
     place_iterator(&mut module.module, TypeId::of::<Steps>(), |value| match value.try_cast::<Steps>() {
         Some(steps) => Box::new(steps.iter().map(|item| Ok(Dynamic::from_int(item)))),

@@ -3,9 +3,11 @@
 use std::fmt;
 use std::ops::RangeInclusive;
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Steps {
     start: i64,
+    /// As it was written.
+    stop: i64,
     /// Up to 2^64, of the range of all integers.
     count: u128,
     step: i64,
@@ -17,12 +19,12 @@ impl Steps {
         let (distance, size) = (stop as i128 - start as i128, u128::from(step.unsigned_abs()));
         let goes_there = distance != 0 && (distance > 0) == (step > 0);
         let count = if goes_there { distance.unsigned_abs().div_ceil(size.max(1)) } else { 0 };
-        (step != 0).then_some(Steps { start, count, step })
+        (step != 0).then_some(Steps { start, stop, count, step })
     }
 
     pub fn of(range: RangeInclusive<i64>) -> Steps {
         let count = (*range.end() as i128 - *range.start() as i128 + 1).max(0).unsigned_abs();
-        Steps { start: *range.start(), count, step: 1 }
+        Steps { start: *range.start(), stop: *range.end(), count, step: 1 }
     }
 
     pub fn count(self) -> u128 {
@@ -52,11 +54,18 @@ impl Steps {
     }
 }
 
+/// Ranges of the same integers are equal.
+impl PartialEq for Steps {
+    fn eq(&self, other: &Steps) -> bool {
+        let starts = self.count == 0 || self.start == other.start;
+        self.count == other.count && starts && (self.count < 2 || self.step == other.step)
+    }
+}
+
 /// As Python writes it.
 impl fmt::Display for Steps {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        let stop = self.start as i128 + self.count as i128 * self.step as i128;
-        write!(f, "range({}, {stop}, {})", self.start, self.step)
+        write!(f, "range({}, {}, {})", self.start, self.stop, self.step)
     }
 }
 
@@ -77,6 +86,8 @@ mod tests {
         assert_eq!((steps.get(-1), steps.get(3), steps.get(4), steps.get(-5)), (Some(9), Some(9), None, None));
         assert_eq!((steps.has(6), steps.has(7), steps.has(12), steps.has(-3)), (true, false, false, false));
         assert_eq!(Steps::of(i64::MIN..=i64::MAX).count(), 1 << 64);
-        assert_eq!(Steps::of(1..=0).count(), 0);
+        assert_eq!(Steps::of(RangeInclusive::new(1, 0)).count(), 0);
+        assert_eq!(steps, Steps::new(0, 12, 3).expect("a step"));
+        assert!(Steps::new(0, 0, 2) == Steps::new(5, 1, 3) && steps != Steps::new(0, 10, 4).expect("a step"));
     }
 }
