@@ -1,6 +1,8 @@
 //! Arithmetic of plain numbers, as operators do it to tensors: true division, Python's remainder, powers with negative
 //! exponents. What has no result is `None`.
 
+use std::cmp::Ordering;
+
 /// `a % b` with the sign of `b`, as Python's; by 0 there is none.
 pub fn remainder(a: i64, b: i64) -> Option<i64> {
     if b == 0 {
@@ -72,6 +74,25 @@ pub fn power(a: i64, b: i64) -> Option<Power> {
     }
 }
 
+/// The order of an integer and a float, exact beyond 2^53 too; none with NaN.
+#[inline]
+pub fn compare(int: i64, float: f64) -> Option<Ordering> {
+    const EXACT: u64 = 1 << 53;
+    if int.unsigned_abs() <= EXACT {
+        return (int as f64).partial_cmp(&float);
+    }
+    // Bound: the range of i64; its end 2^63 is not in it.
+    if float >= i64::MAX as f64 {
+        return Some(Ordering::Less);
+    }
+    if float < i64::MIN as f64 {
+        return Some(Ordering::Greater);
+    }
+    let whole = float.trunc();
+    let order = |whole: f64| int.cmp(&(whole as i64));
+    (!float.is_nan()).then(|| order(whole).then(whole.total_cmp(&float)))
+}
+
 /// The integer for which a float stands that is a whole number.
 pub fn whole(x: f64) -> Option<i64> {
     // Bound: the range of i64; its end 2^63 is not in it.
@@ -128,6 +149,24 @@ mod tests {
         assert_eq!(power(-2, -3), Some(Power::Float(-0.125)));
         assert_eq!((power(0, -1), power(0, 0), power(2, 64)), (None, Some(Power::Int(1)), None));
         assert_eq!((power(1, i64::MAX), power(-1, i64::MAX)), (Some(Power::Int(1)), Some(Power::Int(-1))));
+    }
+
+    #[test]
+    fn integers_and_floats_are_compared_exactly() {
+        let big = 1 << 53;
+        for (int, float, expected) in [
+            (1, 1.5, Ordering::Less),
+            (big, 9007199254740992.0, Ordering::Equal),
+            (big + 1, 9007199254740992.0, Ordering::Greater),
+            (-big - 1, -9007199254740992.0, Ordering::Less),
+            (i64::MAX, 9223372036854775808.0, Ordering::Less),
+            (i64::MIN, -9223372036854775808.0, Ordering::Equal),
+            (i64::MIN, f64::NEG_INFINITY, Ordering::Greater),
+            (i64::MAX, 0.5, Ordering::Greater),
+        ] {
+            assert_eq!(compare(int, float), Some(expected), "{int} {float}");
+        }
+        assert_eq!((compare(1, f64::NAN), compare(i64::MAX, f64::NAN)), (None, None));
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod doctor;
 mod explain;
 mod fmt;
 mod jupyter;
+mod long_lines;
 mod lsp;
 mod new;
 pub mod profile;

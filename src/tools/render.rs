@@ -9,6 +9,7 @@ use crate::base::span::Site;
 use crate::script::error::{Error, called};
 use crate::script::source::{Source, SourceMap};
 
+use super::long_lines::{self, Cut};
 use ariadne::{Color, Config, IndexType, ReportKind};
 use std::io::IsTerminal;
 use std::ops::Range;
@@ -71,7 +72,9 @@ pub fn render(diag: &Diag, sources: &SourceMap, color: Coloring) -> String {
         Severity::Warning => ("warning", Color::Yellow),
     };
     let title = format!("{word}[{}]", diag.code);
-    let places = labeled(diag, sources);
+    let mut places = labeled(diag, sources);
+    let written = places.first().map(|(source, range, _)| source.line_column(range.start));
+    let cuts = shortened(&mut places);
     let mut out = match places.first() {
         Some((source, range, _)) => {
             let id = |source: &Arc<Source>| source.base as usize;
@@ -89,7 +92,14 @@ pub fn render(diag: &Diag, sources: &SourceMap, color: Coloring) -> String {
                 report.add_label(if text.is_empty() { label } else { label.with_message(clean(text)) });
             }
             // ariadne colors the title in any case.
-            let text = drawn(report.finish(), &places);
+            let text = drawn(report.finish(), &places, &cuts);
+            let text = match (cuts.iter().find(|(base, _)| *base == source.base), written) {
+                (Some((_, cut)), Some((line, column))) => text.map(|text| {
+                    let shown = cut.text[..range.start].rsplit('\n').next().map_or(0, |line| line.chars().count()) + 1;
+                    text.replacen(&format!("{line}:{shown} "), &format!("{line}:{column} "), 1)
+                }),
+                _ => text,
+            };
             text.map(|text| if color == Coloring::On { merged(&text) } else { without_color(&text) })
         }
         None => None,
@@ -106,12 +116,33 @@ pub fn render(diag: &Diag, sources: &SourceMap, color: Coloring) -> String {
     out
 }
 
+/// The texts of places with long lines, cut, by the line that each begins at; the places are those in what is left.
+fn shortened(places: &mut [Place]) -> Vec<(u32, Cut)> {
+    let mut cuts: Vec<(u32, Cut)> = Vec::new();
+    for (source, ..) in places.iter() {
+        let labels: Vec<&Range<usize>> =
+            places.iter().filter(|(other, ..)| other.base == source.base).map(|(_, range, _)| range).collect();
+        if !cuts.iter().any(|(base, _)| *base == source.base)
+            && let Some(cut) = long_lines::cut(&source.text, &labels)
+        {
+            cuts.push((source.base, cut));
+        }
+    }
+    for (source, range, _) in places.iter_mut() {
+        if let Some((_, cut)) = cuts.iter().find(|(base, _)| *base == source.base) {
+            *range = cut.moved(range.start)..cut.moved(range.end);
+        }
+    }
+    cuts
+}
+
 /// The source lines with labels; empty if they cannot be drawn, so that the message is still shown.
-fn drawn(report: ariadne::Report<Span>, places: &[Place]) -> Option<String> {
+fn drawn(report: ariadne::Report<Span>, places: &[Place], cuts: &[(u32, Cut)]) -> Option<String> {
     let mut files: Vec<(usize, String, ariadne::Source<String>)> = Vec::new();
     for (source, ..) in places {
         if !files.iter().any(|(id, ..)| *id == source.base as usize) {
-            files.push((source.base as usize, source.name.to_string(), ariadne::Source::from(printable(&source.text))));
+            let text = cuts.iter().find(|(base, _)| *base == source.base).map_or(&*source.text, |(_, cut)| &cut.text);
+            files.push((source.base as usize, source.name.to_string(), ariadne::Source::from(printable(text))));
         }
     }
     let mut bytes = Vec::new();

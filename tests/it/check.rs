@@ -214,7 +214,7 @@ fn changes_of_tensors_in_maps_are_seen() {
 #[test]
 fn names_of_imported_files_are_known() {
     let folder = tempfile::tempdir().expect("a folder");
-    let lib = "let p = 1;\nexport p;\nexport const Q = 2, r = 3;\nfn f() { 2 }\n";
+    let lib = "let p = 1;\nexport p;\nexport const Q = 2;\nexport let r = 3;\nfn f() { 2 }\n";
     std::fs::write(folder.path().join("lib.rhai"), lib).expect("written");
     for (text, expected) in [
         ("import \"lib\" as lib;\nprint(lib::p, lib::Q, lib::f());", vec![]),
@@ -223,6 +223,33 @@ fn names_of_imported_files_are_known() {
     ] {
         let found: Vec<String> = check(&folder.path().join("a.rhai"), text).iter().map(place).collect();
         assert_eq!(found, expected, "{text}");
+    }
+}
+
+#[test]
+fn what_is_wrong_with_imported_files_is_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, text) in [
+        ("lib", "export let x = 1;\nfn f(x) { x }\n"),
+        ("bad", "fn f( { 1 }\n"),
+        ("back", "import \"a\" as a;\nfn f() { 1 }\n"),
+        ("a", "import \"back\" as back;\nfn f() { 2 }\n"),
+        ("data", "fn own() { 1 }\n"),
+    ] {
+        std::fs::write(folder.path().join(format!("{name}.rhai")), text).expect("written");
+    }
+    for (text, expected) in [
+        ("import \"lib\" as lib;\nlib::x = 2;", vec!["E0110 2"]),
+        ("import \"bad\" as bad;\nprint(bad::f(1));", vec!["E0101 1"]),
+        ("import \"back\" as back;\nfn f() { 2 }\nprint(back::f());", vec!["E0107 1"]),
+        ("import \"./data\" as data;\nprint(data::own());", vec![]),
+        ("import \"data\" as data;\nprint(data::own());", vec!["E0103 2"]),
+    ] {
+        let found: Vec<String> = check(&folder.path().join("main.rhai"), text).iter().map(place).collect();
+        assert_eq!(found, expected, "{text}");
+        let mut session = Session::builder().module_root(folder.path()).build().expect("a session starts");
+        let ran = session.run_str("main", text).map(drop).map_err(|error| error.code().to_string());
+        assert_eq!(ran, expected.first().map_or(Ok(()), |place| Err(place[..5].to_string())), "a run of {text}");
     }
 }
 

@@ -5,6 +5,7 @@
 //! not its built-in ones. Not: `set_fast_operators(false)`, which makes every operator slow, not only these.
 //! Cost: 60 to 80 ns a comparison of numbers instead of 20.
 
+use crate::base::arithmetic;
 use crate::fail;
 use crate::op::args::{Arg, Args};
 use crate::op::table;
@@ -13,10 +14,11 @@ use crate::script::host::Host;
 use crate::script::values::module::module;
 use crate::script::values::raise::Outcome;
 use crate::script::values::set::Set;
+use crate::script::values::steps::Steps;
 use crate::script::values::types::{Cell, DTypeValue, DeviceValue, Tensor};
 use crate::script::values::types::{EventValue, StreamValue};
 use crate::tensor::observe;
-use rhai::{Array, Dynamic, Engine, ImmutableString, Map, NativeCallContext};
+use rhai::{Array, Dynamic, Engine, FnPtr, ImmutableString, Map, NativeCallContext};
 use std::cmp::Ordering;
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
@@ -69,13 +71,17 @@ pub fn compare(symbol: &str, a: &Dynamic, b: &Dynamic) -> Option<bool> {
     None
 }
 
-/// The order of two numbers: exact for integers, IEEE otherwise (none with NaN).
+/// The order of two numbers, exact (none with NaN).
 fn numbers(a: &Dynamic, b: &Dynamic) -> Option<Option<Ordering>> {
     if let (Ok(a), Ok(b)) = (a.as_int(), b.as_int()) {
         return Some(Some(a.cmp(&b)));
     }
-    let number = |value: &Dynamic| value.as_float().or_else(|_| value.as_int().map(|i| i as f64)).ok();
-    Some(number(a)?.partial_cmp(&number(b)?))
+    Some(match (a.as_int(), a.as_float(), b.as_int(), b.as_float()) {
+        (_, Ok(a), _, Ok(b)) => a.partial_cmp(&b),
+        (Ok(a), _, _, Ok(b)) => arithmetic::compare(a, b),
+        (_, Ok(a), Ok(b), _) => arithmetic::compare(b, a).map(Ordering::reverse),
+        _ => return None,
+    })
 }
 
 /// A string or a character.
@@ -164,7 +170,29 @@ fn equal(a: &Dynamic, b: &Dynamic, tensors: CompareTensor) -> Outcome<bool> {
         }
         return Ok(a.len() == b.len());
     }
+    if let (Some(f), Some(g)) = (a.read_lock::<FnPtr>(), b.read_lock::<FnPtr>()) {
+        let are_alike = f.fn_name() == g.fn_name() && f.curry().len() == g.curry().len();
+        for (a, b) in f.curry().iter().zip(g.curry()).filter(|_| are_alike) {
+            if !same_variable(a, b).map_or_else(|| equal(a, b, &mut *tensors), Ok)? {
+                return Ok(false);
+            }
+        }
+        return Ok(are_alike);
+    }
     Ok(plain(a, b))
+}
+
+/// Whether what two closures have taken along is one variable; none where it is no variable.
+fn same_variable(a: &Dynamic, b: &Dynamic) -> Option<bool> {
+    if !a.is_shared() || !b.is_shared() {
+        return None;
+    }
+    let mut a = a.clone();
+    if a.is_locked() || b.is_locked() {
+        return Some(false);
+    }
+    let held = a.write_lock::<Dynamic>();
+    Some(held.is_some() && b.is_locked())
 }
 
 /// `a == b` of values that are neither numbers nor containers.
@@ -179,6 +207,9 @@ fn plain(a: &Dynamic, b: &Dynamic) -> bool {
         return *a == *b;
     }
     if let (Some(a), Some(b)) = (a.read_lock::<RangeInclusive<i64>>(), b.read_lock::<RangeInclusive<i64>>()) {
+        return *a == *b;
+    }
+    if let (Some(a), Some(b)) = (a.read_lock::<Steps>(), b.read_lock::<Steps>()) {
         return *a == *b;
     }
     if let (Some(a), Some(b)) = (module(a), module(b)) {

@@ -42,7 +42,7 @@ enum Form {
 const MAX_ARITY: usize = 9;
 /// The same for rows that have more parameters. Rhai searches for a function of `n` values in up to 2^n steps, the
 /// first time.
-const WIDE_ARITY: usize = 15;
+pub const WIDE_ARITY: usize = 15;
 
 /// The function of plain values that has the name of a row, if the values are some for it: `sum(loader)`.
 pub type Plain = fn(&Arc<Host>, &NativeCallContext, &str, &[&mut Dynamic]) -> Option<Native>;

@@ -3,7 +3,7 @@
 
 use super::expr::members_of_tensor;
 use super::flow::Flow;
-use super::judged::{is_reading, returns_nothing};
+use super::judged::{gives_itself, is_reading, returns_nothing};
 use super::layers;
 use super::syntax::{Expr, Kind};
 use super::value::{Value, nested};
@@ -357,12 +357,16 @@ impl<'a> Flow<'a> {
         if returns_nothing(receiver, name) && is_its_own && (name == "sort" || self.world.fits(name, &types)) {
             return Value::Unit;
         }
+        if gives_itself(receiver, name) && is_its_own && self.world.fits(name, &types) {
+            return Value::Str(None);
+        }
         if let ("len", Value::Array(Some(items)), 1) = (name, receiver, all.len()) {
             return Value::Int(Some(items.len() as i64));
         }
         if COMMON.contains(&name)
             || (self.world.takes_first(name, all.len(), of)
-                && (!returns_nothing(receiver, name) || self.world.fits(name, &types)))
+                && (!(returns_nothing(receiver, name) || gives_itself(receiver, name))
+                    || self.world.fits(name, &types)))
         {
             return result_of(name);
         }

@@ -7,6 +7,7 @@ use super::value::Value;
 use crate::base::code;
 use crate::base::diag::Diag;
 
+const OF_MODULES: &str = "what a module exports is as it was when its text had run; `export const n = cell(0);` holds a value that can change: `m::n.set(1)`";
 const HELP: &str = "declare it with `let` instead of `const`";
 
 impl<'a> Flow<'a> {
@@ -39,6 +40,17 @@ impl<'a> Flow<'a> {
             self.report_at(focus, Diag::error(code::CONSTANT, text).help(HELP), "changed here");
         }
         refused
+    }
+
+    /// `lib::x = 1`: what a module exports.
+    pub(super) fn part_of_module(&mut self, target: &'a Expr) -> bool {
+        let is_path = matches!(target.kind, Kind::Path);
+        if is_path {
+            let name = self.world.path(target.first);
+            let text = format!("`{name}` cannot be changed outside of its module");
+            self.report_at(target.first, Diag::error(code::CONSTANT, text).help(OF_MODULES), "changed here");
+        }
+        is_path
     }
 
     /// `XS.push(1)` of a constant.

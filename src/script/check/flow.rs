@@ -336,7 +336,7 @@ impl<'a> Flow<'a> {
             StmtKind::Let { name, constant, value } => {
                 let given = value.as_ref().map_or(Value::Unit, |value| self.expr(value));
                 if let Some(value) = value {
-                    self.value_of_nothing(value, &given);
+                    self.value_of_change(value, &given);
                 }
                 self.declare(name, given, !constant);
                 if let Some(var) = self.vars.last_mut() {
@@ -398,7 +398,7 @@ impl<'a> Flow<'a> {
             };
             return self.assign(name, result);
         }
-        if self.part_of_constant(target) {
+        if self.part_of_module(target) || self.part_of_constant(target) {
             return;
         }
         match &target.kind {

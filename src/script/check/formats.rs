@@ -64,6 +64,7 @@ fn formatted(value: &Value, spec: &str) -> Result<()> {
     let item = match value {
         Value::Int(n) => Item::Int(n.unwrap_or(1)),
         Value::Float(x) => Item::Float(x.unwrap_or(1.5)),
+        Value::Bool(_) if format::is_of_numbers(spec) => Item::Int(1),
         Value::Str(_) | Value::Bool(_) | Value::Unit => Item::Text(String::new()),
         Value::Tensor(Some(tensor)) if tensor.numel() != 1 => {
             let text = format!("`format`: a tensor of {} elements has no format", tensor.numel());

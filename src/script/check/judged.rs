@@ -29,8 +29,9 @@ const OF_ARRAYS: &[&str] = &[
     "splice",
 ];
 /// Methods of strings that change the string and return nothing.
-const OF_STRINGS: &[&str] =
-    &["replace", "trim", "make_upper", "make_lower", "clear", "crop", "truncate", "pad", "set", "append", "remove"];
+const OF_STRINGS: &[&str] = &["clear", "crop", "truncate", "pad", "set", "append", "remove"];
+/// Methods of strings that change the string and give it.
+const GIVEN: &[&str] = &["replace", "trim", "make_upper", "make_lower"];
 /// Methods of maps that change the map and return nothing.
 const OF_MAPS: &[&str] = &["clear", "set", "mixin", "fill_with", "update"];
 /// Methods of plain values that remove something and return it.
@@ -118,10 +119,17 @@ pub fn returns_nothing(receiver: &Value, name: &str) -> bool {
     }
 }
 
+/// Whether a method changes its receiver and gives it, too.
+pub fn gives_itself(receiver: &Value, name: &str) -> bool {
+    matches!(receiver, Value::Str(_)) && GIVEN.contains(&name)
+}
+
 /// Whether a method changes its receiver: a run refuses it for constants.
 pub fn changes(receiver: &Value, name: &str) -> bool {
     let kind = receiver.type_name();
-    returns_nothing(receiver, name) || TAKE_OUT.iter().any(|(of, names)| kind == Some(of) && names.contains(&name))
+    returns_nothing(receiver, name)
+        || gives_itself(receiver, name)
+        || TAKE_OUT.iter().any(|(of, names)| kind == Some(of) && names.contains(&name))
 }
 
 /// Whether a function or method of plain values is pure.
@@ -200,14 +208,24 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// `let t = s.replace("a", "b");`: the method changes `s`.
-    pub(super) fn value_of_nothing(&mut self, value: &'a Expr, given: &Value) {
-        let (Kind::Method { name, .. }, Value::Unit) = (&value.kind, given) else { return };
+    /// `let t = s.replace("a", "b");`: the method changes `s`, too. `let t = xs.sort();`: it gives nothing.
+    pub(super) fn value_of_change(&mut self, value: &'a Expr, given: &Value) {
+        let Kind::Method { of, name, .. } = &value.kind else { return };
+        if let (Kind::Name(variable), true, true) =
+            (&of.kind, GIVEN.contains(&&name[..]), matches!(given, Value::Str(_)))
+        {
+            let help = match &name[..] {
+                "make_upper" | "make_lower" => "`text.upper()` and `text.lower()` give a copy",
+                "trim" => "`text.strip()` gives a copy",
+                _ => "take a copy first: `let t = s; t.replace(..);`",
+            };
+            let origin = self.world.origin(value.focus);
+            return self.warn(value.focus, lints::changes_too(name, variable, help, origin));
+        }
+        let Value::Unit = given else { return };
         let help = match &name[..] {
             "sort" => "`sorted(xs)` gives a copy",
             "reverse" => "`reversed(xs)` gives a copy",
-            "make_upper" | "make_lower" => "`text.upper()` and `text.lower()` give a copy",
-            "trim" => "`text.strip()` gives a copy",
             name if OF_ARRAYS.contains(&name) || OF_STRINGS.contains(&name) => {
                 "write it as a statement, on a copy if need be"
             }
@@ -308,7 +326,7 @@ mod tests {
 
     #[test]
     fn what_changes_a_value_is_refused_for_constants_and_nothing_else() {
-        let own = [("array", OF_ARRAYS), ("string", OF_STRINGS), ("map", OF_MAPS)];
+        let own = [("array", OF_ARRAYS), ("string", OF_STRINGS), ("string", GIVEN), ("map", OF_MAPS)];
         for (kind, names) in own.into_iter().chain(TAKE_OUT.iter().copied()) {
             for name in names {
                 assert!(refused(kind, name), "{name} of {kind}");

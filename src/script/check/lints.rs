@@ -55,6 +55,12 @@ pub fn value_of_nothing(name: &str, help: &str, at: Origin) -> Box<Diag> {
         .help(help)
 }
 
+pub fn changes_too(name: &str, variable: &str, help: &str, at: Origin) -> Box<Diag> {
+    Diag::warning(code::LOST, format!("`{name}` changes `{variable}`, too"))
+        .label(at, Focus::Call, "changes what it is called on")
+        .help(help)
+}
+
 pub fn never_equal(op: &str, left: &Value, right: &Value, at: Origin) -> Box<Diag> {
     let always = if op == "==" { "false" } else { "true" };
     Diag::warning(code::NEVER_EQUAL, format!("{} never equals {}", left.kind(), right.kind()))

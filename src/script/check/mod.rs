@@ -13,6 +13,7 @@ mod expr;
 mod flow;
 mod formats;
 mod functions;
+mod imported;
 mod judged;
 mod layers;
 mod lints;

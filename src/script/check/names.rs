@@ -5,6 +5,7 @@
 //! Lenient if the text alone is not conclusive: it may miss a mistake, but reports no false ones.
 
 use super::flow::Finding;
+use super::imported;
 use super::world::{Module, Unknown};
 use crate::base::code;
 use crate::base::diag::{Diag, Focus};
@@ -221,10 +222,17 @@ impl<'a> Names<'a> {
                 continue;
             }
             self.is_open = true;
-            match resolver.texts(name, self.origin(at + 1)) {
-                Ok(texts) => {
+            match resolver.found(name, self.origin(at + 1)) {
+                Ok((key, texts)) => {
                     let module = self.modules.entry(alias).or_default();
                     texts.iter().for_each(|text| module.add(text));
+                    let file = imported::File { key, texts };
+                    let mut imports = imported::Imports::new(self.session, self.origin(at + 1));
+                    if let Err(diag) = imports.follow(&resolver, file) {
+                        // Its names are not known.
+                        self.computed.insert(self.word(at + 3).to_string());
+                        self.found.push((at as u32 + 1, diag));
+                    }
                 }
                 Err(diag) => self.found.push((at as u32 + 1, diag)),
             }

@@ -104,6 +104,18 @@ impl World<'_> {
         self.tokens.get(token as usize).map_or(Origin::NONE, |token| Origin::at(self.source.site(token.start as usize)))
     }
 
+    /// The words of `a::b` that begin at a token.
+    pub fn path(&self, first: u32) -> String {
+        let word = |at: usize| self.tokens.get(at).map_or("", |token| &self.source.text[token.range()]);
+        let mut at = first as usize;
+        let mut path = word(at).to_string();
+        while word(at + 1) == "::" {
+            path += &format!("::{}", word(at + 2));
+            at += 2;
+        }
+        path
+    }
+
     /// Whether a native function of that name takes so many arguments, including the receiver of a method.
     pub fn takes(&self, name: &str, values: usize) -> bool {
         self.forms.get(name).is_some_and(|forms| forms.iter().any(|form| form.len() == values))

@@ -145,7 +145,10 @@ fn one(error: EvalAltResult, context: &Context, stack: &[Frame]) -> Box<Diag> {
         ErrorUnboundThis(_) => words(code::TYPE, "`this` is not bound here", "nothing to refer to")
             .help("`this` is the map or value before the dot in a method call: `m.f(x)`, not `m.f.call(x)`"),
         ErrorDataRace(name, _) => data_race(&name),
-        ErrorAssignmentToConstant(name, _) => constant(&format!("`{name}`")),
+        ErrorAssignmentToConstant(name, _) => match paths::path_to(at, context) {
+            Some(space) if !name.contains("::") => constant(&format!("`{space}::{name}`")),
+            _ => constant(&format!("`{name}`")),
+        },
         ErrorNonPureMethodCallOnConstant(name, _) => {
             let name = name.trim_start_matches("get$").trim_start_matches("set$");
             let name = if name.contains('$') { "[ ] =" } else { name };
@@ -309,6 +312,9 @@ pub fn operator_help(symbol: &str, types: &[&str]) -> Option<&'static str> {
         ["()", _] | [_, "()"] => {
             "`()` is no value: a function gave none, a gradient is not there yet, or `xs.reduce(f)` had no start: `xs.reduce(f, 0)`"
         }
+        ["string", "string"] if matches!(symbol, "-" | "*" | "/" | "%") => {
+            "`int(text)` and `float(text)` are the numbers that texts show"
+        }
         [_, _] if types.contains(&"string") => "to put values into text, write `${x}` between backticks",
         _ if types.contains(&"array") => "numbers in an array become a tensor by `tensor(..)`",
         ["f64"] if symbol == "!" => "a number is compared: `x == 0`",
@@ -346,6 +352,7 @@ fn indexing(text: &str) -> Words {
                 "`()`" => {
                     found.help("an empty map is written `#{}`; `m.get(name)` gives `()` for a name that a map has not")
                 }
+                "an integer" => found.help("a number has no parts; its bit with the number `i` is `(x >> i) & 1`"),
                 "a loader" => found.help("batches come one after another: `for batch in loader { .. }`"),
                 "a tensor" if by.contains("string") || by.contains("String") => {
                     found.help("`\"...\"` means the remaining dimensions: `x[\"...\", 0]`")
@@ -383,7 +390,7 @@ fn mismatch(expected: &str, actual: &str) -> Words {
              the layers of a `sequential` or `module_list` are in `m.layers[0]`",
         ),
         ("i64", _) if a_type(actual) == "a range" => {
-            found.help("a part of an array is `xs.extract(1..3)`; of a tensor `x[1..3]`")
+            found.help("`xs[1..3]` reads a part of an array, `xs.splice(1..3, [9, 8])` puts others in its place")
         }
         ("i64", "f64") => found.help("convert it by `.to_int()`, which rounds towards zero"),
         ("i64", _) if a_type(actual) == "a tensor" => {
@@ -410,6 +417,11 @@ fn data_race(name: &str) -> Words {
 }
 
 fn constant(what: &str) -> Words {
+    if what.contains("::") {
+        return words(code::CONSTANT, format!("{what} cannot be changed outside of its module"), "changed here").help(
+            "what a module exports is as it was when its text had run; `export const n = cell(0);` holds a value that can change: `m::n.set(1)`",
+        );
+    }
     words(code::CONSTANT, format!("{what} cannot be changed: it is a constant"), "changed here")
         .help("declare it with `let` instead of `const`")
 }

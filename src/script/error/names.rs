@@ -95,7 +95,7 @@ pub(super) fn function(signature: &str, at: Site, context: &Context) -> Words {
         return operator(name, &types);
     }
     if let Some((space, _)) = path.rsplit_once("::") {
-        return in_module(space, name, &types, known);
+        return in_module(space, name, &types, at, context);
     }
     // `f.call(1)` has no receiver.
     let is_method = paths::is_method(at, context) && (name == "call" || paths::name_at(at, context) != "call");
@@ -364,7 +364,8 @@ fn max_arguments(name: &str, of_tensor: bool) -> Option<usize> {
 }
 
 /// A function of a module, as `nn::linear`.
-fn in_module(space: &str, name: &str, types: &[&str], known: &Known) -> Words {
+fn in_module(space: &str, name: &str, types: &[&str], at: Site, context: &Context) -> Words {
+    let known: &Known = context.known;
     let message = format!("there is no function `{name}` in the module `{space}`");
     let absent = |help: String| words(code::UNKNOWN_FUNCTION, message.clone(), "not found").help(help);
     let path = format!("{space}::{name}");
@@ -415,6 +416,13 @@ fn in_module(space: &str, name: &str, types: &[&str], known: &Known) -> Words {
     if let Some(help) = paths::spelled(&parts).filter(|_| !is_known) {
         return absent(help);
     }
+    let of_file = paths::imported(space, at, context);
+    if let Some(text) = &of_file {
+        let takes = texts::public(text).filter(|(other, _)| other == name).map(|(_, count)| count).collect::<Vec<_>>();
+        if let Some((code, message)) = arity_message(&path, &takes, types.len()) {
+            return words(code, message, "called here");
+        }
+    }
     let takes = texts::takes(space, name);
     if let Some((code, message)) = arity_message(&path, &takes, types.len()) {
         return words(code, message, "called here");
@@ -440,7 +448,9 @@ fn in_module(space: &str, name: &str, types: &[&str], known: &Known) -> Words {
     let elsewhere =
         || manual::page(name).and_then(|page| Some(format!("it is in no module: `{}`", page.calls.first()?)));
     let habit = habits::of_module(space, name).map(str::to_string);
-    words(code::UNKNOWN_FUNCTION, message, "not found").maybe(habit.or(near).or_else(reason).or_else(elsewhere))
+    let hidden = || paths::hidden(space, at, context);
+    let help = hidden().or(habit).or(near).or_else(reason).or_else(elsewhere);
+    words(code::UNKNOWN_FUNCTION, message, "not found").maybe(help)
 }
 
 pub(super) fn module(name: &str, at: Site, context: &Context) -> Words {

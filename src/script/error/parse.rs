@@ -25,7 +25,7 @@ pub fn compile(
     context: &Context,
 ) -> std::result::Result<AST, Vec<Box<Diag>>> {
     let [blank, mut text] = source.compiled();
-    let mut errors: Vec<Box<Diag>> = Vec::new();
+    let (mut errors, mut reserved): (Vec<Box<Diag>>, Option<String>) = (Vec::new(), None);
     loop {
         let error = match engine.compile_scripts_with_scope(scope, [&blank, &text]) {
             Ok(ast) if errors.is_empty() => return Ok(ast),
@@ -33,6 +33,13 @@ pub fn compile(
             Err(error) => error,
         };
         let diag = diagnose_parse(&error, context);
+        // What is declared under a reserved name is used under it.
+        if let ParseErrorType::Reserved(name) = error.err_type() {
+            if reserved.as_ref() == Some(name) {
+                return Err(errors);
+            }
+            reserved = Some(name.clone());
+        }
         let told = errors.iter().any(|other| other.labels.first() == diag.labels.first());
         if !told {
             errors.push(diag);
@@ -45,6 +52,10 @@ pub fn compile(
         }
     }
 }
+
+/// For `[a, b] = [b, a]`.
+const ASSIGNED: &str =
+    "`let [a, b] = ..` declares names; those that there are get values one by one: `let t = a; a = b; b = t;`";
 
 /// Overwrites the top-level statement or function at a position with blanks; false if there is none or it is already
 /// blank.
@@ -201,17 +212,41 @@ pub fn diagnose_parse(error: &ParseError, context: &Context) -> Box<Diag> {
         let origin = Origin::at(source.site(start));
         return Diag::error(code, message).label(origin, Focus::Call, "here").help(help.clone());
     }
-    let diag = Diag::error(code, message(kind, near.found));
-    let diag = if missing_end && !near.same_line && near.before_end > 0 {
+    let message = match kind {
+        ParseErrorType::Reserved(name) if matches!(near.before, "let" | "const" | "for") => {
+            format!("`{name}` cannot be the name of a variable")
+        }
+        _ => message(kind, near.found),
+    };
+    let diag = Diag::error(code, message);
+    let diag = if let Some((start, count)) = escape(kind, &near) {
+        diag.label(Origin::at(source.site(start)), Focus::Characters(count), "here")
+    } else if missing_end && !near.same_line && near.before_end > 0 {
         let before = source.site(near.before_end - 1);
         diag.label(Origin::at(before), Focus::Call, "a `;` is missing after this")
     } else {
         diag.label(Origin::at(at), Focus::Call, label(kind, near.found))
     };
-    match habit.map(|habit| habit.help).or_else(|| help(kind)) {
+    let is_list = matches!(kind, ParseErrorType::AssignmentToConstant(name) if name.is_empty()) && near.found == "[";
+    let list = || is_list.then(|| ASSIGNED.to_string());
+    match habit.map(|habit| habit.help).or_else(list).or_else(|| help(kind)) {
         Some(help) => diag.help(help),
         None => diag,
     }
+}
+
+/// Where in a string the escape is that there is not, and its characters.
+fn escape(kind: &ParseErrorType, near: &Around) -> Option<(usize, u16)> {
+    let ParseErrorType::BadInput(LexError::MalformedEscapeSequence(wrong)) = kind else { return None };
+    let mut at = 0;
+    while let Some(ahead) = near.found.get(at..)?.find('\\') {
+        at += ahead;
+        if near.found[at..].starts_with(wrong.as_str()) {
+            return Some((near.found_start + at, u16::try_from(wrong.chars().count()).ok()?));
+        }
+        at += 1 + near.found[at + 1..].chars().next()?.len_utf8();
+    }
+    None
 }
 
 /// The function in a message, as users write it.

@@ -5,8 +5,12 @@ use super::{Context, absent, absent_cuda, habits};
 use crate::base::dtype::DType;
 use crate::base::span::Site;
 use crate::op::table;
+use crate::script::library::texts;
 use crate::script::manual;
 use crate::script::source::lex::{Token, lex_partial};
+use crate::script::source::{Source, SourceKind};
+use std::path::Path;
+use std::sync::Arc;
 
 /// The text from a position to the end of its line, and the text before it on that line.
 fn line<'a>(at: Site, context: &Context<'a>) -> Option<(&'a str, &'a str)> {
@@ -56,6 +60,47 @@ pub(super) fn is_entry_around(name: &str, at: Site, context: &Context) -> bool {
 /// Whether a `throw` of the script is at a position.
 pub(super) fn is_throw(at: Site, context: &Context) -> bool {
     line(at, context).is_none_or(|(_, rest)| rest.starts_with("throw"))
+}
+
+/// The path that the text at a position imports under a name.
+fn import_of<'a>(space: &str, source: &'a Source) -> Option<&'a str> {
+    let (tokens, _) = lex_partial(&source.text);
+    let word = |at: usize| tokens.get(at).map_or("", |token: &Token| &source.text[token.range()]);
+    let imports = |at: &usize| word(*at) == "import" && word(*at + 2) == "as" && word(*at + 3) == space;
+    let at = (0..tokens.len()).find(imports)?;
+    source.text[tokens[at + 1].range()].strip_prefix('"')?.strip_suffix('"')
+}
+
+/// The text of the file that is imported under a name where a position is.
+pub(super) fn imported(space: &str, at: Site, context: &Context) -> Option<Arc<str>> {
+    let path = import_of(space, context.sources.source(at)?)?;
+    let path = path.trim_start_matches("./");
+    let is_meant = |name: &str| {
+        let name = name.strip_suffix(".rhai").unwrap_or(name);
+        name.strip_suffix(path.trim_end_matches(".rhai"))
+            .is_some_and(|before| before.is_empty() || before.ends_with('/'))
+    };
+    let mut all = context.sources.sources().iter().filter(|source| source.kind == SourceKind::File);
+    all.find(|source| is_meant(&source.name)).map(|source| source.text.clone())
+}
+
+/// Help where a file beside the script has the name of a module of the library, which comes first.
+pub(super) fn hidden(space: &str, at: Site, context: &Context) -> Option<String> {
+    let source = context.sources.source(at)?;
+    let path = import_of(space, source)?;
+    let beside = Path::new(&*source.name).with_file_name(format!("{path}.rhai"));
+    (texts::library(path).is_some() && beside.is_file()).then(|| {
+        format!(
+            "`{path}` is the library's; the file {path}.rhai beside the script is `import \"./{path}\" as {space};`"
+        )
+    })
+}
+
+/// The module before the name at a position: `lib` of `lib::x`.
+pub(super) fn path_to<'a>(at: Site, context: &Context<'a>) -> Option<&'a str> {
+    let before = line(at, context)?.0.trim_end().strip_suffix("::")?;
+    let start = before.rfind(|c: char| !c.is_alphanumeric() && c != '_').map_or(0, |at| at + 1);
+    Some(&before[start..])
 }
 
 /// The name at a position.

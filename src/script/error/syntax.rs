@@ -43,6 +43,7 @@ const SPREAD: &str = "values are not spread: give the array or map itself, `f(x.
 const MAPS: &str = "a map is written `#{a: 1}`, and `m.a` or `m[\"a\"]` reads it";
 const DEFAULTS: &str =
     "parameters have no default values; functions of one name may take different numbers: `fn f(x) { f(x, 2) }`";
+const UNPACK: &str = "take the value apart inside: `|pair| { let [a, b] = pair; a + b }`";
 const NO_TYPES: &str = "names have no types here: `fn f(x) { x + 1 }`, `let x = 1;`";
 const LISTS: &str = "a list is made of another by `xs.map(|x| 2 * x)` and `xs.filter(|x| x > 0)`";
 const TRIES: &str = "write `try { .. } catch (e) { .. }`";
@@ -62,6 +63,9 @@ pub(super) fn habit(kind: &ParseErrorType, near: &Around) -> Option<Habit> {
 /// Errors where `,`, `)`, `{` or `;` was expected.
 fn separators(kind: &ParseErrorType, near: &Around) -> Option<Habit> {
     let in_parameters = matches!(kind, ParseErrorType::MissingToken(_, text) if text.contains("parameters") || text.contains("anonymous"));
+    if in_parameters && !misses(kind, ",") && matches!(near.found, "[" | "(" | "#{") {
+        return message_or("a parameter is a name, and no pattern", UNPACK);
+    }
     if misses(kind, ",") && near.found == ";" && near.statement.starts_with("switch") {
         return help("arms end with commas: `switch x { 1 => a, 2 => { b; }, _ => c }`");
     }

@@ -263,7 +263,7 @@ fn syntax() {
         "let s = \"\\q\";",
         "E0101",
         "`\\q` is not an escape sequence",
-        "\"\\q\"",
+        "\\q",
         "the escapes are `\\n`, `\\r`, `\\t`, `\\\\`, `\\\"`, `\\'`, `\\x41`, `\\u0041` and `\\U00000041`",
     );
     check("f([1, 2)", "E0101", "`[` is closed by `)`", ")", "");

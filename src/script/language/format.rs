@@ -98,6 +98,11 @@ pub fn validate(spec: &str) -> Result<(), String> {
     Spec::read(spec).map(drop)
 }
 
+/// Whether a specification is one of numbers: a bool counts as 0 or 1.
+pub fn is_of_numbers(spec: &str) -> bool {
+    Spec::read(spec).is_ok_and(|spec| spec.kind.is_some_and(|kind| kind != 's'))
+}
+
 /// Formats `value` by `spec`.
 pub fn format_value(value: &Item, spec: &str) -> Result<String, String> {
     let spec = Spec::read(spec)?;

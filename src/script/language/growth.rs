@@ -1,11 +1,15 @@
 //! Functions of texts, arrays and blobs whose results can be larger than their arguments by any factor. Rhai checks
 //! sizes only after creating the value, when memory may be used up; here the size is checked first.
 
+use crate::base::arithmetic;
+use crate::base::code;
+use crate::base::diag::Diag;
 use crate::script::bind::rows::Natives;
 use crate::script::host::Host;
+use crate::script::language::text::unicode::is_space;
 use crate::script::values::panics::Place;
 use rhai::{
-    Array, Blob, Dynamic, EvalAltResult, FuncRegistration, INT, ImmutableString, Map, Module, NativeCallContext,
+    Array, Blob, Dynamic, EvalAltResult, FLOAT, FuncRegistration, INT, ImmutableString, Map, Module, NativeCallContext,
     Variant,
 };
 use std::sync::Arc;
@@ -19,6 +23,7 @@ pub fn register(natives: &mut Natives, host: &Arc<Host>) {
     let module = &mut natives.module;
     of_delimiter::<ImmutableString>(module, host);
     of_delimiter::<char>(module, host);
+    given(module);
     parts_of_texts(module, host);
     of_arrays(module, host);
     of_blobs(module, host);
@@ -78,7 +83,8 @@ fn of_delimiter<D: Variant + Clone + ToString>(module: &mut Module, host: &Arc<H
     let shared = host.clone();
     let replace = move |context: NativeCallContext, text: &mut ImmutableString, find: D, with: ImmutableString| {
         let size_check = SizeCheck { host: &shared, context: &context };
-        replaced(&size_check, text, &find.to_string(), &with).map(|new| *text = new)
+        *text = replaced(&size_check, text, &find.to_string(), &with)?;
+        Ok::<_, Box<EvalAltResult>>(text.clone())
     };
     changing("replace").place_in(module, replace);
     for (name, backwards) in [("split", false), ("split_rev", true)] {
@@ -88,14 +94,24 @@ fn of_delimiter<D: Variant + Clone + ToString>(module: &mut Module, host: &Arc<H
         };
         add(name).place_in(module, all);
         let shared = host.clone();
-        let some = move |context: NativeCallContext, text: &mut ImmutableString, by: D, max_parts: INT| {
-            let max_parts = usize::try_from(max_parts).unwrap_or(0).max(1);
+        let some = move |context: NativeCallContext, text: &mut ImmutableString, by: D, most: INT| {
+            // As Python's `split`, so many times; Rhai's `split_rev`, into so many parts.
+            let max_parts = match backwards {
+                true => usize::try_from(most).unwrap_or(0).max(1),
+                false => usize::try_from(most).map_or(usize::MAX, |most| most.saturating_add(1)),
+            };
             split(&SizeCheck { host: &shared, context: &context }, text, &by.to_string(), max_parts, backwards)
         };
         add(name).place_in(module, some);
     }
     let shared = host.clone();
-    let pad = move |context: NativeCallContext, text: &mut ImmutableString, length: INT, with: D| -> Outcome<()> {
+    fn pad<D: ToString>(
+        host: &Host,
+        context: &NativeCallContext,
+        text: &mut ImmutableString,
+        length: INT,
+        with: D,
+    ) -> Outcome<()> {
         let missing = usize::try_from(length).unwrap_or(0).saturating_sub(text.chars().count());
         let with = with.to_string();
         let characters = with.chars().count();
@@ -104,11 +120,31 @@ fn of_delimiter<D: Variant + Clone + ToString>(module: &mut Module, host: &Arc<H
             return Ok(());
         }
         let bytes = (missing / characters + 1).saturating_mul(with.len());
-        SizeCheck { host: &shared, context: &context }.text(bytes.saturating_add(text.len()))?;
+        SizeCheck { host, context }.text(bytes.saturating_add(text.len()))?;
         text.make_mut().extend(with.chars().cycle().take(missing));
         Ok(())
-    };
-    changing("pad").place_in(module, pad);
+    }
+    changing("pad").place_in(
+        module,
+        move |context: NativeCallContext, text: &mut ImmutableString, length: INT, with: D| {
+            pad(&shared, &context, text, length, with)
+        },
+    );
+    let shared = host.clone();
+    changing("pad").place_in(
+        module,
+        move |context: NativeCallContext, text: &mut ImmutableString, length: FLOAT, with: D| {
+            pad(&shared, &context, text, whole(&shared, &context, length)?, with)
+        },
+    );
+}
+
+/// The length for which a float stands. The operation `pad` of tensors takes what no form here takes.
+fn whole(host: &Host, context: &NativeCallContext, length: FLOAT) -> Outcome<INT> {
+    arithmetic::whole(length).ok_or_else(|| {
+        let text = format!("`pad`: the length is an integer, not {length}");
+        host.raise(context, Diag::error(code::ARGUMENT_TYPE, text), "")
+    })
 }
 
 fn replaced(size_check: &SizeCheck, text: &ImmutableString, find: &str, with: &str) -> Outcome<ImmutableString> {
@@ -139,13 +175,29 @@ fn parts<'a>(parts: impl Iterator<Item = &'a str>) -> Array {
     parts.map(Into::into).collect()
 }
 
+/// Methods of Rhai that change a string: here they give it, too, so that `s = s.trim()` is right.
+fn given(module: &mut Module) {
+    type Change = fn(&str) -> String;
+    let forms: [(&str, Change); 3] = [
+        ("trim", |text| text.trim().to_string()),
+        ("make_upper", |text| text.to_uppercase()),
+        ("make_lower", |text| text.to_lowercase()),
+    ];
+    for (name, change) in forms {
+        changing(name).place_in(module, move |text: &mut ImmutableString| {
+            *text = change(text).into();
+            text.clone()
+        });
+    }
+}
+
 fn parts_of_texts(module: &mut Module, host: &Arc<Host>) {
     let shared = host.clone();
     let words = move |context: NativeCallContext, text: &mut ImmutableString| -> Outcome<Array> {
-        let count = text.split_whitespace().count();
+        let words = || text.split(is_space).filter(|word| !word.is_empty());
+        let count = words().count();
         SizeCheck { host: &shared, context: &context }.array(count, count * ELEMENT + text.len())?;
-        // As in Rhai: an empty text is one part.
-        Ok(if text.is_empty() { vec![text.clone().into()] } else { parts(text.split_whitespace()) })
+        Ok(parts(words()))
     };
     add("split").place_in(module, words);
     let shared = host.clone();
@@ -166,7 +218,7 @@ fn of_arrays(module: &mut Module, host: &Arc<Host>) {
     };
     changing("push").place_in(module, push);
     let shared = host.clone();
-    let pad = move |context: NativeCallContext, array: &mut Array, length: INT, item: Dynamic| -> Outcome<()> {
+    fn pad(host: &Host, context: &NativeCallContext, array: &mut Array, length: INT, item: Dynamic) -> Outcome<()> {
         let length = usize::try_from(length).unwrap_or(0);
         let missing = length.saturating_sub(array.len());
         if missing == 0 {
@@ -174,11 +226,23 @@ fn of_arrays(module: &mut Module, host: &Arc<Host>) {
         }
         let (elements, bytes) = size(&item);
         let elements = array.len().saturating_add(missing.saturating_mul(elements));
-        SizeCheck { host: &shared, context: &context }.array(elements, missing.saturating_mul(bytes))?;
+        SizeCheck { host, context }.array(elements, missing.saturating_mul(bytes))?;
         array.resize(length, item);
         Ok(())
-    };
-    changing("pad").place_in(module, pad);
+    }
+    changing("pad").place_in(
+        module,
+        move |context: NativeCallContext, array: &mut Array, length: INT, item: Dynamic| {
+            pad(&shared, &context, array, length, item)
+        },
+    );
+    let shared = host.clone();
+    changing("pad").place_in(
+        module,
+        move |context: NativeCallContext, array: &mut Array, length: FLOAT, item: Dynamic| {
+            pad(&shared, &context, array, whole(&shared, &context, length)?, item)
+        },
+    );
 }
 
 /// The number of elements, including the value itself, and the bytes that a copy of the value takes.

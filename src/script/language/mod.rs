@@ -7,6 +7,7 @@ pub mod growing;
 pub mod growth;
 pub mod json;
 pub mod printing;
+pub mod ranges;
 pub mod scalars;
 pub mod sequences;
 pub mod sets;

@@ -13,7 +13,6 @@ use crate::script::language::growth;
 use crate::script::language::growth::SizeCheck;
 use crate::script::language::show;
 use crate::script::language::text::numerals;
-use crate::script::machine::callback::Callback;
 use crate::script::values::panics::{GuardedCall, Place};
 use crate::script::values::raise::Native;
 use crate::script::values::raise::Outcome;
@@ -21,9 +20,10 @@ use crate::script::values::raise::raise;
 use crate::script::values::type_names;
 use crate::script::values::types::{Cell, Tensor};
 use crate::tensor::observe;
-use rhai::{Array, Dynamic, EvalAltResult, FnPtr, FuncRegistration, ImmutableString, Map, NativeCallContext, RhaiFunc};
+use rhai::{
+    Array, Dynamic, EvalAltResult, FnPtr, FuncRegistration, ImmutableString, Map, NativeCallContext, RhaiFunc, Variant,
+};
 use std::any::TypeId;
-use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
@@ -32,14 +32,10 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     compared(module, host);
     cases(module, host);
     growing(module, host);
-    ranges(module, host);
     maps(module);
     conversions(module, host);
     asserted(module, host);
 }
-
-/// Bound: elements that are created between two checks whether the script must end.
-const CHECK_ELEMENTS: usize = 1 << 16;
 
 /// An error where an array of `held` values plus `more` plain ones would exceed the session's limits.
 pub fn elements_fit(host: &Host, context: &NativeCallContext, held: usize, more: usize) -> Outcome<()> {
@@ -233,29 +229,6 @@ pub fn plain(host: &Host, context: &NativeCallContext, value: &Dynamic) -> Nativ
     }
 }
 
-/// The number of integers in a range.
-fn length(range: &RangeInclusive<i64>) -> i128 {
-    (*range.end() as i128 - *range.start() as i128 + 1).max(0)
-}
-
-/// A range with its last integer, which may be the largest of all.
-pub fn inclusive(range: Range<i64>) -> RangeInclusive<i64> {
-    if range.is_empty() { RangeInclusive::new(1, 0) } else { range.start..=range.end - 1 }
-}
-
-/// The integers of a range as an array.
-pub fn integers(host: &Host, context: &NativeCallContext, range: RangeInclusive<i64>) -> Outcome<Array> {
-    elements_fit(host, context, 0, usize::try_from(length(&range)).unwrap_or(usize::MAX))?;
-    let mut all = Array::new();
-    for item in range {
-        if all.len().is_multiple_of(CHECK_ELEMENTS) {
-            host.rt.heed().map_err(|diag| host.raise(context, diag, ""))?;
-        }
-        all.push(Dynamic::from_int(item));
-    }
-    Ok(all)
-}
-
 /// Functions that make an array longer.
 fn growing(module: &mut Natives, host: &Arc<Host>) {
     fn repeat(host: &Host, context: &NativeCallContext, values: &Array, times: i64) -> Outcome<Array> {
@@ -306,67 +279,6 @@ fn growing(module: &mut Natives, host: &Arc<Host>) {
     changing(module, "pop").place_in(&mut module.module, pop);
 }
 
-/// `range(n)`, and ranges as sequences.
-fn ranges(module: &mut Natives, host: &Arc<Host>) {
-    of(module, "range").place_in(&mut module.module, |end: i64| 0..end.max(0));
-    // As in Python, an integer tensor without dimensions is accepted as a bound.
-    let shared = host.clone();
-    let below = move |context: NativeCallContext, end: Tensor| -> Outcome<Range<i64>> {
-        let bound = plain(&shared, &context, &Dynamic::from(end))?;
-        bound.as_int().map(|end| 0..end.max(0)).map_err(|_| {
-            let text = format!("`range`: a bound is an integer, not {}", type_names::of_value(&bound));
-            shared.raise(&context, Diag::error(code::ARGUMENT_TYPE, text), "")
-        })
-    };
-    of(module, "range").place_in(&mut module.module, below);
-    // Not `map` and `filter`: they call script code, and the call stack shows it.
-    for name in ["len", "to_array"] {
-        module.note(name);
-    }
-    range_of::<Range<i64>>(module, host, inclusive);
-    range_of::<RangeInclusive<i64>>(module, host, |range| range);
-}
-
-fn range_of<T: Clone + Send + Sync + 'static>(
-    module: &mut Natives,
-    host: &Arc<Host>,
-    plain: fn(T) -> RangeInclusive<i64>,
-) {
-    let of = |name: &'static str| FuncRegistration::new(name).in_global_namespace();
-    let len = move |context: NativeCallContext, range: T| -> Outcome<i64> {
-        let count = length(&plain(range));
-        i64::try_from(count).map_err(|_| {
-            wrong(&context, code::ARITHMETIC, format!("`len`: {count} elements are no integer of 64 bits"))
-        })
-    };
-    of("len").place_in(&mut module.module, len);
-    let shared = host.clone();
-    let whole = move |context: NativeCallContext, range: T| integers(&shared, &context, plain(range));
-    of("to_array").place_in(&mut module.module, whole);
-    let shared = host.clone();
-    let map = move |context: NativeCallContext, range: T, each: FnPtr| -> Outcome<Array> {
-        let range = plain(range);
-        elements_fit(&shared, &context, 0, usize::try_from(length(&range)).unwrap_or(usize::MAX))?;
-        let mut each = Callback::new(&context, &each);
-        range.map(|item| each.call([Dynamic::from_int(item)])).collect()
-    };
-    of("map").place_in(&mut module.module, map);
-    let shared = host.clone();
-    let filter = move |context: NativeCallContext, range: T, keeps: FnPtr| -> Outcome<Array> {
-        let (mut kept, range) = (Array::new(), plain(range));
-        elements_fit(&shared, &context, 0, usize::try_from(length(&range)).unwrap_or(usize::MAX))?;
-        let mut keeps = Callback::new(&context, &keeps);
-        for item in range.map(Dynamic::from_int) {
-            let answer = keeps.call([item.clone()])?;
-            if arrays::truth(&shared, &context, &answer)? {
-                kept.push(item);
-            }
-        }
-        Ok(kept)
-    };
-    of("filter").place_in(&mut module.module, filter);
-}
-
 /// Methods that Rhai's maps lack.
 fn maps(module: &mut Natives) {
     let items = |map: &mut Map| -> Array {
@@ -374,12 +286,33 @@ fn maps(module: &mut Natives) {
     };
     calling("items").place_in(&mut module.module, items);
     calling("update").with_purity(false).place_in(&mut module.module, |map: &mut Map, other: Map| map.extend(other));
-    let get = |map: &mut Map, key: &str, default: Dynamic| map.get(key).cloned().unwrap_or(default);
+    keyed(module, |key: &ImmutableString, _| key.as_str());
+    keyed(module, |key: &char, buffer| key.encode_utf8(buffer));
+    // Those that Rhai has with strings as keys.
+    let key = |c: char| c.to_string();
+    of(module, "get").place_in(&mut module.module, move |map: &mut Map, c: char| -> Dynamic {
+        map.get(&*key(c)).cloned().unwrap_or(Dynamic::UNIT)
+    });
+    calling("contains").place_in(&mut module.module, move |map: &mut Map, c: char| map.contains_key(&*key(c)));
+    calling("remove").with_purity(false).place_in(&mut module.module, move |map: &mut Map, c: char| -> Dynamic {
+        map.remove(&*key(c)).unwrap_or(Dynamic::UNIT)
+    });
+    calling("set").with_purity(false).place_in(&mut module.module, move |map: &mut Map, c: char, value: Dynamic| {
+        map.insert(key(c).into(), value);
+    });
+}
+
+/// The forms of `get` and `pop` that take a string or a character.
+fn keyed<K: Variant + Clone>(module: &mut Natives, name: for<'k> fn(&'k K, &'k mut [u8; 4]) -> &'k str) {
+    let get =
+        move |map: &mut Map, key: K, default: Dynamic| map.get(name(&key, &mut [0; 4])).cloned().unwrap_or(default);
     of(module, "get").place_in(&mut module.module, get);
-    let pop = |map: &mut Map, key: &str, default: Dynamic| map.remove(key).unwrap_or(default);
+    let pop = move |map: &mut Map, key: K, default: Dynamic| map.remove(name(&key, &mut [0; 4])).unwrap_or(default);
     changing(module, "pop").place_in(&mut module.module, pop);
-    let pop = |context: NativeCallContext, map: &mut Map, key: &str| -> Native {
-        map.remove(key).ok_or_else(|| wrong(&context, code::INDEX, format!("the map has no entry `{key}`")))
+    let pop = move |context: NativeCallContext, map: &mut Map, key: K| -> Native {
+        let (mut buffer, missing) = ([0; 4], |key: &str| format!("the map has no entry `{key}`"));
+        let key = name(&key, &mut buffer);
+        map.remove(key).ok_or_else(|| wrong(&context, code::INDEX, missing(key)))
     };
     changing(module, "pop").place_in(&mut module.module, pop);
 }
@@ -410,6 +343,8 @@ fn conversions(module: &mut Natives, host: &Arc<Host>) {
     of(module, "bool").place_in(&mut module.module, |values: &mut Array| !values.is_empty());
     of(module, "bool").place_in(&mut module.module, |map: &mut Map| !map.is_empty());
     of(module, "bool").place_in(&mut module.module, |_: ()| false);
+    of(module, "bool").place_in(&mut module.module, |_: char| true);
+    of(module, "bool").place_in(&mut module.module, |_: FnPtr| true);
     let shared = host.clone();
     raw(module, "str", 1, move |context, values| -> Native {
         let context = context.expect("registered with a context");

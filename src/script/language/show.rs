@@ -191,6 +191,9 @@ fn plain(item: &Dynamic) -> String {
         let name = function.fn_name();
         return if name.starts_with("anon$") { "closure".into() } else { format!("Fn({})", written_name(name)) };
     }
+    if let Some(steps) = item.read_lock::<crate::script::values::steps::Steps>() {
+        return steps.to_string();
+    }
     if let Some(error) = item.read_lock::<crate::script::values::raise::ErrorValue>() {
         return format!("{}: {}", error.0.code, error.0.message);
     }

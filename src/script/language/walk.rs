@@ -5,15 +5,18 @@
 use crate::base::code;
 use crate::base::diag::Diag;
 use crate::script::bind::compare;
+use crate::script::bind::convert;
 use crate::script::bind::iterate;
-use crate::script::bind::rows::{Natives, by_keywords, raw};
+use crate::script::bind::rows::{Natives, WIDE_ARITY, by_keywords, raw};
 use crate::script::host::Host;
 use crate::script::language::arrays::{self, truth};
-use crate::script::language::sequences::{elements_fit, inclusive, integers, plain, total};
+use crate::script::language::ranges::{integers, steps};
+use crate::script::language::sequences::{elements_fit, plain, total};
 use crate::script::machine::callback::Callback;
 use crate::script::values::panics::{GuardedCall, Place};
 use crate::script::values::raise::{Native, Outcome};
 use crate::script::values::set::Set;
+use crate::script::values::steps::Steps;
 use crate::script::values::type_names;
 use crate::script::values::types::Tensor;
 use rhai::{Array, Blob, Dynamic, EvalAltResult, FnPtr, FuncRegistration, ImmutableString, Map, NativeCallContext};
@@ -27,7 +30,7 @@ const CHECK_ELEMENTS: usize = 1 << 12;
 /// Bound: nesting of arrays that are compared, and so the depth of the recursion.
 const DEPTH: usize = 100;
 /// Bound: parallel sequences of one `zip`.
-const MAX_ZIPPED: usize = 9;
+const MAX_ZIPPED: usize = WIDE_ARITY;
 
 pub fn register(natives: &mut Natives, host: &Arc<Host>) {
     ordered(natives, host);
@@ -54,11 +57,12 @@ pub fn register(natives: &mut Natives, host: &Arc<Host>) {
 const REDUCTIONS: [&str; 5] = ["sum", "min", "max", "any", "all"];
 
 /// Types that these functions are registered for; others come through `reduce_other`.
-fn walked_types() -> [TypeId; 7] {
+fn walked_types() -> [TypeId; 8] {
     [
         TypeId::of::<Array>(),
         TypeId::of::<Range<i64>>(),
         TypeId::of::<RangeInclusive<i64>>(),
+        TypeId::of::<Steps>(),
         TypeId::of::<ImmutableString>(),
         TypeId::of::<Map>(),
         TypeId::of::<Set>(),
@@ -104,11 +108,8 @@ pub fn elements(host: &Arc<Host>, context: &NativeCallContext, value: &Dynamic) 
     if let Some(set) = value.read_lock::<Set>() {
         return Ok(set.iter().cloned().collect());
     }
-    if let Some(range) = value.read_lock::<Range<i64>>() {
-        return integers(host, context, inclusive(range.clone()));
-    }
-    if let Some(range) = value.read_lock::<RangeInclusive<i64>>() {
-        return integers(host, context, range.clone());
+    if let Some(steps) = steps(value) {
+        return integers(host, context, steps);
     }
     if let Some(text) = value.read_lock::<ImmutableString>() {
         elements_fit(host, context, 0, text.chars().count())?;
@@ -447,10 +448,10 @@ fn together(natives: &mut Natives, host: &Arc<Host>) {
         let shared = host.clone();
         raw(natives, "enumerate", arity, move |context, values| -> Native {
             let context = context.expect("registered with a context");
-            let start = match values.get(1).map(|value| value.as_int()) {
+            let start = match values.get(1).map(|value| convert::integer(value)) {
                 None => 0,
-                Some(Ok(start)) => start,
-                Some(Err(_)) => {
+                Some(Some(start)) => start,
+                Some(None) => {
                     let text = "`enumerate`: `start` is an integer".to_string();
                     return Err(wrong(&shared, &context, code::ARGUMENT_TYPE, text));
                 }

@@ -489,7 +489,10 @@ impl Machine<'_> {
     #[cold]
     fn through(&self, mut error: Box<EvalAltResult>, name: &str, at: Position) -> Box<EvalAltResult> {
         if matches!(*error, EvalAltResult::Exit(..)) || error.is_system_exception() {
-            error.set_position(at);
+            // Of calls that are too deep, the innermost one is told.
+            if !matches!(*error, EvalAltResult::ErrorStackOverflow(..)) || error.position().is_none() {
+                error.set_position(at);
+            }
             return error;
         }
         let source = self.global.source().unwrap_or("").to_string();

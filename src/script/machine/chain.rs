@@ -3,6 +3,7 @@
 
 use super::native::again_with_integers;
 use super::numbers;
+use super::places::exchange::{exchange, only_asks};
 use super::places::grow::{can_grow, grow};
 use super::places::slices;
 use super::places::{Values, place, read, replace, text, write};
@@ -14,6 +15,7 @@ use super::tree::{Assign, AssignChain, Chain, Node, Op, Root, Step, StepKind};
 use super::value::Value;
 use crate::base::arithmetic;
 use crate::script::bind::apply::{Callee, callee};
+use crate::script::source::scope::CONSTANTS;
 use crate::script::values::module::{ModuleValue, is_handle, module};
 use crate::script::values::set::Set;
 use crate::script::values::types::{Cell, Tensor};
@@ -135,10 +137,16 @@ impl Machine<'_> {
     fn follow(&mut self, frame: &mut Frame, chain: &Chain, goal: Goal) -> R {
         self.follow_anywhere(frame, chain, goal).map_err(|mut fault| {
             // Rhai knows the constant by its place among the operands.
-            if let (Some(error), Root::Constant(_, name)) = (&mut fault, &chain.root)
+            let name = match &chain.root {
+                Root::Constant(_, name) => Some(name.to_string()),
+                Root::This(_) => Some("this".to_string()),
+                _ => None,
+            };
+            if let (Some(error), Some(name)) = (&mut fault, name)
                 && let EvalAltResult::ErrorAssignmentToConstant(named, _) = &mut **error
+                && named.starts_with('$')
             {
-                *named = name.to_string();
+                *named = name;
             }
             // Rhai does not say where a value is that something else holds.
             if let (Some(error), Some(step)) = (&mut fault, chain.steps.last())
@@ -197,6 +205,17 @@ impl Machine<'_> {
                     return self.walk(frame.rest, chain, 0, &mut value, &mut operands, goal);
                 }
                 let mut root = if value.is_read_only() { value } else { value.into_read_only() };
+                // Rhai knows strings alone as keys.
+                for key in operands.iter_mut().filter(|key| matches!(key, Value::Other(c) if c.is_char())) {
+                    if root.is_map()
+                        && let Some(name) = text(key)
+                    {
+                        *key = Value::Other(name.into());
+                    }
+                }
+                if let Root::Constant(_, name) = &chain.root {
+                    keep(chain, &mut root, &operands, &goal, name)?;
+                }
                 self.hand_over(chain, 0, &mut root, &mut operands, goal)
             }
             Root::This(at) => {
@@ -218,6 +237,9 @@ impl Machine<'_> {
             }
             Root::Value(node) => {
                 let mut root = self.eval(frame, node)?.boxed();
+                if let Some(name) = outer_name(node) {
+                    keep(chain, &mut root, &operands, &goal, &name)?;
+                }
                 self.walk(frame.rest, chain, 0, &mut root, &mut operands, goal)
             }
         }
@@ -266,6 +288,11 @@ impl Machine<'_> {
             self.hooks.lost(name);
         }
         match &step.kind {
+            StepKind::Index { operand, .. } if target.is_int() => {
+                let by = operands[*operand].clone().boxed();
+                let types = format!("{} [{}]", target.type_name(), by.type_name());
+                Err(Some(Box::new(EvalAltResult::ErrorIndexingType(types, step.at))))
+            }
             StepKind::Index { operand, site } => {
                 if let Value::Float(x) = operands[*operand]
                     && let Some(index) = arithmetic::whole(x)
@@ -818,9 +845,54 @@ fn assigned(rest: &Expr, assign: &AssignChain) -> Expr {
 fn index_at_hand(frame: &Frame, node: &Node) -> Option<Value> {
     match Machine::peek(frame, node)? {
         Value::Int(index) => Some(Value::Int(*index)),
-        Value::Other(key) => Some(Value::Other(key.read_lock::<ImmutableString>()?.clone().into())),
-        _ => None,
+        key => Some(Value::Other(text(key)?.into())),
     }
+}
+
+/// The name of a constant or variable that the code does not hold itself: of a module, or of the text around a function.
+fn outer_name(node: &Node) -> Option<String> {
+    let expr = match node {
+        Node::Global(global) => return Some(global.name.to_string()),
+        Node::Constant(constant) => &constant.fragment.expr,
+        Node::Fragment(fragment) => &fragment.expr,
+        _ => return None,
+    };
+    let Expr::Variable(variable, ..) = expr else { return None };
+    let spaces = variable.2.path.iter().map(|space| space.name.as_str()).filter(|space| *space != CONSTANTS);
+    Some(spaces.chain([variable.1.as_str()]).collect::<Vec<_>>().join("::"))
+}
+
+/// Refuses a change of an array, map, set or string in what is a constant, or a copy of what another text holds: nobody
+/// would see it. What handles lead to can be changed.
+fn keep(chain: &Chain, root: &mut Dynamic, operands: &Values, goal: &Goal, name: &str) -> R<()> {
+    let Some((last, before)) = chain.steps.split_last() else { return Ok(()) };
+    let writes = matches!(goal, Goal::Write(..));
+    let may_change = match &last.kind {
+        StepKind::Method { name, .. } => !only_asks(name),
+        _ => writes,
+    };
+    let was_constant = root.is_read_only();
+    if !may_change || (was_constant && !writes) {
+        return Ok(());
+    }
+    if was_constant {
+        *root = std::mem::take(root).clone();
+    }
+    let mut holder = Dynamic::UNIT;
+    let found = exchange(root, before, operands, &mut holder, false);
+    let is_plain = holder.is_array() || holder.is_map() || holder.is_string() || holder.is::<Set>();
+    if is_plain && writes && (was_constant || !changes_tensor(&holder, &last.kind, operands, goal)) {
+        let at = chain.rests().first().map_or(last.at, Expr::start_position);
+        return Err(Some(Box::new(EvalAltResult::ErrorAssignmentToConstant(name.to_string(), at))));
+    }
+    if found.is_some() {
+        let mut holder = if is_plain && !writes { holder.into_read_only() } else { holder };
+        exchange(root, before, operands, &mut holder, false);
+    }
+    if was_constant {
+        *root = std::mem::take(root).into_read_only();
+    }
+    Ok(())
 }
 
 fn constant(assign: &Assign) -> Fault {

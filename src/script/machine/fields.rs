@@ -3,7 +3,7 @@
 //! closures may look at the field meanwhile, the rest of the chain works on a copy that is put back.
 
 use super::chain::Goal;
-use super::places::{Values, reach, read, write_field};
+use super::places::{Values, reach, read, text, write_field};
 use super::run::{Machine, R};
 use super::tree::{Chain, Step, StepKind};
 use super::value::Value;
@@ -145,8 +145,7 @@ fn named(module: &ModuleValue, step: &Step, at: usize, operands: &Values) -> Opt
         StepKind::Property { name, .. } => Some((name.clone(), at + 1)),
         StepKind::Index { operand, .. } => match &operands[*operand] {
             Value::Int(_) => module.layers().map(|layers| (layers.into(), at)),
-            Value::Other(key) => Some((key.read_lock::<ImmutableString>()?.clone(), at + 1)),
-            _ => None,
+            key => Some((text(key)?, at + 1)),
         },
         StepKind::Method { .. } => None,
     }

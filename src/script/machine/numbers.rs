@@ -32,6 +32,18 @@ impl Op {
         }
     }
 
+    /// The comparison with its sides exchanged.
+    #[inline]
+    fn turned(self) -> Op {
+        match self {
+            Op::Less => Op::Greater,
+            Op::LessEqual => Op::GreaterEqual,
+            Op::Greater => Op::Less,
+            Op::GreaterEqual => Op::LessEqual,
+            op => op,
+        }
+    }
+
     #[inline]
     fn holds(self, order: Option<Ordering>) -> Option<bool> {
         Some(match self {
@@ -52,8 +64,8 @@ pub fn apply(op: Op, a: &Value, b: &Value) -> Option<Value> {
     match (a, b) {
         (Value::Int(a), Value::Int(b)) => integers(op, *a, *b),
         (Value::Float(a), Value::Float(b)) => floats(op, *a, *b),
-        (Value::Int(a), Value::Float(b)) => floats(op, *a as f64, *b),
-        (Value::Float(a), Value::Int(b)) => floats(op, *a, *b as f64),
+        (Value::Int(a), Value::Float(b)) => mixed(op, *a, *b, |a, b| floats(op, a, b)),
+        (Value::Float(a), Value::Int(b)) => mixed(op.turned(), *b, *a, |b, a| floats(op, a, b)),
         (Value::Bool(a), Value::Bool(b)) => truths(op, *a, *b),
         (Value::Other(a), Value::Other(b)) => others(op, a, b),
         (Value::Other(a), Value::Unit) | (Value::Unit, Value::Other(a)) => nothing(op, a),
@@ -75,8 +87,8 @@ pub fn compare(op: Op, a: &Value, b: &Value) -> Option<bool> {
             _ => return None,
         }),
         (Value::Float(a), Value::Float(b)) => op.holds(a.partial_cmp(b)),
-        (Value::Int(a), Value::Float(b)) => op.holds((*a as f64).partial_cmp(b)),
-        (Value::Float(a), Value::Int(b)) => op.holds(a.partial_cmp(&(*b as f64))),
+        (Value::Int(a), Value::Float(b)) => op.holds(arithmetic::compare(*a, *b)),
+        (Value::Float(a), Value::Int(b)) => op.turned().holds(arithmetic::compare(*b, *a)),
         _ => None,
     }
 }
@@ -115,6 +127,17 @@ pub fn floats(op: Op, a: f64, b: f64) -> Option<Value> {
     }))
 }
 
+/// An integer and a float: what compares does so exactly, all else is one of floats.
+#[inline]
+fn mixed(op: Op, int: i64, float: f64, otherwise: impl FnOnce(f64, f64) -> Option<Value>) -> Option<Value> {
+    match op {
+        Op::Equal | Op::NotEqual | Op::Less | Op::LessEqual | Op::Greater | Op::GreaterEqual => {
+            op.holds(arithmetic::compare(int, float)).map(Value::Bool)
+        }
+        _ => otherwise(int as f64, float),
+    }
+}
+
 fn truths(op: Op, a: bool, b: bool) -> Option<Value> {
     Some(Value::Bool(match op {
         Op::And => a & b,
@@ -130,10 +153,20 @@ fn others(op: Op, a: &Dynamic, b: &Dynamic) -> Option<Value> {
         return op.holds(Some(a.as_char().ok()?.cmp(&b.as_char().ok()?))).map(Value::Bool);
     }
     if !(a.is_string() && b.is_string()) {
-        return None;
+        return match (a.is_char() && b.is_string(), a.is_string() && b.is_char()) {
+            (true, _) => op.turned().holds(Some(text_and_character(b, a)?)).map(Value::Bool),
+            (_, true) => op.holds(Some(text_and_character(a, b)?)).map(Value::Bool),
+            _ => None,
+        };
     }
     let (a, b) = (a.read_lock::<ImmutableString>()?, b.read_lock::<ImmutableString>()?);
     op.holds(Some(a.as_str().cmp(b.as_str()))).map(Value::Bool)
+}
+
+/// The order of a string and a character, which is as the string of it.
+fn text_and_character(text: &Dynamic, character: &Dynamic) -> Option<Ordering> {
+    let text = text.read_lock::<ImmutableString>()?;
+    Some(text.as_str().cmp(character.as_char().ok()?.encode_utf8(&mut [0; 4])))
 }
 
 /// Whether an array, a map or a string is `()`.

@@ -208,7 +208,8 @@ pub fn operation(frame: &Frame, binary: &Binary) -> Number {
 pub fn combine(op: Op, a: Number, b: Number) -> Number {
     match (a.kind, b.kind) {
         (Kind::Int, Kind::Int) => integers(op, a.bits as i64, b.bits as i64),
-        (Kind::Int | Kind::Float, Kind::Int | Kind::Float) => floats(op, a.as_float(), b.as_float()),
+        (Kind::Float, Kind::Float) => floats(op, a.as_float(), b.as_float()),
+        (Kind::Int | Kind::Float, Kind::Int | Kind::Float) => mixed(op, a, b),
         _ => Number::NONE,
     }
 }
@@ -229,6 +230,15 @@ fn integers(op: Op, a: i64, b: i64) -> Number {
         _ => return numbers::integers(op, a, b).as_ref().map_or(Number::NONE, Number::of),
     };
     found.map_or(Number::NONE, Number::int)
+}
+
+/// An integer and a float.
+#[inline]
+fn mixed(op: Op, a: Number, b: Number) -> Number {
+    match (a.value(), b.value()) {
+        (Some(a), Some(b)) => numbers::apply(op, &a, &b).as_ref().map_or(Number::NONE, Number::of),
+        _ => Number::NONE,
+    }
 }
 
 #[inline]

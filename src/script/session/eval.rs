@@ -62,7 +62,8 @@ fn source_of(context: &EvalContext, host: &Host, text: &Dynamic) -> Result<Arc<S
 
 fn compiled(context: &EvalContext, host: &Host, source: &Source, at: Position) -> Result<AST, Box<EvalAltResult>> {
     let known = LazyCell::new(|| host.known());
-    let sources = host.sources.read().clone();
+    // Not a copy of them, which a loop over `eval` would make for each text.
+    let sources = host.sources.read();
     let names = Context { sources: &sources, known: &known };
     error::compile(context.engine(), context.scope(), source, &names).map_err(|mut errors| raise(errors.remove(0), at))
 }

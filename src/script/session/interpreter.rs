@@ -79,6 +79,7 @@ pub fn engine(
     named::<crate::script::values::types::EventValue>(&mut engine, "event");
     named::<crate::script::data::dataset::Dataset>(&mut engine, "dataset");
     named::<crate::script::values::set::Set>(&mut engine, "set");
+    named::<crate::script::values::steps::Steps>(&mut engine, "range");
     named::<crate::script::values::sparse::Sparse>(&mut engine, "sparse");
     named::<crate::script::values::module::ModuleValue>(&mut engine, "module");
     named::<crate::script::language::text::re::PatternValue>(&mut engine, "pattern");
@@ -106,6 +107,7 @@ pub fn engine(
     crate::script::language::arrays::register(&mut module, host);
     crate::script::language::growth::register(&mut module, host);
     crate::script::language::sequences::register(&mut module, host);
+    crate::script::language::ranges::register(&mut module, host);
     crate::script::language::walk::register(&mut module, host);
     crate::script::language::sets::register(&mut module, host);
     crate::script::language::text::register(&mut module, host);

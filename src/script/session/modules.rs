@@ -102,9 +102,9 @@ impl Found {
 }
 
 impl Resolver {
-    /// Finds the texts of a module without compiling them.
-    pub(in crate::script) fn texts(&self, path: &str, origin: Origin) -> Result<Vec<String>, Box<Diag>> {
-        self.find(path, origin).map(|found| found.files.into_iter().map(|(_, text)| text).collect())
+    /// Finds the texts of a module without compiling them, and what it is known by.
+    pub(in crate::script) fn found(&self, path: &str, origin: Origin) -> Result<(String, Vec<String>), Box<Diag>> {
+        self.find(path, origin).map(|found| (found.key, found.files.into_iter().map(|(_, text)| text).collect()))
     }
 
     fn find(&self, path: &str, origin: Origin) -> Result<Found, Box<Diag>> {
@@ -170,9 +170,7 @@ impl Resolver {
         {
             let mut modules = self.modules.lock();
             if let Some(start) = modules.loading.iter().position(|key| *key == found.key) {
-                let chain = [&modules.loading[start..], std::slice::from_ref(&found.key)].concat().join(" → ");
-                let diag = Diag::error(code::CIRCULAR_IMPORT, "modules import each other in a circle");
-                return Err(raise(diag.label(origin, Focus::Call, "imported here").note(chain), at));
+                return Err(raise(circle(&modules.loading[start..], &found.key, origin), at));
             }
             if modules.loaded.len() + modules.loading.len() >= modules.max_loaded {
                 let text = format!("a session of this program imports at max_loaded {} modules", modules.max_loaded);
@@ -225,6 +223,13 @@ impl Resolver {
         self.host.loaded.write().push(module.clone());
         Ok(module)
     }
+}
+
+/// E0107: these modules import each other, the last one the first.
+pub(in crate::script) fn circle(chain: &[String], again: &str, origin: Origin) -> Box<Diag> {
+    let chain = chain.iter().map(String::as_str).chain([again]).collect::<Vec<_>>().join(" → ");
+    let diag = Diag::error(code::CIRCULAR_IMPORT, "modules import each other in a circle");
+    diag.label(origin, Focus::Call, "imported here").note(chain)
 }
 
 /// Adds a module's functions under the names by which other code calls them; those with signatures are exported

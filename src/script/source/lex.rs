@@ -169,6 +169,7 @@ impl<'a> Lexer<'a> {
             }
             b'0'..=b'9' => {
                 self.number();
+                self.fits(start)?;
                 self.push(Kind::Number, start);
             }
             b'"' => self.string()?,
@@ -214,6 +215,26 @@ impl<'a> Lexer<'a> {
             self.at += 2;
             digits(self, 10);
         }
+    }
+
+    /// Whether the number that began at a byte is no integer beyond 64 bits, which Rhai makes a float.
+    fn fits(&self, start: usize) -> Result<(), LexError> {
+        let written = &self.src[start..self.at];
+        let digits = written.replace('_', "");
+        let fits = |digits: &str| digits.parse::<i64>().is_ok();
+        // Bound: no integer of so few digits is beyond.
+        if written.len() < 19 || !digits.bytes().all(|digit| digit.is_ascii_digit()) || fits(&digits) {
+            return Ok(());
+        }
+        if self.src[..start].trim_end().ends_with('-') && fits(&format!("-{digits}")) {
+            return Ok(());
+        }
+        Err(LexError {
+            message: format!("`{written}` is beyond the integers, which have 64 bits"),
+            labels: vec![(start..self.at, "at most 9223372036854775807".into())],
+            help: Some(format!("a float reaches further: `{written}.0`, `1e20`")),
+            incomplete: false,
+        })
     }
 
     fn string(&mut self) -> Result<(), LexError> {

@@ -12,6 +12,8 @@ use crate::base::code;
 use crate::base::diag::{Diag, Focus, Label, Result};
 use crate::base::limits::{MAX_COLUMNS, MAX_LINES, SOURCE_BYTES};
 use crate::base::span::{Origin, Site};
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
@@ -63,6 +65,10 @@ pub struct Added {
 #[derive(Clone, Default, Debug)]
 pub struct SourceMap {
     sources: Vec<Arc<Source>>,
+    /// So many of them, from the first on, have no free lines between them.
+    dense: usize,
+    /// Where a text with this hash begins that was registered last.
+    known: HashMap<u64, u32>,
 }
 
 impl Source {
@@ -210,7 +216,12 @@ impl SourceMap {
         let options = |base| Options { is_native, marks, underscore, names, base };
         // A text that runs again has the same positions.
         let same = |source: &&Arc<Source>| source.kind == kind && *source.name == *name && *source.text == *text;
-        if let Some(known) = self.sources.iter().rfind(same)
+        let hash = hash_of(name, text);
+        let at_base = |base: &u32| {
+            let at = self.sources.binary_search_by_key(base, |source| source.base).ok()?;
+            self.sources.get(at)
+        };
+        if let Some(known) = self.known.get(&hash).and_then(at_base).filter(same)
             && pass::rewrite(text, &options(known.base)).is_ok_and(|again| again.text == known.rewritten.text)
         {
             return Ok(Added { source: known.clone(), problem: None, incomplete: false });
@@ -234,20 +245,28 @@ impl SourceMap {
         let source = Arc::new(Source { name, kind, text, base, rewritten, line_starts, spans: OnceLock::new() });
         let problem = error.as_ref().map(|error| source.diag(error));
         self.sources.insert(index, source.clone());
+        self.known.insert(hash, base);
         Ok(Added { source, problem, incomplete: error.is_some_and(|error| error.incomplete) })
     }
 
     /// Removes a source; its lines are reused. Sites inside it become invalid, so no live tensor or function may have
     /// come from it.
     pub fn release(&mut self, source: &Source) {
-        self.sources.retain(|other| other.base != source.base);
+        if let Some(at) = self.sources.iter().position(|other| other.base == source.base) {
+            self.sources.remove(at);
+            self.dense = self.dense.min(at);
+        }
     }
 
     /// The first free range of so many lines: the index to insert at, and the lines before it.
-    fn gap(&self, lines: usize) -> Option<(usize, u32)> {
-        let mut free = 0u32;
-        let mut index = 0;
-        for source in &self.sources {
+    fn gap(&mut self, lines: usize) -> Option<(usize, u32)> {
+        let end = |sources: &[Arc<Source>]| sources.last().map_or(0, |source| source.base + source.line_count());
+        while self.sources.get(self.dense).is_some_and(|next| next.base == end(&self.sources[..self.dense])) {
+            self.dense += 1;
+        }
+        let mut index = self.dense;
+        let mut free = end(&self.sources[..index]);
+        for source in &self.sources[index..] {
             if (source.base - free) as usize >= lines {
                 break;
             }
@@ -332,6 +351,13 @@ impl SourceMap {
         let frames = diags.iter().flat_map(|diag| &diag.stack).map(|frame| frame.call);
         let sites: Vec<Site> = labels.chain(frames).collect();
         let named = |source: &Source| sites.iter().any(|site| source.holds(site.line() as u32));
-        SourceMap { sources: self.sources.iter().filter(|source| named(source)).cloned().collect() }
+        let sources = self.sources.iter().filter(|source| named(source)).cloned().collect();
+        SourceMap { sources, ..SourceMap::default() }
     }
+}
+
+fn hash_of(name: &str, text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (name, text).hash(&mut hasher);
+    hasher.finish()
 }

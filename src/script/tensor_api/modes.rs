@@ -9,7 +9,7 @@ use crate::script::bind::properties;
 use crate::script::bind::rows::Natives;
 use crate::script::bind::rows::raw;
 use crate::script::host::Host;
-use crate::script::values::panics::Place;
+use crate::script::values::panics::{GuardedCall, Place};
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
 use crate::script::values::types::{Cell, DTypeValue, SliceValue, Tensor};
@@ -53,6 +53,13 @@ fn sleep(module: &mut Natives, host: &Arc<Host>) {
     let shared = host.clone();
     let int = move |context: NativeCallContext, seconds: i64| nap(&shared, &context, seconds as f64);
     rhai::FuncRegistration::new("sleep").in_global_namespace().place_in(&mut module.module, int);
+    let shared = host.clone();
+    let other = GuardedCall::new(move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
+        let context = context.expect("registered with a context");
+        let text = format!("`sleep`: `seconds` is a number, not {}", type_names::of_value(values[0]));
+        Err(shared.raise(&context, Diag::error(code::ARGUMENT_TYPE, text), ""))
+    });
+    module.place("sleep", 1..=1, &other);
 }
 
 fn gradient_mode(module: &mut Natives, host: &Arc<Host>) {

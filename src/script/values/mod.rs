@@ -7,5 +7,6 @@ pub mod panics;
 pub mod raise;
 pub mod set;
 pub mod sparse;
+pub mod steps;
 pub mod type_names;
 pub mod types;

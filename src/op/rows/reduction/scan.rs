@@ -18,7 +18,7 @@ use crate::op::rows::pointwise::compare::LOGICAL_XOR;
 use crate::op::rows::reduction::reduce::SUM;
 use crate::op::rows::shape::join::CAT;
 use crate::op::rows::shape::rearrange::NARROW;
-use crate::op::rows::shape::view::{CLONE, RESHAPE};
+use crate::op::rows::shape::view::{CLONE, RESHAPE, SELECT};
 use crate::op::tensor::Tensor;
 use crate::signature;
 
@@ -329,6 +329,16 @@ pub static TRAPEZOID: Op = Op {
     ],
     lower: Lower::Compose(|e, a| {
         let (areas, dim) = trapezoids(e, a)?;
+        let y = a.tensor(area::y);
+        if y.dtype().is_int() && matches!(a.get(area::x), Arg::None) && y.shape()[dim] > 0 {
+            // Sums of neighbors would wrap in small integers; as in PyTorch, the sum of all does not.
+            let first = e.call(&SELECT, args![y, dim, 0])?;
+            let last = e.call(&SELECT, args![y, dim, -1])?;
+            let ends = e.call(&ADD, args![&first, &last])?;
+            let (sum, half) = (e.call(&SUM, args![y, &[dim][..]])?, e.mul(&ends, 0.5)?);
+            let area = e.sub(&sum, &half)?;
+            return Ok(vec![e.mul(&area, a.scalar(area::dx).unwrap_or(Scalar::Int(1)))?]);
+        }
         let sum = e.call(&SUM, args![&areas, &[dim][..]])?;
         Ok(vec![e.div(&sum, 2.0)?])
     }),

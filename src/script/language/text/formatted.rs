@@ -4,7 +4,7 @@ use crate::base::code;
 use crate::base::diag::{Diag, Result};
 use crate::fail;
 use crate::script::bind::convert;
-use crate::script::bind::rows::{Natives, raw};
+use crate::script::bind::rows::{Natives, WIDE_ARITY, raw};
 use crate::script::host::Host;
 use crate::script::language::format;
 use crate::script::language::format::{Field, Part};
@@ -19,8 +19,8 @@ use crate::tensor::observe;
 use rhai::{Array, Dynamic, FuncRegistration, ImmutableString, Map, NativeCallContext};
 use std::sync::Arc;
 
-/// Bound: arguments of one `format`, as many as a call of a row takes.
-const MAX_ARGS: usize = 9;
+/// Bound: arguments of one `format`.
+const MAX_ARGS: usize = WIDE_ARITY;
 
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
     for arity in 1..=MAX_ARGS {
@@ -56,13 +56,23 @@ fn formatted(host: &Host, values: &[&mut Dynamic]) -> Result<String> {
     let (first, rest) = (&*values[0], &values[1..]);
     let text = first.read_lock::<ImmutableString>().map(|text| text.to_string());
     match text {
-        Some(text) => filled(host, &text, rest),
+        Some(text) => match rest {
+            [spec] if let Some(spec) = spec_of(&text, spec) => one(host, first, &spec),
+            _ => filled(host, &text, rest),
+        },
         None if rest.len() == 1 => match rest[0].read_lock::<ImmutableString>() {
             Some(spec) => one(host, first, &spec),
             None => fail!(ARGUMENT_TYPE, "a format is a string, as in `format(x, \".2f\")`"),
         },
         None => fail!(ARGUMENT_TYPE, "a value and its format are expected, as in `format(x, \".2f\")`"),
     }
+}
+
+/// The format of `format("text", ">8")`, where the text has no places for values.
+fn spec_of(text: &str, spec: &Dynamic) -> Option<ImmutableString> {
+    let spec = spec.read_lock::<ImmutableString>()?.clone();
+    let has_places = format::parts(text).is_ok_and(|parts| parts.iter().any(|part| matches!(part, Part::Place { .. })));
+    (!has_places && !spec.is_empty() && format::validate(&spec).is_ok()).then_some(spec)
 }
 
 /// One value; without a format, as `print` shows it.
@@ -85,6 +95,11 @@ pub fn one(host: &Host, value: &Dynamic, spec: &str) -> Result<String> {
     let plain = match (item.as_int(), item.as_float()) {
         (Ok(i), _) => format::Item::Int(i),
         (_, Ok(x)) => format::Item::Float(x),
+        _ if let Ok(on) = item.as_bool()
+            && format::is_of_numbers(spec) =>
+        {
+            format::Item::Int(on as i64)
+        }
         _ if item.is_array() || item.is_map() => {
             fail!(ARGUMENT_TYPE, "{} has no format", type_names::of_value(&item))
         }

@@ -1,7 +1,7 @@
 //! Strings as in Python: formats, pieces, searches, cases, classes of characters, Unicode and regular expressions.
 //! Rhai's own `trim`, `replace` and `split` change a string in place, or count otherwise, and stay as they are.
 
-mod call;
+pub(in crate::script::language) mod call;
 mod cases;
 mod characters;
 mod encoding;

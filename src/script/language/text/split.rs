@@ -15,6 +15,14 @@ pub fn register(natives: &mut Natives, host: &Arc<Host>) {
         let keeps = flag("keepends", keeps)?;
         pieces(host, lines(text).map(|(line, end)| if keeps { end } else { line }))
     });
+    // Without keywords: `growth.rs`.
+    method(natives, host, "split", |host, whole, [sep, most]| {
+        let most = usize::try_from(integer("maxsplit", most)?).unwrap_or(usize::MAX);
+        match sep.is_unit() {
+            true => pieces(host, words(whole, most).into_iter()),
+            false => pieces(host, whole.splitn(most.saturating_add(1), &separator(sep)?[..])),
+        }
+    });
     method(natives, host, "rsplit", |host, whole, [sep, most]| {
         let most = usize::try_from(integer("maxsplit", most)?).unwrap_or(usize::MAX);
         let mut found =
@@ -81,6 +89,17 @@ fn lines(text: &str) -> impl Iterator<Item = (&str, &str)> {
 /// Pieces between separators, the last one first.
 fn from_end<'a>(text: &'a str, sep: &str, most: usize) -> Vec<&'a str> {
     text.rsplitn(most.saturating_add(1), sep).collect()
+}
+
+/// Words between blanks; what is left is the last one.
+fn words(text: &str, most: usize) -> Vec<&str> {
+    let (mut rest, mut found) = (text.trim_start_matches(is_space), Vec::new());
+    while !rest.is_empty() {
+        let end = if found.len() == most { rest.len() } else { rest.find(is_space).unwrap_or(rest.len()) };
+        found.push(&rest[..end]);
+        rest = rest[end..].trim_start_matches(is_space);
+    }
+    found
 }
 
 /// Words between blanks, the last one first.

@@ -41,11 +41,10 @@ pub fn reach<T>(
                 let array = value.read_lock::<Array>()?;
                 return reach(&array[place(*index, array.len())?], rest, operands, shared, ask);
             }
-            Value::Other(operand) => {
-                key = operand.read_lock::<ImmutableString>()?;
+            operand => {
+                key = text(operand)?;
                 key.as_str()
             }
-            _ => return None,
         },
         StepKind::Method { .. } => return None,
     };
@@ -193,8 +192,10 @@ pub fn place(index: i64, len: usize) -> Option<usize> {
     }
 }
 
+/// The key of an entry: a string, or a character, which stands for its string.
 pub fn text(value: &Value) -> Option<ImmutableString> {
     match value {
+        Value::Other(value) if value.is_char() => value.as_char().ok().map(|c| c.to_string().into()),
         Value::Other(value) => value.read_lock::<ImmutableString>().map(|text| text.clone()),
         _ => None,
     }

@@ -1,0 +1,92 @@
+//! Files that a text imports, and those that these import: whether they can be compiled, and whether they import each
+//! other in a circle. What a run says of them is said here.
+
+use crate::base::diag::Diag;
+use crate::base::span::Origin;
+use crate::script::error::{self, Context};
+use crate::script::library::texts;
+use crate::script::session::handle::Session;
+use crate::script::session::modules::{Resolver, circle};
+use crate::script::source::SourceKind;
+use crate::script::source::lex::{Token, lex_partial};
+use rhai::Scope;
+use std::collections::HashSet;
+
+/// A module that is no module of the library.
+pub struct File {
+    pub key: String,
+    pub texts: Vec<String>,
+}
+
+pub struct Imports<'s> {
+    session: &'s Session,
+    /// Where the text that is checked imports the first one.
+    origin: Origin,
+    /// Those that import each other, the outermost first.
+    chain: Vec<String>,
+    seen: HashSet<String>,
+}
+
+impl<'s> Imports<'s> {
+    pub fn new(session: &'s Session, origin: Origin) -> Imports<'s> {
+        Imports { session, origin, chain: Vec::new(), seen: HashSet::new() }
+    }
+
+    /// Looks at a file and at what it imports when it runs.
+    ///
+    /// # Errors
+    /// What a run would say.
+    pub fn follow(&mut self, resolver: &Resolver, file: File) -> Result<(), Box<Diag>> {
+        if let Some(start) = self.chain.iter().position(|key| *key == file.key) {
+            return Err(circle(&self.chain[start..], &file.key, self.origin));
+        }
+        if !self.seen.insert(file.key.clone()) {
+            return Ok(());
+        }
+        self.chain.push(file.key.clone());
+        for text in &file.texts {
+            self.compile(&file.key, text)?;
+            for name in imports(text).filter(|name| texts::library(name).is_none()) {
+                // What is not there is told of the file itself.
+                if let Ok((key, texts)) = resolver.found(&name, Origin::NONE) {
+                    self.follow(resolver, File { key, texts })?;
+                }
+            }
+        }
+        self.chain.pop();
+        Ok(())
+    }
+
+    fn compile(&self, name: &str, text: &str) -> Result<(), Box<Diag>> {
+        let host = &self.session.host;
+        let before = host.sources.read().count();
+        let source = host.add_source(SourceKind::File, name, text)?;
+        let sources = host.sources.read().clone();
+        let is_new = sources.count() > before;
+        let known = self.session.known();
+        let context = Context { sources: &sources, known: &&known };
+        let compiled = error::compile(&self.session.engine, &Scope::new(), &source, &context);
+        match compiled {
+            Ok(_) if is_new => host.sources.write().release(&source),
+            Ok(_) => {}
+            Err(mut errors) => return Err(errors.remove(0)),
+        }
+        Ok(())
+    }
+}
+
+/// The names of modules that a text imports at its top level.
+fn imports(text: &str) -> impl Iterator<Item = String> {
+    let (tokens, _) = lex_partial(text);
+    let word = |at: usize| tokens.get(at).map_or("", |token: &Token| &text[token.range()]);
+    let (mut found, mut at) = (Vec::new(), 0);
+    while at < tokens.len() {
+        if word(at) == "import"
+            && let Some(name) = word(at + 1).strip_prefix('"').and_then(|name| name.strip_suffix('"'))
+        {
+            found.push(name.to_string());
+        }
+        at = (tokens[at].partner as usize).max(at) + 1;
+    }
+    found.into_iter()
+}
