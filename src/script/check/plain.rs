@@ -103,7 +103,7 @@ impl Flow<'_> {
         let wrong = match right {
             Value::Int(_) | Value::Float(_) | Value::Bool(_) | Value::Unit => true,
             Value::Str(_) | Value::Map(_) => {
-                left.is_known() && !matches!((left, right), (Value::Str(_), _) | (Value::Char, _))
+                left.is_known() && !matches!((left, right), (Value::Str(_), _) | (Value::Char, Value::Str(_)))
             }
             _ => false,
         };
@@ -137,7 +137,7 @@ fn is_count(value: &Value) -> bool {
 
 /// Whether an operator other than `==` may work between two plain values.
 fn is_supported(op: &str, left: &Value, right: &Value) -> bool {
-    use Value::{Array, Float, Int, Map, Number, Str, Unit};
+    use Value::{Array, Char, Float, Int, Map, Number, Str, Unit};
     let number = |value: &Value| matches!(value, Int(_) | Float(_) | Number);
     let plain = |value: &Value| number(value) || matches!(value, Str(_) | Array(_) | Map(_) | Unit | Value::Closure(_));
     if let (Value::Bool(_), other) | (other, Value::Bool(_)) = (left, right)
@@ -150,7 +150,7 @@ fn is_supported(op: &str, left: &Value, right: &Value) -> bool {
     }
     match op {
         "+" => matches!((left, right), (Str(_), _) | (_, Str(_)) | (Array(_), Array(_)) | (Map(_), Map(_))),
-        "-" => matches!((left, right), (Map(_), Map(_))),
+        "-" => matches!((left, right), (Str(_), Str(_) | Char) | (Map(_), Map(_))),
         "*" => {
             let many = |value: &Value| matches!(value, Str(_) | Array(_));
             (many(left) && is_count(right)) || (is_count(left) && many(right))

@@ -312,7 +312,7 @@ pub fn operator_help(symbol: &str, types: &[&str]) -> Option<&'static str> {
         ["()", _] | [_, "()"] => {
             "`()` is no value: a function gave none, a gradient is not there yet, or `xs.reduce(f)` had no start: `xs.reduce(f, 0)`"
         }
-        ["string", "string"] if matches!(symbol, "-" | "*" | "/" | "%") => {
+        ["string", "string"] if matches!(symbol, "*" | "/" | "%") => {
             "`int(text)` and `float(text)` are the numbers that texts show"
         }
         [_, _] if types.contains(&"string") => "to put values into text, write `${x}` between backticks",
@@ -352,7 +352,6 @@ fn indexing(text: &str) -> Words {
                 "`()`" => {
                     found.help("an empty map is written `#{}`; `m.get(name)` gives `()` for a name that a map has not")
                 }
-                "an integer" => found.help("a number has no parts; its bit with the number `i` is `(x >> i) & 1`"),
                 "a loader" => found.help("batches come one after another: `for batch in loader { .. }`"),
                 "a tensor" if by.contains("string") || by.contains("String") => {
                     found.help("`\"...\"` means the remaining dimensions: `x[\"...\", 0]`")

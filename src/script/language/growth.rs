@@ -94,12 +94,8 @@ fn of_delimiter<D: Variant + Clone + ToString>(module: &mut Module, host: &Arc<H
         };
         add(name).place_in(module, all);
         let shared = host.clone();
-        let some = move |context: NativeCallContext, text: &mut ImmutableString, by: D, most: INT| {
-            // As Python's `split`, so many times; Rhai's `split_rev`, into so many parts.
-            let max_parts = match backwards {
-                true => usize::try_from(most).unwrap_or(0).max(1),
-                false => usize::try_from(most).map_or(usize::MAX, |most| most.saturating_add(1)),
-            };
+        let some = move |context: NativeCallContext, text: &mut ImmutableString, by: D, max_parts: INT| {
+            let max_parts = usize::try_from(max_parts).unwrap_or(0).max(1);
             split(&SizeCheck { host: &shared, context: &context }, text, &by.to_string(), max_parts, backwards)
         };
         add(name).place_in(module, some);
@@ -197,7 +193,8 @@ fn parts_of_texts(module: &mut Module, host: &Arc<Host>) {
         let words = || text.split(is_space).filter(|word| !word.is_empty());
         let count = words().count();
         SizeCheck { host: &shared, context: &context }.array(count, count * ELEMENT + text.len())?;
-        Ok(parts(words()))
+        // As in Rhai: an empty text is one part.
+        Ok(if text.is_empty() { vec![text.clone().into()] } else { parts(words()) })
     };
     add("split").place_in(module, words);
     let shared = host.clone();

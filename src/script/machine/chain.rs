@@ -288,11 +288,6 @@ impl Machine<'_> {
             self.hooks.lost(name);
         }
         match &step.kind {
-            StepKind::Index { operand, .. } if target.is_int() => {
-                let by = operands[*operand].clone().boxed();
-                let types = format!("{} [{}]", target.type_name(), by.type_name());
-                Err(Some(Box::new(EvalAltResult::ErrorIndexingType(types, step.at))))
-            }
             StepKind::Index { operand, site } => {
                 if let Value::Float(x) = operands[*operand]
                     && let Some(index) = arithmetic::whole(x)

@@ -235,8 +235,9 @@ fn integers(op: Op, a: i64, b: i64) -> Number {
 /// An integer and a float.
 #[inline]
 fn mixed(op: Op, a: Number, b: Number) -> Number {
-    match (a.value(), b.value()) {
-        (Some(a), Some(b)) => numbers::apply(op, &a, &b).as_ref().map_or(Number::NONE, Number::of),
+    match (op, a.value(), b.value()) {
+        (Op::Add | Op::Subtract | Op::Multiply | Op::Divide, ..) => floats(op, a.as_float(), b.as_float()),
+        (_, Some(a), Some(b)) => numbers::apply(op, &a, &b).as_ref().map_or(Number::NONE, Number::of),
         _ => Number::NONE,
     }
 }

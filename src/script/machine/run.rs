@@ -96,10 +96,6 @@ impl<'f> Frame<'f> {
 /// Bound: slots that a stack has at first; a function that finds too little room gets a stack of its own.
 pub const STACK: usize = 4096;
 
-fn is_text(value: &Value) -> bool {
-    matches!(value, Value::Other(value) if value.is_string() || value.is_char())
-}
-
 impl<'m> Machine<'m> {
     pub fn new(engine: &'m Engine, global: &'m mut GlobalRuntimeState, hooks: &'m dyn Hooks) -> Machine<'m> {
         Machine::with(engine, global, hooks, Kept::now(hooks))
@@ -419,11 +415,6 @@ impl<'m> Machine<'m> {
                 Some(text) => Ok(text),
                 None => self.operator(&binary.native, a, b),
             },
-            // Rhai takes one string out of another.
-            None if binary.op == Op::Subtract && is_text(&a) && is_text(&b) => {
-                let types = "- (string, string)".to_string();
-                Err(Some(Box::new(EvalAltResult::ErrorFunctionNotFound(types, binary.native.at))))
-            }
             None => self.operator(&binary.native, a, b),
         }
     }

@@ -49,7 +49,7 @@ pub const PLAIN: &[Native] = &[
     entry(Of("text"), "rindex", "rindex(sub, start?, end?) -> int", "Where another string begins last in a string; an error if it is not there.", "\"abcabc\".rindex(\"bc\")", "4"),
     entry(Of("text"), "count", "count(sub, start?, end?) -> int", "How often another string stands in a string, without overlaps, or a value in an array.", "\"banana\".count(\"an\")", "2"),
     entry(Of("text"), "splitlines", "splitlines(keepends: false) -> array", "The lines of a string, with their ends or without.", "\"a\\nb\\r\\nc\".splitlines()", "[\"a\", \"b\", \"c\"]"),
-    entry(Of("text"), "split", "split(sep: (), maxsplit: -1) -> array", "The pieces between separators, or between blanks, split so many times at most.", "\"a.b.c\".split(\".\", 1)", "[\"a\", \"b.c\"]"),
+    entry(Of("text"), "split", "split(sep: (), maxsplit: -1) -> array", "The pieces between separators, or between blanks, split so many times at most. `text.split(sep, n)` without the keyword gives at most `n` pieces, as in Rhai.", "\"a.b.c\".split(\".\", #{maxsplit: 1})", "[\"a\", \"b.c\"]"),
     entry(Of("text"), "rsplit", "rsplit(sep: (), maxsplit: -1) -> array", "The pieces between separators, or between blanks, split from the end so many times at most.", "\"a.b.c\".rsplit(\".\", 1)", "[\"a.b\", \"c\"]"),
     entry(Of("text"), "partition", "partition(sep) -> array", "What stands before the first separator, the separator, and what stands behind it.", "\"key=a=b\".partition(\"=\")", "[\"key\", \"=\", \"a=b\"]"),
     entry(Of("text"), "rpartition", "rpartition(sep) -> array", "What stands before the last separator, the separator, and what stands behind it.", "\"a/b/c\".rpartition(\"/\")", "[\"a/b\", \"/\", \"c\"]"),
