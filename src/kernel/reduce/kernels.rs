@@ -63,17 +63,6 @@ macro_rules! kernels {
         fn value(x: Wide) -> $W {
             <$W>::from_ne_bytes(x.to_ne_bytes())
         }
-        /// Reduces each row of `N` elements: rows that the compiler knows make vectors.
-        #[inline(always)]
-        unsafe fn few<const N: usize>(source: *const u8, rows: usize, out: *mut Wide) {
-            for i in 0..rows {
-                // SAFETY: whoever takes `rows` from the table gives rows of as many elements, and a place for each total.
-                unsafe {
-                    let row = source.cast::<[$T; N]>().add(i).read();
-                    *out.add(i) = bits(row.into_iter().fold(IDENTITY, |x, y| join(x, y)) as $W);
-                }
-            }
-        }
         #[allow(clippy::eq_op)]
         unsafe fn find(source: *const u8, n: usize, what: Wide) -> usize {
             // SAFETY: whoever takes this function from the table gives `n` elements of the class that it is for.
@@ -110,15 +99,6 @@ macro_rules! kernels {
                 bits(lanes[0] as $W)
             }),
             rows: levels!(<S> fn(source: *const u8, rows: usize, c: usize, out: *mut Wide, positions: *mut i64) {
-                if positions.is_null() {
-                    match c {
-                        1 => return few::<1>(source, rows, out),
-                        2 => return few::<2>(source, rows, out),
-                        3 => return few::<3>(source, rows, out),
-                        4 => return few::<4>(source, rows, out),
-                        _ => {}
-                    }
-                }
                 for i in 0..rows {
                     let row = source.cast::<$T>().add(i * c);
                     if !positions.is_null() {
@@ -129,6 +109,15 @@ macro_rules! kernels {
                             }
                         }
                         *positions.add(i) = index as i64;
+                        continue;
+                    }
+                    if c < 8 {
+                        // Too short for lanes; the rows overlap in time.
+                        let mut total = IDENTITY;
+                        for l in 0..c {
+                            total = join(total, *row.add(l));
+                        }
+                        *out.add(i) = bits(total as $W);
                         continue;
                     }
                     let mut lanes = [IDENTITY; 8];

@@ -76,14 +76,27 @@ pub unsafe fn transpose<T: Copy + Send + Sync + 'static>(
     true
 }
 
-/// `to[j * cols + i] = from[i * from_stride + j]` for `i < cols`, `j < rows`.
+/// `to[j * cols + i] = from[i * from_stride + j]` for `i < cols`, `j < rows`, of elements of `size` bytes.
 ///
 /// # Safety
 /// These elements exist, and those of `to` are nobody else's.
-pub unsafe fn turn<T: Copy>(from: *const T, from_stride: isize, to: *mut T, cols: usize, rows: usize) {
-    let block = Block { from, to, from_stride, to_stride: cols as isize, cols, rows };
+#[inline(never)]
+pub unsafe fn turn(from: *const u8, from_stride: isize, to: *mut u8, cols: usize, rows: usize, size: usize) {
+    macro_rules! turn {
+        ($T:ty) => {{
+            let (from, to) = (from.cast::<$T>(), to.cast::<$T>());
+            Block { from, to, from_stride, to_stride: cols as isize, cols, rows }.copy(false)
+        }};
+    }
     // SAFETY: the block names these elements (this function's contract).
-    unsafe { block.copy(false) };
+    unsafe {
+        match size {
+            1 => turn!(u8),
+            2 => turn!(u16),
+            4 => turn!(u32),
+            _ => turn!(u64),
+        }
+    }
 }
 
 /// `to[j * to_stride + i] = from[i * from_stride + j]` for `i < cols`, `j < rows`.

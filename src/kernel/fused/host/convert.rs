@@ -178,7 +178,7 @@ macro_rules! boxes {
                     // What is in memory as in registers goes there at once.
                     let same = TypeId::of::<$M>() == TypeId::of::<$R>();
                     let turned = if same { out.cast::<$M>() } else { square.as_mut_ptr().cast::<$M>() };
-                    transpose::turn(plane.cast::<$M>(), step / size, turned, m2, m1);
+                    transpose::turn(plane, step / size, turned.cast(), m2, m1, size_of::<$M>());
                     for k in 0..if same { 0 } else { m1 * m2 } {
                         let $x = *turned.add(k);
                         *out.add(k) = $body;
