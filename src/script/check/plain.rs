@@ -103,7 +103,7 @@ impl Flow<'_> {
         let wrong = match right {
             Value::Int(_) | Value::Float(_) | Value::Bool(_) | Value::Unit => true,
             Value::Str(_) | Value::Map(_) => {
-                left.is_known() && !matches!((left, right), (Value::Str(_), _) | (Value::Char, Value::Str(_)))
+                left.is_known() && !matches!((left, right), (Value::Str(_), _) | (Value::Char, _))
             }
             _ => false,
         };
