@@ -435,7 +435,6 @@ unsafe fn units<V: Value, S: Scan<V>, const N: usize>(
 ) {
     let mut values = [[V::ZERO; BLOCK]; N];
     let mut extreme_indices = [[0i64; BLOCK]; N];
-    let places = rows[0].indices.is_some();
     for first in (0..length).step_by(BLOCK) {
         let n = Ord::min(BLOCK, length - first);
         let at = |u: usize, step: isize| (starts[u] + first) as isize * step;
@@ -448,9 +447,7 @@ unsafe fn units<V: Value, S: Scan<V>, const N: usize>(
                 for u in 0..N {
                     states[u] = S::next(states[u], values[u][k], starts[u] + first + k);
                     values[u][k] = S::value(states[u]);
-                    if places {
-                        extreme_indices[u][k] = S::position(states[u]);
-                    }
+                    extreme_indices[u][k] = S::position(states[u]);
                 }
             }
             for (u, values) in values.iter().enumerate() {

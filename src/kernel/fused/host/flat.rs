@@ -31,7 +31,7 @@ pub(super) fn fits(code: &Code, n: usize, given: RunArgs<'_>) -> bool {
 }
 
 /// The first of the views with more than one element, if its dims lie in memory without gaps.
-pub(super) fn in_another_order(views: &[RawView]) -> Option<&RawView> {
+fn in_another_order(views: &[RawView]) -> Option<&RawView> {
     let lead = views.iter().find(|view| !is_one(view))?;
     let mut dims: SmallVec<[(isize, usize); 6]> =
         lead.strides.iter().copied().zip(lead.shape.iter().copied()).filter(|&(_, size)| size != 1).collect();
@@ -46,7 +46,7 @@ pub(super) fn in_another_order(views: &[RawView]) -> Option<&RawView> {
 }
 
 /// Whether two views of one shape have their elements in the same order.
-pub(super) fn lies_as(view: &RawView, lead: &RawView) -> bool {
+fn lies_as(view: &RawView, lead: &RawView) -> bool {
     let mut dims = view.shape.iter().zip(&view.strides).zip(&lead.strides);
     dims.all(|((&size, own), lead)| size == 1 || own == lead)
 }
