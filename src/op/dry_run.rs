@@ -6,7 +6,7 @@
 
 use super::args::Args;
 use super::complex;
-use super::emit::{Emit, KernelCall, OutSpec};
+use super::emit::{Emit, KernelCall};
 use super::formula::Formula;
 use super::infer::{self, Operand};
 use super::row::{Lower, Op, Promote, Source};
@@ -15,7 +15,7 @@ use crate::base::code;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::{DType, Scalar};
-use crate::base::layout::{Layout, broadcast};
+use crate::base::layout::{self, Layout, broadcast};
 use crate::base::limits::MAX_DIMS;
 use crate::base::span::Origin;
 use crate::fail;
@@ -79,7 +79,7 @@ impl Shapes {
         Diag::error(code::INTERNAL, "values are not known here")
     }
 
-    fn map(&mut self, op: &'static Op, args: &Args) -> Result<OutSpec> {
+    fn map(&mut self, op: &'static Op, args: &Args) -> Result<Tensor> {
         let Lower::Map { function, promote } = &op.lower else { return Err(self.unknown()) };
         if *promote == Promote::Copy {
             let dest = args.tensor(0);
@@ -88,12 +88,14 @@ impl Shapes {
             {
                 return Err(inplace_shape(&dest.shape(), &source.shape()));
             }
-            return Ok(OutSpec::like(dest));
+            return tensor(&dest.shape(), dest.dtype());
         }
         let operands = infer::operands(args, function.variants[0].args.len())?;
         let plan = infer::map(*promote, &operands, self.default_float())?;
-        let shape = infer::broadcast_all(operands.iter().filter_map(Operand::view).map(|view| view.shape()))?;
-        Ok(OutSpec { shape, dtype: plan.result })
+        let views = operands.iter().filter_map(Operand::view);
+        let shape = infer::broadcast_all(views.clone().map(|view| view.shape()))?;
+        let layout = layout::of_operands(&shape, views.map(|view| &view.layout));
+        Ok(self.alias(&tensor(&shape, plan.result)?, layout))
     }
 
     fn reduce(&mut self, op: &'static Op, args: &Args) -> Result<Tensor> {
@@ -109,7 +111,7 @@ impl Shapes {
 
     fn run(&mut self, op: &'static Op, args: &Args) -> Result<Vec<Tensor>> {
         match &op.lower {
-            Lower::Map { .. } => self.map(op, args).and_then(|out| Ok(vec![tensor(&out.shape, out.dtype)?])),
+            Lower::Map { .. } => self.map(op, args).map(|tensor| vec![tensor]),
             Lower::Reduce { .. } => self.reduce(op, args).map(|tensor| vec![tensor]),
             Lower::View(rule) => {
                 let layout = rule(args)?;
@@ -262,5 +264,17 @@ mod tests {
         assert_eq!(shape(results(&reduce::SUM, args![&a, 2])), Err(code::DIM.0));
         assert_eq!(shape(results(&join::CAT, args![vec![a.clone(), b.clone()], 0])), Err(code::SHAPE.0));
         assert_eq!(shape(results(&crate::op::rows::indexing::masks::NONZERO, args![&a])), Err(0));
+    }
+
+    #[test]
+    fn results_lie_in_memory_as_when_they_run() {
+        let first = |outcome| match outcome {
+            Outcome::Results(mut results) => results.remove(0),
+            _ => panic!("it has results"),
+        };
+        let turned =
+            first(results(&crate::op::rows::shape::rearrange::PERMUTE, args![&ones(&[2, 3]), &[1usize, 0][..]]));
+        let mapped = first(results(&crate::op::rows::pointwise::arith::NEG, args![&turned]));
+        assert_eq!(mapped.view().layout.strides.to_vec(), [1, 3]);
     }
 }
