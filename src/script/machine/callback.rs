@@ -51,7 +51,7 @@ struct Direct {
     /// By the number of values that it is called with.
     functions: SmallVec<[(usize, Option<Arc<Function>>); 3]>,
     /// The states at the native's call, made at the first of the closure.
-    states: Option<(GlobalRuntimeState, Option<Kept>)>,
+    states: Option<(GlobalRuntimeState, Kept)>,
     stack: Stack,
 }
 
@@ -74,31 +74,37 @@ impl<'a> Callback<'a> {
 
     /// The same with a value as its `this`.
     pub fn call_on<const N: usize>(&mut self, this: Option<&mut Dynamic>, values: [Dynamic; N]) -> Native {
-        match self.direct.as_mut().and_then(|direct| direct.find(self.closure, N)) {
-            Some(function) => self.run(function, this, values).0,
-            None => self.closure.call_raw(self.context, this, values),
+        let Some((function, slots)) = self.begin(N) else {
+            return self.closure.call_raw(self.context, this, values);
+        };
+        for (slot, value) in slots.iter_mut().zip(values) {
+            *slot = Value::unboxed(value);
         }
+        let result = self.run(&function, this);
+        self.end(&function);
+        result
     }
 
     /// Calls it with values that are lent where it leaves its parameters alone, and copied where it does not.
-    pub fn lend<const N: usize>(&mut self, values: [&mut Dynamic; N]) -> Native {
-        let function = self.direct.as_mut().and_then(|direct| direct.find(self.closure, N));
+    pub fn lend<const N: usize>(&mut self, mut values: [&mut Dynamic; N]) -> Native {
         let taken = self.closure.curry().len();
+        let Some((function, slots)) = self.begin(N) else {
+            return self.closure.call_raw(self.context, None, values.map(|value| value.clone()));
+        };
         let lends = |code: &Code| (0..N).all(|at| code.lends(taken + at));
         let is_own = |value: &&mut Dynamic| !value.is_shared() && !value.is_read_only();
-        match function {
-            Some(function) if function.code().is_some_and(lends) && values.iter().all(is_own) => {
-                let mut values = values;
-                let given = values.each_mut().map(|value| value.take());
-                let (result, back) = self.run(function, None, given);
-                for (value, back) in values.into_iter().zip(back) {
-                    *value = back.boxed();
-                }
-                result
-            }
-            Some(function) => self.run(function, None, values.map(|value| value.clone())).0,
-            None => self.closure.call_raw(self.context, None, values.map(|value| value.clone())),
+        let is_lent = function.code().is_some_and(lends) && values.iter().all(is_own);
+        for (slot, value) in slots.iter_mut().zip(&mut values) {
+            *slot = Value::unboxed(if is_lent { value.take() } else { value.clone() });
         }
+        let result = self.run(&function, None);
+        if is_lent && let Some(direct) = &mut self.direct {
+            for (value, slot) in values.into_iter().zip(&mut direct.stack.slots(0)[taken..]) {
+                *value = slot.take().boxed();
+            }
+        }
+        self.end(&function);
+        result
     }
 
     /// Whether it takes so many values, as far as that is known before it is called.
@@ -112,45 +118,43 @@ impl<'a> Callback<'a> {
         matches!(error, EvalAltResult::ErrorFunctionNotFound(signature, _) if signature.starts_with(name))
     }
 
-    /// The result, and the values as far as they were lent.
-    fn run<const N: usize>(
-        &mut self,
-        function: Arc<Function>,
-        this: Option<&mut Dynamic>,
-        values: [Dynamic; N],
-    ) -> (Native, [Value; N]) {
+    /// The function for so many values, and where it finds them; none where Rhai calls it.
+    fn begin(&mut self, count: usize) -> Option<(Arc<Function>, &mut [Value])> {
+        let direct = self.direct.as_mut()?;
+        let function = direct.find(self.closure, count)?;
+        let curry = self.closure.curry();
+        let slots = direct.stack.slots(function.code()?.slots);
+        for (slot, value) in slots.iter_mut().zip(curry) {
+            *slot = Value::unboxed(value.clone());
+        }
+        Some((function, &mut slots[curry.len()..]))
+    }
+
+    /// Runs it with the values that are in its slots.
+    fn run(&mut self, function: &Function, this: Option<&mut Dynamic>) -> Native {
         let (Some(direct), Some(code)) = (self.direct.as_mut(), function.code()) else {
-            unreachable!("it has found the function")
+            unreachable!("`begin` has found the function")
         };
         let (engine, hooks) = (self.context.engine(), &*direct.hooks);
         let (global, kept) = direct.states.get_or_insert_with(|| {
             let mut global = self.context.global_runtime_state().clone();
             global.level += 1;
-            (global, None)
+            (global, Kept::now(hooks))
         });
-        let slots = direct.stack.slots(code.slots);
-        let curry = self.closure.curry();
-        for (slot, value) in slots.iter_mut().zip(curry) {
-            *slot = Value::unboxed(value.clone());
-        }
-        for (slot, value) in slots[curry.len()..].iter_mut().zip(values) {
-            *slot = Value::unboxed(value);
-        }
-        let mut machine = Machine::with(engine, global, hooks, kept.take().unwrap_or_else(|| Kept::now(hooks)));
-        let done = machine.run_there(slots, &function, code, this, self.context.call_position());
-        *kept = Some(machine.kept());
-        let result = match done {
+        let mut machine = Machine::with(engine, global, hooks, *kept);
+        match machine.run_there(direct.stack.slots(0), function, code, this, self.context.call_position()) {
             Ok(value) => Ok(value.boxed()),
             Err(Some(error)) => Err(error),
             // A function lets no jump out.
             Err(None) => Ok(Dynamic::UNIT),
-        };
-        let lent = std::array::from_fn(|at| match code.lends(curry.len() + at) {
-            true => slots[curry.len() + at].take(),
-            false => Value::Unit,
-        });
-        Value::end(&mut slots[..code.changing()]);
-        (result, lent)
+        }
+    }
+
+    /// Its values end.
+    fn end(&mut self, function: &Function) {
+        if let (Some(direct), Some(code)) = (self.direct.as_mut(), function.code()) {
+            Value::end(&mut direct.stack.slots(0)[..code.changing()]);
+        }
     }
 }
 

@@ -53,17 +53,16 @@ pub struct Machine<'m> {
 pub const RECENT: usize = 8;
 
 /// What stays from one run to the next of the same native's closure.
+#[derive(Clone, Copy)]
 pub struct Kept {
     looks: bool,
     profiles: bool,
     unit: *const Unit,
-    recent: SmallVec<[Arc<Function>; RECENT]>,
 }
 
 impl Kept {
     pub fn now(hooks: &dyn Hooks) -> Kept {
-        let unit = Running::innermost();
-        Kept { looks: hooks.looks(), profiles: hooks.profiles(), unit, recent: SmallVec::new() }
+        Kept { looks: hooks.looks(), profiles: hooks.profiles(), unit: Running::innermost() }
     }
 }
 
@@ -108,13 +107,8 @@ impl<'m> Machine<'m> {
         hooks: &'m dyn Hooks,
         kept: Kept,
     ) -> Machine<'m> {
-        let Kept { looks, profiles, unit, recent } = kept;
-        Machine { engine, global, hooks, jump: None, looks, losing: None, profiles, unit, recent }
-    }
-
-    /// What the next run is made with.
-    pub fn kept(self) -> Kept {
-        Kept { looks: self.looks, profiles: self.profiles, unit: self.unit, recent: self.recent }
+        let Kept { looks, profiles, unit } = kept;
+        Machine { engine, global, hooks, jump: None, looks, losing: None, profiles, unit, recent: SmallVec::new() }
     }
 
     /// One step, which a limit or an interrupt may end.
