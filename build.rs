@@ -59,11 +59,16 @@ fn commit(root: &Path) -> Option<String> {
 /// functions once, where the linker can do that (docs/decisions/0133-the-program-at-a-fixed-address.md).
 fn link(out: &Path) {
     let target = |what: &str| env::var(format!("CARGO_CFG_TARGET_{what}")).unwrap_or_default();
+    let ships = env::var("PROFILE").is_ok_and(|profile| profile == "release");
+    if ships && target("OS") == "linux" && env::var_os("CARGO_FEATURE_CLI").is_some() {
+        // Cargo leaves `strip = true` out for a package that has an `opt-level` of its own.
+        println!("cargo::rustc-link-arg-bin=tscript=-Wl,-s");
+    }
     if target("OS") != "linux" || target("ENV") != "gnu" || env::var_os("CARGO_FEATURE_CLI").is_none() {
         return;
     }
     println!("cargo::rustc-link-arg-bin=tscript=-no-pie");
-    if env::var("PROFILE").is_ok_and(|profile| profile == "release") && links_with(out, FOLDING) {
+    if ships && links_with(out, FOLDING) {
         println!("cargo::rustc-link-arg-bin=tscript={FOLDING}");
     }
 }
