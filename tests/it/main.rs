@@ -42,6 +42,7 @@ mod language;
 mod late;
 mod limits;
 mod lsp;
+mod models;
 mod names;
 mod nn;
 mod opinfo;
