@@ -239,10 +239,10 @@ pub fn dims(values: Option<&Ints>, ndim: usize) -> Result<SmallVec<[usize; 6]>> 
         if seen.contains(&at) {
             fail!(VALUE, "dimension {at} appears twice in the list of dims");
         }
-        if ndim > 0 {
-            seen.push(at);
-        }
+        seen.push(at);
     }
+    // The one dimension that a tensor without dimensions is asked for is not there.
+    seen.truncate(ndim);
     Ok(seen)
 }
 

@@ -112,6 +112,20 @@ pub fn given_twice(name: &str) -> Box<Diag> {
     Diag::error(code::EXTRA_ARGUMENT, format!("argument `{name}` is given both by position and by keyword"))
 }
 
+/// A keyword that is taken for PyTorch's sake alone; an error if leaving it out would give something else. `truth` is its
+/// value if that is true or false.
+pub fn taken(name: &str, is_unit: bool, truth: Option<bool>) -> Result<()> {
+    match name {
+        _ if is_unit => Ok(()),
+        "generator" => Err(Diag::error(code::VALUE, "a session has one generator, and `generator` takes no other")
+            .help("`manual_seed(n)` begins its numbers again, `get_rng_state()` and `set_rng_state(state)` keep its state")),
+        "inplace" | "sparse" | "sparse_grad" if truth.is_none() => {
+            Err(Diag::error(code::ARGUMENT_TYPE, format!("`{name}` is true or false")))
+        }
+        _ => Ok(()),
+    }
+}
+
 #[cold]
 pub fn unknown_keyword(op: &Op, name: &str) -> Box<Diag> {
     let known = || op.params.iter().map(|param| param.name);

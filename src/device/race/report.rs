@@ -26,20 +26,44 @@ pub struct Conflict {
 }
 
 impl Conflict {
-    /// The missing call, to be inserted before the later access. `variable` gives the script's expression for a stream,
-    /// if it has one.
-    pub fn missing_call(&self, variable: impl Fn(StreamName) -> Option<String>) -> String {
-        let waiter = variable(self.later.stream).unwrap_or_else(|| "current_stream()".to_string());
-        let waited = self.earlier.stream;
-        let other_device = waited.device != self.later.stream.device;
-        let waited = variable(waited).unwrap_or_else(|| match waited {
-            StreamName { device: DeviceId::Cuda(index), number: 0 } if other_device => {
-                format!("default_stream({index})")
-            }
-            StreamName { number: 0, .. } => "default_stream()".to_string(),
-            StreamName { number, .. } => format!("stream_{number}"),
+    /// What orders the two: a call before the later access. `variable` gives the script's expression for a stream, if it
+    /// has one, and `line` the line of a place as the user counts.
+    pub fn advice(
+        &self,
+        variable: impl Fn(StreamName) -> Option<String>,
+        line: impl Fn(Site) -> Option<usize>,
+    ) -> String {
+        let (earlier, later) = (self.earlier, self.later);
+        let has_other_device = earlier.stream.device != later.stream.device;
+        // `default_stream()` is that of the current device, which need not be the one of the access.
+        let index = |stream: StreamName| match stream.device {
+            DeviceId::Cuda(index) if index != 0 || has_other_device => index.to_string(),
+            _ => String::new(),
+        };
+        let name = variable(later.stream);
+        let is_inside = name.is_none() && later.stream.number != 0;
+        let waiter = name.unwrap_or_else(|| match is_inside {
+            true => "current_stream()".to_string(),
+            false => format!("current_stream({})", index(later.stream)),
         });
-        format!("{waiter}.wait_stream({waited});")
+        let name = variable(earlier.stream);
+        let is_unnamed = name.is_none() && earlier.stream.number != 0;
+        let waited = name.unwrap_or_else(|| match is_unnamed {
+            true => "s".to_string(),
+            false => format!("default_stream({})", index(earlier.stream)),
+        });
+        let place = match (line(later.origin.user), is_inside) {
+            (Some(line), false) => format!("before line {line}"),
+            (Some(line), true) => format!("before it, inside the `with_stream` of line {line}"),
+            (None, false) => "before it".to_string(),
+            (None, true) => "before it, inside its `with_stream`".to_string(),
+        };
+        let which = match (is_unnamed, line(earlier.origin.user)) {
+            (false, _) => String::new(),
+            (true, Some(line)) => format!(", where `s` is the stream of line {line}"),
+            (true, None) => format!(", where `s` is {}", earlier.stream),
+        };
+        format!("{place}, write `{waiter}.wait_stream({waited});`{which}")
     }
 
     /// The warning E0501; the caller turns it into an error where the session is set so. The later access is the
@@ -66,11 +90,7 @@ impl Conflict {
         let diag = Diag::warning(code::RACE, message)
             .label(later.origin, Focus::Call, format!("{}, with nothing ordering the two", done(later)))
             .label(earlier.origin, Focus::Call, done(earlier));
-        let call = self.missing_call(variable);
-        match line(later.origin.user) {
-            Some(line) => diag.help(format!("before line {line}, write `{call}`")),
-            None => diag.help(format!("before it, write `{call}`")),
-        }
+        diag.help(self.advice(variable, line))
     }
 }
 

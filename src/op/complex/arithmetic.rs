@@ -78,11 +78,15 @@ pub fn square(e: &mut dyn Emit, _: &'static Op, args: &Args) -> Result<Tensor> {
 }
 
 /// By two roots: the root of `z² - 1`, which the gradient for real numbers takes, has another branch cut.
+/// The sign of an imaginary part of 0 says on which side of a cut a number is: sums with real numbers leave it alone.
 pub fn acosh(e: &mut dyn Emit, _: &'static Op, args: &Args) -> Result<Tensor> {
-    compute(e, |c| {
-        let z = c.of(args.input());
-        (z + (z + 1).sqrt() * (z - 1).sqrt()).log()
-    })
+    let z = one(e, args)?;
+    let mut moved = |by: i64| -> Result<Tensor> {
+        let re = e.add(&z.re, Scalar::Int(by))?;
+        join(e, [re, z.im.clone()])
+    };
+    let (above, below) = (moved(1)?, moved(-1)?);
+    compute(e, |c| (c.of(args.input()) + c.of(&above).sqrt() * c.of(&below).sqrt()).log())
 }
 
 pub fn div(e: &mut dyn Emit, _: &'static Op, args: &Args) -> Result<Tensor> {

@@ -131,6 +131,11 @@ fn bind_keywords(host: &Host, op: &'static Op, positional: usize, map: Map, args
         }
         let param = &op.params[at];
         if param.kind == Kind::Ignored {
+            let truth = value.is_bool().then(|| value.as_bool().unwrap_or_default());
+            params::taken(param.name, value.is_unit(), truth)?;
+            if param.name == "inplace" && truth == Some(true) {
+                args.0[at] = Arg::Attr(Attr::Bool(true));
+            }
             continue;
         }
         args.0[at] = argument(host, param.kind, &value).map_err(|diag| name_argument(diag, param.name))?;

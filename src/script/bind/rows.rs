@@ -1,6 +1,8 @@
 //! Makes every row of the op table callable: as function, method, operator and in-place form. Does not treat any
 //! operation specially.
 
+use crate::base::attr::Attr;
+use crate::base::code;
 use crate::base::diag::{Diag, Focus, Result};
 use crate::op::args::{Arg, Args};
 use crate::op::emit::Emit;
@@ -248,8 +250,24 @@ fn run(host: &Host, context: &NativeCallContext, op: &'static Op, form: Form, ar
     }
 }
 
+/// `relu(x, #{inplace: true})` is `relu_(x)`.
+#[inline]
+fn is_told_in_place(op: &Op, args: &mut Args) -> Result<bool> {
+    let Some(last) = op.params.last().filter(|param| param.kind == Kind::Ignored) else { return Ok(false) };
+    if args.0.len() < op.params.len() || !matches!(args.0.last(), Some(Arg::Attr(Attr::Bool(true)))) {
+        return Ok(false);
+    }
+    args.0.pop();
+    let name = op.name;
+    if !op.inplace {
+        let diag = Diag::error(code::VALUE, format!("`{name}` does not change its argument"));
+        return Err(diag.help(format!("leave `{}` out: `x = {name}(x, ..);`", last.name)));
+    }
+    Ok(true)
+}
+
 fn apply(engine: &mut Engine, op: &'static Op, form: Form, args: &mut Args) -> Result<Dynamic> {
-    if form == Form::InPlace {
+    if form == Form::InPlace || is_told_in_place(op, args)? {
         return engine.apply_inplace(op, args.clone()).map(Dynamic::from);
     }
     let is_list = is_list(op, args);

@@ -394,6 +394,8 @@ impl<'a> Flow<'a> {
                     old.clone()
                 }
                 Value::Tensor(None) => old.clone(),
+                // What is no array is appended.
+                Value::Array(_) if op == "+=" => Value::Array(None),
                 _ => self.operator(op.trim_end_matches('='), focus, &old, &new),
             };
             return self.assign(name, result);

@@ -120,7 +120,10 @@ impl<'a> Flow<'a> {
             }
             Kind::Method { of, name, .. } => {
                 let known = matches!(self.peek_value(of), Value::Tensor(_));
-                let elsewhere = members::is_member(name) || members::of_module().contains(&format!("{name}("));
+                let method = format!("{name}(");
+                let elsewhere = members::is_member(name)
+                    || members::of_module().contains(&method)
+                    || members::of_set().contains(&method);
                 let may_be_another =
                     elsewhere || self.world.keys.contains(&name[..]) || self.world.is_open || self.is_own(name);
                 let only_gives = computes(name, true) || (known && judged::is_pure(name));

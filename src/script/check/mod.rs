@@ -31,7 +31,7 @@ pub mod visit;
 mod world;
 
 use super::error::Error;
-use super::source::lex::{Token, lex, script_start};
+use super::source::lex::{Kind, Token, lex, script_start};
 use super::source::tree::{self, Tree};
 use super::source::{Source, SourceKind};
 use crate::base::code;
@@ -46,14 +46,17 @@ use std::path::Path;
 use syntax::Stmt;
 use world::World;
 
-/// Bound: findings reported for one text.
-const FINDINGS: usize = 100;
+/// Bound: findings reported for one text; where there are more, errors go before warnings.
+const FINDINGS: usize = 10_000;
 
 #[doc(hidden)]
 impl Session {
     /// All mistakes and warnings of a file's text, in its order, found without running it.
     pub fn check_source(&mut self, path: &Path, text: &str) -> Vec<Error> {
-        let found = self.findings(path, text);
+        let mut found = self.findings(path, text);
+        if found.len() > FINDINGS {
+            order::by_key(&mut found, |diag| diag.severity != Severity::Error);
+        }
         let sources = self.host.sources.read();
         found.into_iter().take(FINDINGS).map(|diag| Error::new(diag, &sources)).collect()
     }
@@ -134,15 +137,27 @@ impl Session {
         let unnamed: HashSet<u32> = found.iter().map(|(token, _)| *token).collect();
         let wrong = |diag: &Diag| diag.severity == Severity::Error;
         let wrongs: HashSet<u32> = values.iter().filter(|(_, diag)| wrong(diag)).map(|(token, _)| *token).collect();
+        let of_unknown = |token: u32| unnamed.contains(&root(text, tokens, token));
         found.extend(
             values
                 .into_iter()
+                .filter(|(token, _)| !of_unknown(*token))
                 .filter(|(token, diag)| !unnamed.contains(token) && (wrong(diag) || !wrongs.contains(token))),
         );
         order::by_key(&mut found, |(token, _)| *token);
         let found = found.into_iter().map(|(_, diag)| diag).collect();
         Survey { found, body, seen }
     }
+}
+
+/// The first name of the path that a token ends: that of `F` for `relu` in `F.relu`.
+fn root(text: &str, tokens: &[Token], token: u32) -> u32 {
+    let word = |at: u32| tokens.get(at as usize).map_or("", |token| &text[token.range()]);
+    let mut at = token;
+    while at >= 2 && matches!(word(at - 1), "." | "?.") && tokens[at as usize - 2].kind == Kind::Word {
+        at -= 2;
+    }
+    at
 }
 
 /// What a walk over a text gives.

@@ -172,6 +172,13 @@ fn bind(op: &'static Op, values: &[Value]) -> Result<Option<Args>> {
                 }
                 let param = &op.params[at];
                 if param.kind == Kind::Ignored {
+                    if value.is_known() {
+                        let truth = match value {
+                            Value::Bool(truth) => Some(truth.unwrap_or(false)),
+                            _ => None,
+                        };
+                        params::taken(param.name, matches!(value, Value::Unit), truth)?;
+                    }
                     continue;
                 }
                 match argument(op, param.kind, value).map_err(|diag| named(diag, param.name))? {

@@ -222,7 +222,12 @@ impl Naming for Names {
     /// From `let NAME = stream(..)`.
     fn stream(&self, made: Origin) -> Option<String> {
         let sources = self.0.read();
-        let before = sources.line_text(made.user)?.split("stream(").next()?;
+        let column = sources.location(made.user)?.column;
+        let line = sources.line_text(made.user)?;
+        // Of several streams that one line makes, the one that is meant.
+        let begins = line.char_indices().nth(column.saturating_sub(1)).map_or(0, |(at, _)| at);
+        let before =
+            if line[begins..].starts_with("stream(") { &line[..begins] } else { line.split("stream(").next()? };
         let name = before.trim_end().strip_suffix('=')?.trim_end();
         let name = name.rsplit(|c: char| !(c.is_alphanumeric() || c == '_')).next()?;
         (!name.is_empty()).then(|| name.to_string())

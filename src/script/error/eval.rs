@@ -385,7 +385,7 @@ fn mismatch(expected: &str, actual: &str) -> Words {
         ("f64", "i64") => found.help("write the number with a point, `1.0`, or convert it by `.to_float()`"),
         // Only maps are indexed by strings; it is not known which map it is.
         (expected, "i64") if a_type(expected) == "a string" => found.help(
-            "the keys of a map are strings: results have names (`x.max(1).indices`, `lstm.forward(x).output`), \
+            "the keys of a map are strings, `m[str(i)]`: results have names (`x.max(1).indices`, `lstm.forward(x).output`), \
              the layers of a `sequential` or `module_list` are in `m.layers[0]`",
         ),
         ("i64", _) if a_type(actual) == "a range" => {

@@ -136,7 +136,9 @@ pub(super) fn function(signature: &str, at: Site, context: &Context) -> Words {
     }
     let found = words(code::UNKNOWN_FUNCTION, not_found(name, receiver), "not found");
     if receiver.is_none() && known.variables.iter().any(|other| other == name) {
-        return found.help(format!("`{name}` is a variable, and what it holds is neither a closure nor a module"));
+        return found.help(format!(
+            "`{name}` is a variable, and what it holds is neither a closure nor a module with a `forward`"
+        ));
     }
     if known.properties.iter().any(|other| other == name) {
         return found.help(format!("`{name}` is a property: write it without `()`"));

@@ -35,7 +35,7 @@ fn message_or(message: &'static str, help: impl Into<String>) -> Option<Habit> {
 
 const CHOICE: &str = "a choice has a value: `let x = if a { 1 } else { 2 };`";
 const BLOCKS: &str = "blocks need braces: `if x { .. }`";
-const RESULTS: &str = "several results have names of their own: `let #{values, indices} = x.max(1);`, or `let r = x.max(1);` and `r.values`";
+const RESULTS: &str = "several names stand in brackets, `let [a, b] = [1, 2];`; results have names of their own: `let #{values, indices} = x.max(1);`";
 const ONE_LET: &str = "several names stand in brackets: `let [a, b] = x.shape;`, of a map `let #{x, y} = batch;`";
 const TWO_NAMES: &str =
     "several names stand in brackets: `for [i, x] in enumerate(xs)`, `for [a, b, c] in zip(xs, ys, zs)`";
@@ -160,6 +160,10 @@ fn keyword(near: &Around) -> String {
         }
         other => other.to_string(),
     };
+    // `print(x, end="")`
+    if near.before == "end" && near.start == "print" {
+        return "`print` ends the line: join the pieces and print them at once, `print(parts.join(\"\"))`".to_string();
+    }
     match is_plain {
         true => format!("arguments with a name go into a map at the end: `#{{{}: {value}}}`", near.before),
         false => format!("arguments with a name go into a map at the end: `#{{{}: ..}}`", near.before),
@@ -377,7 +381,7 @@ fn is_number(text: &str) -> bool {
 /// `3j`, `1.0f`.
 fn suffix(found: &str) -> Option<Habit> {
     match found {
-        "j" | "J" => message_or("a number has no suffix", "complex numbers are not among tscript's dtypes"),
+        "j" | "J" => message_or("a number has no suffix", "a complex number is a tensor: `complex(0, 1)`"),
         _ => message_or(
             "a number has no suffix",
             "floats are written `1.0` or `1e3`; dtypes belong to tensors: `tensor(1, #{dtype: \"f16\"})`",

@@ -150,7 +150,7 @@ fn names() {
         "E0103",
         "there is no function `outer`",
         "outer(1)",
-        "`outer` is a variable, and what it holds is neither a closure nor a module",
+        "`outer` is a variable, and what it holds is neither a closure nor a module with a `forward`",
     );
     check(
         "nn::linear(1)",

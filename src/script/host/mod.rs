@@ -31,7 +31,7 @@ use rhai::{EvalAltResult, NativeCallContext};
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 /// Where printed text goes.
@@ -98,6 +98,8 @@ pub struct Host {
     pub closures: closures::Closures,
     /// For methods that Rhai calls.
     pub methods: methods::Methods,
+    /// Whether nothing runs after the present script: nobody sees its variables after an error.
+    pub is_last_script: AtomicBool,
 }
 
 impl Host {
@@ -138,6 +140,7 @@ impl Host {
             native_module: OnceLock::new(),
             closures: Default::default(),
             methods: Default::default(),
+            is_last_script: AtomicBool::new(false),
         }
     }
 

@@ -21,15 +21,6 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     predicate_methods(module, host);
     reading_methods(module);
     mapping_methods(module);
-    for name in ["sort", "sort_by"] {
-        let shared = host.clone();
-        let sort = move |context: NativeCallContext, array: &mut Array, compare: FnPtr| -> Outcome<()> {
-            let mut compare = Callback::new(&context, &compare);
-            *array = sorted(array, &mut |x, y| order(&shared, &context, &mut compare, x, y))?;
-            Ok(())
-        };
-        FuncRegistration::new(name).in_global_namespace().with_purity(false).place_in(&mut module.module, sort);
-    }
     let shared = host.clone();
     let dedup = move |context: NativeCallContext, array: &mut Array, same: FnPtr| -> Outcome<()> {
         let mut kept: Array = Vec::with_capacity(array.len());

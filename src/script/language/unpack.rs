@@ -92,6 +92,8 @@ fn list(
 ) -> std::result::Result<(), Refused> {
     let kind = type_names::of_value(&value);
     let known = value.read_lock::<Array>().map(|array| array.len());
+    let names =
+        value.read_lock::<Map>().map(|map| map.keys().take(4).map(|key| key.as_str()).collect::<Vec<_>>().join(", "));
     let mut items = elements(host, value, patterns.len(), rest == Some(true))?.ok_or_else(|| {
         Diag::error(code::TYPE, format!("`[..]` takes arrays apart, and what `for` goes over; this is {kind}"))
     })?;
@@ -104,6 +106,10 @@ fn list(
             known => counted(known.unwrap_or(found)),
         };
         let text = format!("the pattern expects {least}{}, and {kind} has {more}", counted(expected));
+        if let Some(names) = names {
+            let help = format!("a map is taken apart by its names: `let #{{{names}}} = ..`");
+            return Err(Diag::error(code::VALUE, text).help(help).into());
+        }
         let help = match rest {
             None if found > expected => "`..` at the end of a pattern passes over further values, `..rest` keeps them",
             _ => "leave a name out, or look at the length first",

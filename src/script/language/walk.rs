@@ -206,6 +206,22 @@ fn ordered(natives: &mut Natives, host: &Arc<Host>) {
     natives.note("sort");
     let own = FuncRegistration::new("sort").in_global_namespace().with_purity(false);
     own.place_in(&mut natives.module, sort);
+    for name in ["sort", "sort_by"] {
+        let shared = host.clone();
+        let sort = move |context: NativeCallContext, values: &mut Array, by: FnPtr| -> Outcome<()> {
+            *values = by_closure(&shared, &context, values, &by, false)?;
+            Ok(())
+        };
+        FuncRegistration::new(name).in_global_namespace().with_purity(false).place_in(&mut natives.module, sort);
+    }
+    let shared = host.clone();
+    let sort = move |context: NativeCallContext, values: &mut Array, options: Map| -> Outcome<()> {
+        let mut options = Dynamic::from_map(options);
+        let keywords = Keywords::read(&shared, &context, "sort", &["key", "reverse"], &[&mut options])?;
+        *values = sorted_by(&shared, &context, &keywords, values)?;
+        Ok(())
+    };
+    FuncRegistration::new("sort").in_global_namespace().with_purity(false).place_in(&mut natives.module, sort);
     // Not noted: it may call script code, and the call stack shows it.
     for count in 1..=3 {
         let shared = host.clone();
@@ -227,20 +243,24 @@ fn ordered(natives: &mut Natives, host: &Arc<Host>) {
 fn sorted(host: &Arc<Host>, context: &NativeCallContext, values: &[&mut Dynamic]) -> Native {
     let mut all = elements(host, context, values[0])?;
     let keywords = Keywords::read(host, context, "sorted", &["key", "reverse"], &values[1..])?;
+    Ok(sorted_by(host, context, &keywords, &mut all)?.into())
+}
+
+/// The values in the order that the keywords say. They are moved once it is known: an error leaves them as they were.
+fn sorted_by(host: &Host, context: &NativeCallContext, keywords: &Keywords, all: &mut Array) -> Outcome<Array> {
     let reverse = match keywords.get("reverse") {
         None => false,
         Some(reverse) => reverse.as_bool().map_err(|_| {
-            let text = format!("`sorted`: `reverse` is true or false, not {}", type_names::of_value(&reverse));
+            let kind = type_names::of_value(&reverse);
+            let text = format!("`{}`: `reverse` is true or false, not {kind}", keywords.name);
             wrong(host, context, code::ARGUMENT_TYPE, text)
         })?,
     };
-    let by = keywords.closure("key")?;
-    let done = match by {
-        None if reverse => reversed_in_order(host, context, all)?,
-        None => in_order(host, context, &mut all)?,
-        Some(by) => by_closure(host, context, all, &by, reverse)?,
-    };
-    Ok(done.into())
+    match keywords.closure("key")? {
+        None if reverse => reversed_in_order(host, context, all.clone()),
+        None => in_order(host, context, all),
+        Some(by) => by_closure(host, context, all, &by, reverse),
+    }
 }
 
 /// From the largest to the smallest; equal ones keep their order, as in Python.
@@ -252,12 +272,23 @@ fn reversed_in_order(host: &Host, context: &NativeCallContext, mut all: Array) -
 }
 
 /// Ordered by what a closure of one value gives, or by a closure that compares two.
-fn by_closure(host: &Host, context: &NativeCallContext, mut all: Array, by: &FnPtr, reverse: bool) -> Outcome<Array> {
-    if reverse {
-        all.reverse();
+fn by_closure(host: &Host, context: &NativeCallContext, all: &mut Array, by: &FnPtr, reverse: bool) -> Outcome<Array> {
+    if !reverse {
+        return ordered_by(host, context, all, by);
     }
+    // Equal ones keep their order, as in Python.
+    all.reverse();
+    let mut done = ordered_by(host, context, all, by);
+    match &mut done {
+        Ok(done) => done.reverse(),
+        Err(_) => all.reverse(),
+    }
+    done
+}
+
+fn ordered_by(host: &Host, context: &NativeCallContext, all: &mut Array, by: &FnPtr) -> Outcome<Array> {
     let mut by = Callback::new(context, by);
-    let mut done = match keys(&mut all, &mut by)? {
+    Ok(match keys(all, &mut by)? {
         Some(keys) => {
             let mut places: Array = (0..all.len() as i64).map(Dynamic::from_int).collect();
             places = arrays::sorted(&mut places, &mut |a, b| {
@@ -267,12 +298,8 @@ fn by_closure(host: &Host, context: &NativeCallContext, mut all: Array, by: &FnP
             })?;
             places.iter().map(|at| std::mem::take(&mut all[at.as_int().unwrap_or(0) as usize])).collect()
         }
-        None => arrays::sorted(&mut all, &mut |a, b| arrays::order(host, context, &mut by, a, b))?,
-    };
-    if reverse {
-        done.reverse();
-    }
-    Ok(done)
+        None => arrays::sorted(all, &mut |a, b| arrays::order(host, context, &mut by, a, b))?,
+    })
 }
 
 /// What a closure gives for each value; none if it takes two.

@@ -48,6 +48,7 @@ pub const PLAIN: &[Native] = &[
     entry(Of("text"), "index", "index(sub, start?, end?) -> int", "Where another string begins in a string, or a value stands in an array; an error if it is not there.", "\"abc\".index(\"c\")", "2"),
     entry(Of("text"), "rindex", "rindex(sub, start?, end?) -> int", "Where another string begins last in a string; an error if it is not there.", "\"abcabc\".rindex(\"bc\")", "4"),
     entry(Of("text"), "count", "count(sub, start?, end?) -> int", "How often another string stands in a string, without overlaps, or a value in an array.", "\"banana\".count(\"an\")", "2"),
+    entry(Of("text"), "chars", "chars() -> array", "The characters of a string. `list(text)` gives them as strings of one letter.", "\"abc\".chars().len()", "3"),
     entry(Of("text"), "splitlines", "splitlines(keepends: false) -> array", "The lines of a string, with their ends or without.", "\"a\\nb\\r\\nc\".splitlines()", "[\"a\", \"b\", \"c\"]"),
     entry(Of("text"), "split", "split(sep: (), maxsplit: -1) -> array", "The pieces between separators, or between blanks, split so many times at most. `text.split(sep, n)` without the keyword gives at most `n` pieces, as in Rhai.", "\"a.b.c\".split(\".\", #{maxsplit: 1})", "[\"a\", \"b.c\"]"),
     entry(Of("text"), "rsplit", "rsplit(sep: (), maxsplit: -1) -> array", "The pieces between separators, or between blanks, split from the end so many times at most.", "\"a.b.c\".rsplit(\".\", 1)", "[\"a.b\", \"c\"]"),

@@ -25,6 +25,7 @@ use smallvec::SmallVec;
 use std::cell::LazyCell;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// A script session: interpreter, runtime, variables. The only handle that a host program needs.
 ///
@@ -193,6 +194,7 @@ impl Session {
     #[doc(hidden)]
     pub fn runs_one_script(&mut self) {
         self.modules.lock().one_script = true;
+        self.host.is_last_script.store(true, Ordering::Relaxed);
     }
 
     /// Runs a text to its end, then waits for what it queued. Messages call it by `name`. Its functions, imports,

@@ -21,6 +21,7 @@ use crate::tensor::observe;
 use rhai::{Dynamic, EvalAltResult, ImmutableString, Module, Position, Shared};
 use std::any::{Any, TypeId};
 use std::cell::LazyCell;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 /// The session's implementation of the source pass's hooks.
@@ -29,6 +30,10 @@ pub struct SessionHooks(pub Arc<Host>);
 type RhaiResult = Result<Dynamic, Box<EvalAltResult>>;
 
 impl Hooks for SessionHooks {
+    fn keeps_variables(&self) -> bool {
+        !self.0.is_last_script.load(Ordering::Relaxed)
+    }
+
     fn truth(&self, value: Dynamic, at: Position) -> Result<bool, Box<EvalAltResult>> {
         // `if model.training`: a cell has the truth value of its content.
         let value = match value.read_lock::<Cell>().map(|cell| cell.get()) {

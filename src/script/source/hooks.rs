@@ -43,6 +43,10 @@ pub trait Hooks: Send + Sync + 'static {
     fn loses(&self, _at: Position) -> bool {
         false
     }
+    /// Whether anybody sees the variables of the top level after an error.
+    fn keeps_variables(&self) -> bool {
+        true
+    }
     /// Such a change is made.
     fn lost(&self, _at: Position) {}
     /// Rhai may call this method in a value of a host program's type, with so many arguments.

@@ -441,11 +441,16 @@ fn emit(src: &str, tokens: &[Token], edits: Vec<Edit<'_>>, base: u32) -> Rewritt
         if edit.text.is_empty() {
             continue;
         }
+        let Range { start, end } = edit.stands_for;
+        out.pieces.push(Piece { at: out.text.len() as u32, original: start as u32, end: end as u32, inserted: true });
+        let is_part = |letter: char| letter == '_' || letter.is_alphanumeric();
+        // `if(x)`: what begins there is no part of the word before it.
+        if edit.opens && edit.text.starts_with(is_part) && out.text.ends_with(is_part) {
+            out.text.push(' ');
+        }
         if let Some(name) = edit.mark {
             holes.push((out.text.len() + MARK.len() - 9, tokens[name as usize].start as usize));
         }
-        let Range { start, end } = edit.stands_for;
-        out.pieces.push(Piece { at: out.text.len() as u32, original: start as u32, end: end as u32, inserted: true });
         out.text.push_str(edit.text);
     }
     out.copy(src, from..src.len());

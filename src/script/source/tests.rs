@@ -113,6 +113,8 @@ fn truths() {
     assert_eq!(seen("while i < n && ok { }"), "while __truth(i < n) && __truth(ok) { }");
     assert_eq!(seen("do { } until x.len() == 0;"), "do { } until __truth(x.len() == 0);");
     assert_eq!(seen("let a = if t { 1 } else { 2 };"), "let a = if __truth(t) { 1 } else { 2 };");
+    assert_eq!(seen("if(t) { } else if(u) { }"), "if __truth((t)) { } else if __truth((u)) { }");
+    assert_eq!(seen("do { } while(t); switch(x) { }"), "do { } while __truth((t)); switch __case((x)) { }");
     assert_eq!(seen("a || b && (c || d)"), "__truth(a) || __truth(b) && (__truth(c) || __truth(d))");
     assert_eq!(seen("switch x { 1 | 2 if y => 3, _ => 4 }"), "switch __case(x) { 1 | 2 if __truth(y) => 3, _ => 4 }");
     for plain in [

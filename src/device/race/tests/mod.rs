@@ -51,7 +51,16 @@ fn the_report_names_both_lines_and_the_missing_call() {
     assert_eq!(diag.labels[0].text, "read here, on cuda:0 stream 1, with nothing ordering the two");
     assert_eq!(diag.labels[1].text, "written here, on cuda:0 stream 0");
     assert_eq!(diag.help.as_deref(), Some("before line 4, write `s.wait_stream(default_stream());`"));
-    assert_eq!(conflict.missing_call(|_| None), "current_stream().wait_stream(default_stream());");
+    // Streams that have no name: nothing outside of the block waits for the one of the later access.
+    assert_eq!(
+        conflict.advice(|_| None, |_| Some(4)),
+        "before it, inside the `with_stream` of line 4, write `current_stream().wait_stream(default_stream());`"
+    );
+    let turned = Conflict { earlier: conflict.later, later: conflict.earlier };
+    assert_eq!(
+        turned.advice(|_| None, |site| Some(site.line() as usize)),
+        "before line 2, write `current_stream().wait_stream(s);`, where `s` is the stream of line 4"
+    );
     let mut reported = Reported::default();
     assert!(reported.is_new(&conflict));
     assert!(!reported.is_new(&Conflict { earlier: conflict.later, later: conflict.earlier }));
@@ -67,7 +76,8 @@ fn default_streams_of_two_devices_are_two() {
     let mut buffer = BufferClock::new(16);
     assert!(clocks.access(&mut buffer, first, &whole(Kind::Write, &layout)).is_none());
     let conflict = clocks.access(&mut buffer, second, &whole(Kind::Read, &layout)).expect("a race");
-    assert_eq!(conflict.missing_call(|_| None), "current_stream().wait_stream(default_stream(0));");
+    let advice = "before it, write `current_stream(1).wait_stream(default_stream(0));`";
+    assert_eq!(conflict.advice(|_| None, |_| None), advice);
 }
 
 /// Missed by PyTorch's sanitizer: it knows a tensor by the address where it starts.

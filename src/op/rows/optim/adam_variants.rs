@@ -10,11 +10,11 @@ use crate::signature;
 signature!(adam(
     params: Tensors, grads: Tensors, exp_avg: Tensors = None, exp_avg_sq: Tensors = None,
     max_exp_avg_sq: Tensors = None, step: Tensor, lr: Float, beta1: Float = 0.9, beta2: Float = 0.999,
-    eps: Float = 1e-8, weight_decay: Float = 0.0, amsgrad: Bool = false, decoupled: Bool = false,
+    eps: Float = 1e-8, weight_decay: Float = 0.0, amsgrad: Bool = false, decoupled_weight_decay: Bool = false,
     maximize: Bool = false,
 ));
 
-/// `decoupled` is AdamW's weight decay.
+/// `decoupled_weight_decay` is AdamW's.
 static ADAM: Op = step(
     "_adam_step",
     adam::PARAMS,
@@ -23,7 +23,7 @@ static ADAM: Op = step(
         let lists = lists(a, 5, |at| at < 4 || a.flag(adam::amsgrad), adam::PARAMS)?;
         let (lr, beta1, beta2, eps) =
             (a.float(adam::lr), a.float(adam::beta1), a.float(adam::beta2), a.float(adam::eps));
-        let (decay, decoupled) = (a.float(adam::weight_decay), a.flag(adam::decoupled));
+        let (decay, decoupled) = (a.float(adam::weight_decay), a.flag(adam::decoupled_weight_decay));
         let numbers = |f: &Formula, step: Value<'_>| {
             f.set(1, -lr / correction(beta1, step));
             f.set(2, correction(beta2, step).sqrt());

@@ -90,12 +90,19 @@ fn one_bound(
     derive(e, v, |t| [Some(t.g.zero_unless(t.input.with(inside, t.other))), None])
 }
 
-/// A bound that an integer dtype does not hold becomes the nearest number that it does.
-fn within(bound: &Arg, dtype: DType) -> Arg {
-    match (Args(smallvec::smallvec![bound.clone()]).scalar(0), dtype.int_range()) {
+/// A bound that an integer dtype does not hold becomes the nearest number that it does; an error if no number of the
+/// dtype is within it.
+fn within(bound: &Arg, dtype: DType, is_upper: bool) -> Result<Arg> {
+    Ok(match (Args(smallvec::smallvec![bound.clone()]).scalar(0), dtype.int_range()) {
+        (Some(Scalar::Int(i)), Some((low, _))) if is_upper && i < low => {
+            fail!(VALUE, "no number of {dtype} is {i} or less")
+        }
+        (Some(Scalar::Int(i)), Some((_, high))) if !is_upper && i > high => {
+            fail!(VALUE, "no number of {dtype} is {i} or more")
+        }
         (Some(Scalar::Int(i)), Some((low, high))) => Scalar::Int(i.clamp(low, high)).into(),
         _ => bound.clone(),
-    }
+    })
 }
 
 fn clamped(e: &mut dyn Emit, x: &Tensor, min: &Arg, max: &Arg) -> Result<Vec<Tensor>> {
@@ -107,7 +114,7 @@ fn clamped(e: &mut dyn Emit, x: &Tensor, min: &Arg, max: &Arg) -> Result<Vec<Ten
     if dtype == DType::Bool && (bounds.len() == 2 || numbers) {
         fail!(DTYPE, "`bool` is not supported");
     }
-    let (min, max) = (&within(min, dtype), &within(max, dtype));
+    let (min, max) = (&within(min, dtype, false)?, &within(max, dtype, true)?);
     match (min, max) {
         (Arg::None, Arg::None) => fail!(MISSING_ARGUMENT, "at least one of `min` and `max` is expected"),
         (min, Arg::None) => e.apply(&AT_LEAST, args![x, min.clone()]),
@@ -127,6 +134,7 @@ pub static CLAMP: Op = Op {
         ex("tensor([-2, 0, 5]).clamp(-1, 3)", "tensor([-1,  0,  3])"),
         ex("tensor([-2, 0, 5]).clamp(#{max: 3})", "tensor([-2,  0,  3])"),
         ex("tensor([1]).clamp()", "E0205"),
+        ex("tensor([1], #{dtype: \"u8\"}).clamp(#{max: -3})", "E0206"),
         ex("ones([2]).clamp(ones([3]))", "E0201"),
     ],
     lower: Lower::Compose(|e, a| clamped(e, a.input(), a.get(clamp::min), a.get(clamp::max))),

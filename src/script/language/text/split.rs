@@ -7,10 +7,15 @@ use crate::fail;
 use crate::script::bind::native::flag;
 use crate::script::bind::rows::Natives;
 use crate::script::host::Host;
-use rhai::{Dynamic, ImmutableString};
+use crate::script::values::panics::Place;
+use rhai::{Array, Dynamic, FuncRegistration, ImmutableString};
 use std::sync::Arc;
 
 pub fn register(natives: &mut Natives, host: &Arc<Host>) {
+    // Rhai's is walked over once, and has no length.
+    let chars = |text: ImmutableString| -> Array { text.chars().map(Dynamic::from_char).collect() };
+    natives.note("chars");
+    FuncRegistration::new("chars").in_global_namespace().with_purity(true).place_in(&mut natives.module, chars);
     method(natives, host, "splitlines", |host, text, [keeps]| {
         let keeps = flag("keepends", keeps)?;
         pieces(host, lines(text).map(|(line, end)| if keeps { end } else { line }))

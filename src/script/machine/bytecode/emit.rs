@@ -2,6 +2,7 @@
 
 use super::run::own;
 use super::{Argument, Bytecode, DirectCall, Instruction, NONE, Opcode, Round, Side};
+use crate::base::span::Site;
 use crate::script::machine::tree::{Assign, AssignChain, Call, Chain, Code, Node, Op, Operands, Root, Slot, StepKind};
 use crate::script::machine::tree::{Binary, Body};
 use crate::script::machine::unit::MOST_SLOTS;
@@ -349,7 +350,11 @@ impl Emitter {
                     self.clear(block.declares);
                 }
             }
-            Node::Call(call) => self.call(*call, to, side),
+            Node::Call(call) => self.call(*call, None, to, side),
+            Node::Mark(marked) if matches!(marked.1, Node::Call(_)) => {
+                let (place, Node::Call(call)) = *marked else { unreachable!("it is a call") };
+                self.call(*call, Some(place), to, side);
+            }
             Node::Chain(chain) => self.chain(chain, to, side),
             Node::While(_) | Node::For(_) if assign == NONE => {
                 let round = self.rounds.len() as u32;
@@ -407,7 +412,7 @@ impl Emitter {
             Node::Return(value) => self.returned(value),
             Node::Break(value) => self.broken(value.map(|value| *value)),
             Node::Continue => self.continued(),
-            Node::Call(_) | Node::Binary(_) => {
+            node if is_call(&node) || matches!(node, Node::Binary(_)) => {
                 // A tensor that nobody reads is freed at once.
                 let value = self.computed(node);
                 self.clear(value..value + 1);
@@ -508,7 +513,7 @@ impl Emitter {
         self.push(opcode, to, 0, 0, Side { node, ..side });
     }
 
-    fn call(&mut self, call: Call, to: u16, side: Side) {
+    fn call(&mut self, call: Call, mark: Option<Site>, to: u16, side: Side) {
         let Call { function, arguments, first_is_variable, lendable, operands, at, .. } = call;
         let mut nodes: Vec<Option<Node>> = Vec::from(arguments).into_iter().map(Some).collect();
         let mut places = vec![Argument::Register(0); nodes.len()];
@@ -528,9 +533,15 @@ impl Emitter {
             };
         }
         let node = self.calls.len() as u32;
-        self.calls.push(DirectCall { function, arguments: places.into(), operands: Operands { ..operands }, at });
+        let arguments = places.into();
+        self.calls.push(DirectCall { function, arguments, operands: Operands { ..operands }, at, mark });
         self.push(Opcode::Call, to, 0, 0, Side { node, at, ..side });
     }
+}
+
+/// Whether a node is a call of a function of the same text, whose place may be known while it runs.
+fn is_call(node: &Node) -> bool {
+    matches!(node, Node::Call(_)) || matches!(node, Node::Mark(marked) if matches!(marked.1, Node::Call(_)))
 }
 
 /// Whether a node changes no variable while it is evaluated.

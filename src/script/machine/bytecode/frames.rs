@@ -6,6 +6,7 @@ use crate::script::machine::run::{Frame, Machine, R};
 use crate::script::machine::tree::{Body, Code};
 use crate::script::machine::unit::Function;
 use crate::script::machine::value::Value;
+use crate::script::source::Marked;
 use rhai::Dynamic;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -33,6 +34,7 @@ impl Machine<'_> {
     /// A call of a function of the same text: its arguments move from registers to where it finds them.
     pub(super) fn call_direct(&mut self, frame: &mut Frame, bytecode: &Bytecode, pc: usize) -> R {
         let call = &bytecode.calls[bytecode.sides[pc].node as usize];
+        let _marked = call.mark.map(|place| Marked::enter(self.hooks, place, self.global.level));
         let Some(function) = call.function.upgrade().filter(|function| function.is_compiled()) else {
             let mut values: SmallVec<[Dynamic; 6]> = SmallVec::new();
             for argument in &call.arguments {

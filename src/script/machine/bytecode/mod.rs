@@ -17,6 +17,7 @@ pub use emit::lower;
 use super::tree::{Assign, Node, Op, Operands, Slot};
 use super::unit::Function;
 use super::value::Value;
+use crate::base::span::Site;
 use rhai::Position;
 use std::ops::Range;
 use std::sync::Weak;
@@ -158,6 +159,8 @@ pub struct DirectCall {
     pub arguments: Box<[Argument]>,
     pub operands: Operands,
     pub at: Position,
+    /// In a user's source: the place that is known while it runs.
+    pub mark: Option<Site>,
 }
 
 /// Where an argument stands.

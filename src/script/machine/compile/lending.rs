@@ -76,7 +76,8 @@ pub fn only_reads(name: &str) -> bool {
         || matches!(name, "to_int" | "to_float" | "parse_int" | "parse_float" | "abs" | "sqrt" | "floor" | "count")
 }
 
-/// The last expression of a function's body: a variable of the body moves out. `moves` is asked for its slot.
+/// The last expression of a function's body: a variable of the body moves out, also into the array or map that it is a
+/// part of. `moves` is told its slot.
 pub fn move_out(node: &mut Node, moves: &mut dyn FnMut(Slot)) {
     match node {
         Node::Local(slot) => {
@@ -93,7 +94,30 @@ pub fn move_out(node: &mut Node, moves: &mut dyn FnMut(Slot)) {
             move_out(&mut branch.yes, moves);
             move_out(&mut branch.no, moves);
         }
+        Node::Array(_) | Node::Map(_) => {
+            let mut parts = parts(node);
+            for at in 0..parts.len() {
+                let Node::Local(slot) = *parts[at] else { continue };
+                let is_other = |part: &&mut Node| match &**part {
+                    Node::Local(other) => *other != slot,
+                    part => matches!(part, Node::Literal(_)),
+                };
+                if parts[at + 1..].iter().all(is_other) {
+                    moves(slot);
+                    *parts[at] = Node::Take(slot);
+                }
+            }
+        }
         _ => {}
+    }
+}
+
+/// What an array or map is made of, in the order in which it is evaluated.
+fn parts(node: &mut Node) -> Vec<&mut Node> {
+    match node {
+        Node::Array(items) => items.iter_mut().collect(),
+        Node::Map(map) => map.entries.iter_mut().map(|entry| &mut entry.1).collect(),
+        _ => Vec::new(),
     }
 }
 
@@ -101,15 +125,22 @@ pub fn move_out(node: &mut Node, moves: &mut dyn FnMut(Slot)) {
 pub fn move_into(value: &mut Node, target: Slot) {
     let is_target = |node: &Node| matches!(node, Node::Local(slot) if *slot == target);
     let is_safe = |node: &Node| matches!(node, Node::Local(_) | Node::Literal(_));
-    let mut parts: Vec<&mut Node> = match value {
-        Node::Array(items) => items.iter_mut().collect(),
-        Node::Map(map) => map.entries.iter_mut().map(|entry| &mut entry.1).collect(),
-        _ => return,
-    };
+    let mut parts = parts(value);
     let Some(at) = parts.iter().rposition(|part| is_target(part)) else { return };
     if parts[at + 1..].iter().all(|part| is_safe(part)) {
         *parts[at] = Node::Take(target);
     }
+}
+
+/// `h = push(h, x)`: the old value moves into the call, where nobody sees the variable if the call fails.
+pub fn move_to_call(value: &mut Node, target: Slot) {
+    if let Node::Mark(marked) = value {
+        return move_to_call(&mut marked.1, target);
+    }
+    let Node::Call(call) = value else { return };
+    let Some(at) = call.lendable.iter().position(|(_, slot)| *slot == target) else { return };
+    let (argument, _) = call.lendable.remove(at);
+    call.arguments[argument] = Node::Take(target);
 }
 
 /// Whether statements mention a variable of a name.

@@ -374,13 +374,8 @@ impl Compiler {
                     None => None,
                 };
                 let returns = !flags.contains(ASTFlags::BREAK);
-                if let Some(Node::Local(slot)) = value
-                    && returns
-                    && self.running.is_some()
-                    && self.tries == 0
-                {
-                    self.changed.note(slot);
-                    value = Some(Node::Take(slot));
+                if let Some(value) = value.as_mut().filter(|_| returns && self.running.is_some() && self.tries == 0) {
+                    lending::move_out(value, &mut |slot| self.changed.note(slot));
                 }
                 if !returns {
                     Node::Throw(Box::new((value.unwrap_or(Node::Literal(Value::Unit)), *at)))
@@ -481,6 +476,10 @@ impl Compiler {
         let mut value = self.expr(&pair.rhs)?;
         if let Some(target) = target.as_ref().filter(|target| op.is_none() && !target.is_constant) {
             lending::move_into(&mut value, target.slot);
+            let is_dead = self.running.is_some() || !self.unit.upgrade()?.hooks.keeps_variables();
+            if self.tries == 0 && is_dead {
+                lending::move_to_call(&mut value, target.slot);
+            }
         }
         if target.is_none() && !is_this {
             // Rhai says that there is no such variable.
