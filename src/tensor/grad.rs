@@ -225,7 +225,7 @@ pub(super) fn is_alone(g: &Tensor) -> bool {
 }
 
 impl<'a> Walk<'a> {
-    fn new(e: &'a mut Engine, mode: Mode, accumulate: bool) -> Walk<'a> {
+    pub(super) fn new(e: &'a mut Engine, mode: Mode, accumulate: bool) -> Walk<'a> {
         Walk {
             e,
             mode,
@@ -578,7 +578,7 @@ impl<'a> Walk<'a> {
         })
     }
 
-    fn rule(&mut self, node: &Arc<GradNode>, grads: &mut [Option<Tensor>]) -> Result<EdgeGrads> {
+    pub(super) fn rule(&mut self, node: &Arc<GradNode>, grads: &mut [Option<Tensor>]) -> Result<EdgeGrads> {
         let mut base_gradient = None;
         if let Some(slice) = &node.slice {
             let g = grads[0].take().expect("it has one result");
