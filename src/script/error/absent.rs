@@ -2,7 +2,7 @@
 //! name is not a misspelling of another.
 
 const COMPLEX: &str = "of complex numbers there are c64 and c128, no halves";
-pub(super) const SPARSE: &str = "sparse tensors are COO or CSR: `sparse_coo_tensor`, `x.to_sparse()`, `x.to_sparse_csr()`, and products are `s @ x`";
+pub(super) const SPARSE: &str = "sparse tensors are COO, CSR or CSC, without blocks: `sparse_coo_tensor`, `x.to_sparse()`, `x.to_sparse_csr()`, `x.to_sparse_csc()`, and products are `s @ x`";
 const QUANTIZED: &str = "there are no quantized tensors; `x.to(\"i8\")` and a scale of your own are plain tensors";
 const STORAGE: &str =
     "a tensor's memory belongs to the session; `view`, `as_strided`, `copy_` and `clone` say what is meant";
@@ -63,15 +63,11 @@ const TABLE: Reasons = &[
     (
         SPARSE,
         &[
-            "sparse_csc_tensor",
             "sparse_bsr_tensor",
             "sparse_bsc_tensor",
             "sparse_compressed_tensor",
-            "to_sparse_csc",
             "to_sparse_bsr",
             "to_sparse_bsc",
-            "ccol_indices",
-            "row_indices",
             "sparse_resize_",
             "smm",
             "sspaddmm",
