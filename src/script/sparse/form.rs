@@ -72,7 +72,15 @@ pub fn coalesce(e: &mut Engine, s: &Sparse) -> Result<Sparse> {
     let found = e.apply(&UNIQUE, args![&flat, true, true])?;
     let values = spread(e, found[0].shape()[0], &found[1], &s.values)?;
     let indices = unravel(e, &found[0], s.sparse_size())?;
-    Ok(Sparse { indices, values, size: s.size.clone(), is_coalesced: true, crow: None, by_columns: false, _noted: Noted::new() })
+    Ok(Sparse {
+        indices,
+        values,
+        size: s.size.clone(),
+        is_coalesced: true,
+        crow: None,
+        by_columns: false,
+        _noted: Noted::new(),
+    })
 }
 
 /// An ordinary tensor with zeros elsewhere.
@@ -188,7 +196,8 @@ pub fn permute(e: &mut Engine, s: &Sparse, dims: &[i64]) -> Result<Sparse> {
     let order: Vec<usize> = dims.iter().map(|&dim| infer::dim(dim, s.size.len())).collect::<Result<_>>()?;
     let mut sorted = order.clone();
     sorted.sort_unstable();
-    if sorted != (0..s.size.len()).collect::<Vec<_>>() || order.iter().enumerate().any(|(at, &dim)| (at < all) != (dim < all))
+    if sorted != (0..s.size.len()).collect::<Vec<_>>()
+        || order.iter().enumerate().any(|(at, &dim)| (at < all) != (dim < all))
     {
         fail!(VALUE, "{dims:?} is no order of the {all} sparse and {} dense dimensions", s.size.len() - all);
     }

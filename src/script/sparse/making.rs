@@ -55,7 +55,9 @@ pub fn register(natives: &mut Natives, host: &Arc<Host>) {
         |host, e, [ccol, row, values, size, dtype, device, requires_grad, checked]| {
             let options = Options { dtype, device, requires_grad, checked };
             let turned = match given(size) {
-                Some(size) => sizes("size", size)?.iter().rev().map(|&n| Dynamic::from_int(n as i64)).collect::<Array>().into(),
+                Some(size) => {
+                    sizes("size", size)?.iter().rev().map(|&n| Dynamic::from_int(n as i64)).collect::<Array>().into()
+                }
                 None => Dynamic::UNIT,
             };
             let turned = csr(host, e, [ccol, row, values, &turned], &options, "ccol_indices", "row_indices")?;
@@ -157,7 +159,15 @@ fn coo(host: &Host, e: &mut Engine, [places, values, size]: [&Dynamic; 3], optio
         }
     }
     let size = addressable(within(e, &indices, size, &of_values[1..], options.is_checked()?)?)?;
-    Ok(Sparse { is_coalesced: values.shape()[0] == 0, indices, values, size, crow: None, by_columns: false, _noted: Noted::new() })
+    Ok(Sparse {
+        is_coalesced: values.shape()[0] == 0,
+        indices,
+        values,
+        size,
+        crow: None,
+        by_columns: false,
+        _noted: Noted::new(),
+    })
 }
 
 /// The size, which without one is that of the largest indices; an error if some index is not in it. Waits.

@@ -152,7 +152,10 @@ fn parts(natives: &mut Natives, host: &Arc<Host>) {
     for (name, of_indices) in [("indices", true), ("values", false)] {
         let part = move |_: &mut Engine, s: &Sparse, _: [&Dynamic; 0]| {
             if of_indices && s.crow.is_some() {
-                crate::fail!(VALUE, "a CSR tensor has `crow_indices()` and `col_indices()`, a CSC tensor `ccol_indices()` and `row_indices()`");
+                crate::fail!(
+                    VALUE,
+                    "a CSR tensor has `crow_indices()` and `col_indices()`, a CSC tensor `ccol_indices()` and `row_indices()`"
+                );
             }
             if !s.is_coalesced && s.crow.is_none() {
                 return Err(Diag::error(code::VALUE, "some place may occur several times")
@@ -171,16 +174,16 @@ fn parts(natives: &mut Natives, host: &Arc<Host>) {
         let (kind, form) = if by_columns { ("CSC", "to_sparse_csc") } else { ("CSR", "to_sparse_csr") };
         match s.crow.as_ref().filter(|_| s.by_columns == by_columns) {
             Some(starts) => Ok(starts),
-            None => Err(Diag::error(code::VALUE, format!("it belongs to {kind} tensors, and this one is {}", s.layout()))
-                .help(format!("write `.{form}()` before"))),
+            None => {
+                Err(Diag::error(code::VALUE, format!("it belongs to {kind} tensors, and this one is {}", s.layout()))
+                    .help(format!("write `.{form}()` before")))
+            }
         }
     }
-    for (starts, places, by_columns) in
-        [("crow_indices", "col_indices", false), ("ccol_indices", "row_indices", true)]
+    for (starts, places, by_columns) in [("crow_indices", "col_indices", false), ("ccol_indices", "row_indices", true)]
     {
-        let of_starts = move |_: &mut Engine, s: &Sparse, _: [&Dynamic; 0]| {
-            Ok(Dynamic::from(compressed(s, by_columns)?.clone()))
-        };
+        let of_starts =
+            move |_: &mut Engine, s: &Sparse, _: [&Dynamic; 0]| Ok(Dynamic::from(compressed(s, by_columns)?.clone()));
         let of_places = move |e: &mut Engine, s: &Sparse, _: [&Dynamic; 0]| {
             compressed(s, by_columns)?;
             form::places(e, s, !by_columns as usize).map(Dynamic::from)

@@ -157,8 +157,15 @@ fn sum(e: &mut Engine, a: &Sparse, b: &Sparse) -> Result<Sparse> {
     product::one_kind(a, &b.values)?;
     let indices = e.call_row(&CAT, args![vec![a.indices.clone(), b.indices.clone()], 1])?;
     let values = e.call_row(&CAT, args![vec![a.values.clone(), b.values.clone()], 0])?;
-    let beside =
-        Sparse { indices, values, size: a.size.clone(), is_coalesced: false, crow: None, by_columns: false, _noted: Noted::new() };
+    let beside = Sparse {
+        indices,
+        values,
+        size: a.size.clone(),
+        is_coalesced: false,
+        crow: None,
+        by_columns: false,
+        _noted: Noted::new(),
+    };
     match (a.is_csr() && b.is_csr(), a.is_csc() && b.is_csc()) {
         (true, _) => return form::csr(e, &beside),
         (_, true) => return form::csc(e, &beside),

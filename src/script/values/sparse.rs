@@ -79,6 +79,14 @@ impl Sparse {
 
     /// The gradient of a table's rows.
     pub fn of_rows(index: Tensor, values: Tensor, size: Vec<usize>) -> Sparse {
-        Sparse { indices: index, values, size, is_coalesced: false, crow: None, by_columns: false, _noted: Noted::new() }
+        Sparse {
+            indices: index,
+            values,
+            size,
+            is_coalesced: false,
+            crow: None,
+            by_columns: false,
+            _noted: Noted::new(),
+        }
     }
 }
