@@ -247,6 +247,8 @@ const RANDOM: &[(&str, &str)] = &[
     ("cauchy", ""),
     ("log_normal", ""),
     ("random", ""),
+    ("svd_lowrank", ""),
+    ("pca_lowrank", ""),
     ("gumbel_softmax", ""),
     ("fractional_max_pool2d", ""),
     ("fractional_max_pool3d", ""),

@@ -26,7 +26,6 @@ const DEVICES: &str = "devices are the CPU and CUDA GPUs: `x.to(\"cuda:0\")`";
 const ELEMENTWISE: &str =
     "a function of the script for each element would be slow; write it with operations on whole tensors";
 const FUNCTIONAL_RNN: &str = "recurrent layers are modules: `nn::lstm`, `nn::gru`, `nn::rnn`, and their `_cell` forms";
-const RANDOMISED: &str = "there are no randomised decompositions; `svd(x)` gives all singular values, exactly";
 const BACKENDS: &str = "operations have one name, whatever library runs them";
 const NAMED: &str = "dimensions have numbers, not names";
 const DERIVATIVES: &str =
@@ -59,7 +58,10 @@ pub(super) fn find(table: Reasons, name: &str) -> Option<&'static str> {
 
 const TABLE: Reasons = &[
     (COMPLEX, &["chalf"]),
-    ("eigenvalues of symmetric matrices come from `eigh(x)`, all at once", &["symeig", "lobpcg"]),
+    (
+        "eigenvalues of symmetric matrices come from `eigh(x)`, all at once; few of a large one from `svd_lowrank(x, q)`",
+        &["symeig", "lobpcg"],
+    ),
     (
         SPARSE,
         &[
@@ -213,7 +215,6 @@ const TABLE: Reasons = &[
         FUNCTIONAL_RNN,
         &["lstm", "gru", "rnn_tanh", "rnn_relu", "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell"],
     ),
-    (RANDOMISED, &["svd_lowrank", "pca_lowrank"]),
     (
         BACKENDS,
         &[
