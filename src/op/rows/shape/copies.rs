@@ -381,6 +381,7 @@ macro_rules! triangle {
             grad: Grad::Rule(|e, v| Ok(vec![Some(e.call(&$NAME, args![v.g(), v.args.int(triangle::diagonal)])?)])),
             inplace: true,
             expanded: Some(|e, a| zero_where(e, a.input(), &$OTHER, a.int(triangle::diagonal).saturating_add($next))),
+            forward: crate::op::row::Forward::Linear(&[0]),
             ..Op::BASE
         };
     };
