@@ -64,7 +64,6 @@ const PUBLIC: &[List] = &[
         Batching::Leading,
         &[
             "clone",
-            "to",
             "cholesky",
             "inv",
             "det",
@@ -108,7 +107,6 @@ const PUBLIC: &[List] = &[
             "transpose",
             "narrow",
             "select",
-            "slice",
             "diagonal",
             "any",
             "all",
@@ -188,7 +186,6 @@ const INTERNAL: &[List] = &[
             "argmin",
             "unfold",
             "any",
-            "cat",
             "roll",
             "_fft_whole",
             "_fft_to_half",
