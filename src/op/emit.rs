@@ -280,6 +280,20 @@ impl Backward<'_> {
         self.grads[0].as_ref().expect("a row with one result has its gradient")
     }
 
+    /// In a rule of forward derivatives, where `grads` has a tangent for each slot: that of the one operand.
+    pub fn tangent(&self) -> &Tensor {
+        self.g()
+    }
+
+    /// A saved argument, if the row saves it and did so in this call.
+    pub fn find_saved(&self, argument: usize) -> Option<&Tensor> {
+        let at = self.op.saves.iter().position(|save| match *save {
+            Save::In(at) | Save::For(at, _) => at == argument,
+            Save::Out(_) => false,
+        });
+        self.tensors.get(at?)?.as_ref()
+    }
+
     fn kept(&self, save: Save) -> &Tensor {
         let at = self.op.saves.iter().position(|s| match (*s, save) {
             (Save::For(at, _), Save::In(expected)) => at == expected,

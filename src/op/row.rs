@@ -25,6 +25,8 @@ pub struct Op {
     /// What `grad` may read.
     pub saves: &'static [Save],
     pub grad: Grad,
+    /// Its derivative along tangents of its operands.
+    pub forward: Forward,
     /// Piecewise linear: in gradients of gradients the operands' share is zero. Without it a gradient that does not
     /// use an operand has no gradient itself, and requesting it is an error (as in PyTorch, by row).
     pub piecewise_linear: bool,
@@ -64,6 +66,7 @@ impl Op {
         lower: Lower::Unset,
         saves: &[],
         grad: Grad::Unset,
+        forward: Forward::Usual,
         piecewise_linear: false,
         inplace: false,
         expanded: None,
@@ -348,6 +351,26 @@ pub enum Grad {
     /// There is no gradient, for this reason, which is reported when a gradient is requested.
     Stop(&'static str),
     Unset,
+}
+
+/// The tangent of a row's first result. `grads` are the tangents of its operands, one for each slot.
+pub type ForwardRule = fn(&mut dyn Emit, &Backward<'_>) -> Result<Option<Tensor>>;
+
+/// The derivative of a row's first result along tangents of its operands. The other results have none, unless it is
+/// `Transposed`.
+pub enum Forward {
+    /// Of an element-wise row the gradient's rule with a tangent in place of the gradient; of views and sums the row itself;
+    /// otherwise `Transposed`.
+    Usual,
+    /// The row itself, linear in the arguments at these positions together.
+    Linear(&'static [usize]),
+    /// The row itself, linear in each of two arguments, and with a bias.
+    Product(usize, usize, Option<usize>),
+    /// The gradient's rule: the matrix of derivatives is symmetric.
+    Symmetric,
+    Rule(ForwardRule),
+    /// The gradient of the gradient's rule, which is linear in what arrives.
+    Transposed,
 }
 
 /// Special operands of element-wise nodes.

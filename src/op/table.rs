@@ -64,3 +64,100 @@ pub fn find(name: &str) -> Option<&'static Op> {
     });
     index.get(name).copied()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::program::ReduceKind;
+    use crate::op::row::{Forward, Grad, Lower};
+
+    /// Rows whose derivative along tangents is the transpose of their gradient: no shorter way is written down.
+    const TRANSPOSED: &[&str] = &[
+        "_recurrent",
+        "amax",
+        "amin",
+        "as_strided",
+        "batch_norm",
+        "cdist",
+        "cholesky",
+        "cholesky_ex",
+        "cholesky_inverse",
+        "cholesky_solve",
+        "cross_entropy",
+        "ctc_loss",
+        "cumprod",
+        "det",
+        "eig",
+        "eigh",
+        "fill",
+        "fill_diagonal",
+        "grid_sample",
+        "group_norm",
+        "layer_norm",
+        "log_softmax",
+        "logcumsumexp",
+        "logsumexp",
+        "lstsq",
+        "lu",
+        "matrix_exp",
+        "max",
+        "median",
+        "min",
+        "nanmedian",
+        "pinv",
+        "prod",
+        "qr",
+        "rms_norm",
+        "scaled_dot_product_attention",
+        "scatter_reduce",
+        "slogdet",
+        "softmax",
+        "solve",
+        "solve_ex",
+        "solve_triangular",
+        "spread",
+        "std",
+        "std_mean",
+        "svd",
+        "var",
+        "var_mean",
+        "vector_norm",
+    ];
+
+    /// Rows whose gradient is zero: positions, random numbers.
+    const ZERO: &[&str] = &[
+        "angle",
+        "bernoulli",
+        "binomial",
+        "cauchy",
+        "exponential",
+        "geometric",
+        "isclose",
+        "log_normal",
+        "normal",
+        "poisson",
+        "random",
+        "uniform",
+    ];
+
+    fn has_forward_rule(op: &'static Op) -> bool {
+        match (&op.forward, &op.lower) {
+            (Forward::Usual, Lower::Map { .. } | Lower::View(_) | Lower::Compose(_) | Lower::Unset) => true,
+            (Forward::Usual, Lower::Reduce { kind: ReduceKind::Sum, .. }) => true,
+            (Forward::Usual | Forward::Transposed, _) => false,
+            _ => true,
+        }
+    }
+
+    #[test]
+    fn every_derivative_along_tangents_has_a_rule_or_is_listed() {
+        let has_gradient = |op: &Op| matches!(op.grad, Grad::Rule(_) | Grad::Of(_) | Grad::Window(_));
+        let without: Vec<&str> =
+            all().filter(|op| has_gradient(op) && !has_forward_rule(op)).map(|op| op.name).collect();
+        let listed = || TRANSPOSED.iter().chain(ZERO);
+        let missing: Vec<&&str> = without.iter().filter(|name| !listed().any(|other| other == *name)).collect();
+        assert!(missing.is_empty(), "neither a rule nor listed: {missing:?}");
+        let wrong: Vec<&&str> = listed().filter(|name| !without.contains(name)).collect();
+        assert!(wrong.is_empty(), "have a rule: {wrong:?}");
+    }
+}

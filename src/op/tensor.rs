@@ -669,6 +669,8 @@ pub struct SliceOf {
     pub base: Meta,
     /// Layout of the part relative to the base laid out densely.
     pub layout: Layout,
+    /// Whether the part is complex; the base may have the real numbers of a complex part, or the other way round.
+    pub is_complex: bool,
     pub base_layout: Layout,
     pub base_edge: Option<Edge>,
 }

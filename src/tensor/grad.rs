@@ -225,7 +225,7 @@ pub(super) fn is_alone(g: &Tensor) -> bool {
 }
 
 impl<'a> Walk<'a> {
-    fn new(e: &'a mut Engine, mode: Mode, accumulate: bool) -> Walk<'a> {
+    pub(super) fn new(e: &'a mut Engine, mode: Mode, accumulate: bool) -> Walk<'a> {
         Walk {
             e,
             mode,
@@ -578,13 +578,13 @@ impl<'a> Walk<'a> {
         })
     }
 
-    fn rule(&mut self, node: &Arc<GradNode>, grads: &mut [Option<Tensor>]) -> Result<EdgeGrads> {
+    pub(super) fn rule(&mut self, node: &Arc<GradNode>, grads: &mut [Option<Tensor>]) -> Result<EdgeGrads> {
         let mut base_gradient = None;
         if let Some(slice) = &node.slice {
             let g = grads[0].take().expect("it has one result");
             let (flat, part) = self.gather_part(slice, &g)?;
             base_gradient = Some((flat, part.clone()));
-            grads[0] = Some((self.e as &mut dyn Emit).call(&view::CLONE, args![&part])?);
+            grads[0] = Some(self.of_part(slice, &part)?);
         }
         if let (&Grad::Window(window), None) = (&node.op.grad, &node.slice) {
             return self.window(node, window, grads[0].take());
@@ -651,12 +651,15 @@ impl<'a> Walk<'a> {
             && let Some(edge) = &slice.base_edge
         {
             let value = match inputs.first().cloned().flatten() {
-                Some(g) => Arg::Tensor(self.sum_to_operand(g, node.inputs[0].as_ref())?),
+                Some(g) => {
+                    let g = self.sum_to_operand(g, node.inputs[0].as_ref())?;
+                    Arg::Tensor(self.into_part(slice, g)?)
+                }
                 None => Arg::from(Scalar::Int(0)),
             };
             self.e.apply_inplace(&arith::COPY, Args(smallvec::smallvec![Arg::Tensor(part), value]))?;
-            let (_, _, base_layout) = history::flat(slice);
-            out.push((edge.clone(), self.view_of(&flat, base_layout)?));
+            let whole = self.of_base(slice, &flat)?;
+            out.push((edge.clone(), whole));
         }
         let skip = node.slice.is_some() as usize;
         for (slot, g) in inputs.into_iter().enumerate().skip(skip) {

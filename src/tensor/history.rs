@@ -10,6 +10,7 @@ use crate::base::span::Origin;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::Emit;
 use crate::op::row::{Grad, Kind, Lower, Op, Save};
+use crate::op::rows::pointwise::complex::{VIEW_AS_COMPLEX, VIEW_AS_REAL};
 use crate::op::rows::shape::view::{AS_STRIDED, STILL};
 use crate::op::tensor::{
     Auto, Edge, Edges, GradNode, Held, MadeAs, Meta, Saved, SavedEdge, SavedList, SliceOf, Tensor, Tracked, View,
@@ -84,7 +85,7 @@ pub(super) fn refresh(e: &mut Engine, tensor: &Tensor) -> Result<()> {
     let Some(base) = stale_base(tensor, &auto) else { return Ok(()) };
     let made_as = auto.made_as;
     drop(auto);
-    if made_as != MadeAs::Usual {
+    if made_as != MadeAs::Usual && !shows_parts(tensor, &base, made_as) {
         return Err(forbidden(tensor, made_as, true));
     }
     let edge = edge_of(e, &base)?;
@@ -93,10 +94,36 @@ pub(super) fn refresh(e: &mut Engine, tensor: &Tensor) -> Result<()> {
     Ok(())
 }
 
-/// The place in the graph of a part of a base, from the positions of both in memory.
+/// Whether a view shows real numbers as complex ones, or the other way round.
+fn shows_parts(view: &Tensor, base: &Tensor, made_as: MadeAs) -> bool {
+    made_as == MadeAs::Reinterpreted && view.dtype().real_part() == base.dtype().real_part()
+}
+
+/// The place in the graph of a part of a base, from the positions of both in memory. Between complex and real numbers, pairs of
+/// real ones stand.
 fn part_of(e: &mut Engine, tensor: &Tensor, base: &View, edge: Option<Edge>) -> GradNode {
+    let own = tensor.view();
+    let between = |op: &'static Op, e: &mut Engine, from: &View, to: &View, edge: Option<Edge>| {
+        plain_node(e, op, args![Arg::Taken], smallvec![Some(from.meta())], smallvec![to.meta()], smallvec![edge])
+    };
+    match (own.dtype.is_complex(), base.dtype.is_complex()) {
+        (false, true) => {
+            let pairs = base.as_pairs();
+            let node = between(&VIEW_AS_REAL, e, base, &pairs, edge);
+            window_of(e, &own, &pairs, Some(Edge::Node(Arc::new(node), 0)))
+        }
+        (true, false) => {
+            let pairs = own.as_pairs();
+            let node = window_of(e, &pairs, base, edge);
+            between(&VIEW_AS_COMPLEX, e, &pairs, &own, Some(Edge::Node(Arc::new(node), 0)))
+        }
+        _ => window_of(e, &own, base, edge),
+    }
+}
+
+fn window_of(e: &mut Engine, own: &View, base: &View, edge: Option<Edge>) -> GradNode {
     let ints = |values: &[isize]| values.iter().map(|&n| n as i64).collect::<Ints>();
-    let (own, whole) = (tensor.view(), &base.layout);
+    let whole = &base.layout;
     let args = args![
         Arg::Taken,
         own.layout.shape.as_slice(),
@@ -486,7 +513,10 @@ pub fn check_inplace(e: &Engine, x: &Tensor, tracked: bool) -> Result<()> {
         let auto = x.0.auto.lock();
         (auto.base.clone(), auto.made_as, auto.requires_grad && auto.edge.is_none())
     };
-    if base.is_some() && made_as != MadeAs::Usual {
+    if let Some(base) = &base
+        && made_as != MadeAs::Usual
+        && !shows_parts(x, base, made_as)
+    {
         return Err(forbidden(x, made_as, false));
     }
     let of_leaf = base.filter(|base| base.requires_grad() && base.0.auto.lock().edge.is_none());
@@ -537,6 +567,7 @@ pub fn after_inplace(e: &mut Engine, x: &Tensor, pending: Pending) -> Result<()>
     node.slice = Some(SliceOf {
         base: Meta::of(&base),
         layout: x.view().layout.clone(),
+        is_complex: x.dtype().is_complex(),
         base_layout: base.view().layout.clone(),
         base_edge: edge_of(e, &base)?,
     });
@@ -588,7 +619,7 @@ pub fn unpack(e: &mut Engine, saved: Saved, node: &Arc<GradNode>, connected: boo
         // What was written into a view: the node's own output is the base.
         (Some((from, n)), Some(slice)) if matches!(saved.edge, SavedEdge::Output(_)) => {
             let view = tensor.view();
-            let base = View::new(view.buffer.clone(), slice.base_layout.clone(), view.dtype);
+            let base = View::new(view.buffer.clone(), slice.base_layout.clone(), slice.base.dtype);
             let part = part_of(e, &tensor, &base, Some(Edge::Node(from, n)));
             attach(&tensor, &Arc::new(part), 0);
         }
@@ -598,11 +629,27 @@ pub fn unpack(e: &mut Engine, saved: Saved, node: &Arc<GradNode>, connected: boo
     tensor
 }
 
-/// The memory of a base and of its part, as one flat buffer: its size, and where the part and the base lie in it.
+/// The memory of a base and of its part, as one flat buffer: its size, and where the part and the base lie in it. Where one
+/// is complex and the other real, all are real, and the complex one has a dim of two more.
 pub fn flat(slice: &SliceOf) -> (usize, Layout, Layout) {
-    let extents = [slice.base_layout.extent(), slice.layout.extent()];
+    let is_mixed = slice.is_complex != slice.base.dtype.is_complex();
+    let real = |layout: &Layout, is_complex: bool| match is_mixed && is_complex {
+        true => pairs(layout),
+        false => layout.clone(),
+    };
+    let (layout, base_layout) =
+        (real(&slice.layout, slice.is_complex), real(&slice.base_layout, slice.base.dtype.is_complex()));
+    let extents = [base_layout.extent(), layout.extent()];
     let start = extents.iter().flatten().map(|extent| extent.0).min().unwrap_or(0);
     let end = extents.iter().flatten().map(|extent| extent.1).max().unwrap_or(start);
     let shift = |layout: &Layout| Layout { offset: layout.offset.saturating_sub(start), ..layout.clone() };
-    (end - start, shift(&slice.layout), shift(&slice.base_layout))
+    (end - start, shift(&layout), shift(&base_layout))
+}
+
+/// Complex elements as pairs of real ones.
+fn pairs(layout: &Layout) -> Layout {
+    let mut layout = layout.doubled();
+    layout.shape.push(2);
+    layout.strides.push(1);
+    layout
 }

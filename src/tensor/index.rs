@@ -137,7 +137,8 @@ fn look_at(e: &mut Engine, item: &mut Item) -> Result<()> {
     let Item::Tensor(index) = item else { return Ok(()) };
     match index.dtype() {
         DType::U8 => *item = Item::Tensor((e as &mut dyn Emit).cast(index, DType::Bool)?),
-        dtype if dtype.is_int() && index.ndim() == 0 => {
+        // Inside of `vmap` each sample has a number of its own: it stays an index tensor without dims.
+        dtype if dtype.is_int() && index.ndim() == 0 && index.samples().is_none() => {
             if let Scalar::Int(i) = observe::item(&e.rt, index)? {
                 *item = Item::Int(i);
             }

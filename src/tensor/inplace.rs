@@ -128,8 +128,7 @@ impl Engine {
         args.for_each_tensor(|tensor| tracked |= tensor.requires_grad());
         history::check_inplace(self, &x, tracked && x.dtype().is_differentiable())?;
         if x.view().layout.repeated().next().is_some() {
-            let rule = op.expanded.filter(|_| !complex::involved(&args));
-            let Some(rule) = rule else { return Err(infer::expanded()) };
+            let Some(rule) = op.expanded else { return Err(infer::expanded()) };
             rule(self, &args)?;
             return Ok(x);
         }

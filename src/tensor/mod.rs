@@ -9,6 +9,7 @@ mod devices;
 pub mod each;
 pub mod elementwise;
 pub mod engine;
+mod forward;
 pub mod grad;
 pub mod history;
 pub mod hooks;

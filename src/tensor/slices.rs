@@ -8,6 +8,7 @@ use crate::base::layout::Layout;
 use crate::op::args::Args;
 use crate::op::emit::Emit;
 use crate::op::rows::pointwise::arith;
+use crate::op::rows::pointwise::complex::{VIEW_AS_COMPLEX, VIEW_AS_REAL};
 use crate::op::rows::shape::view;
 use crate::op::tensor::{Edge, GradNode, SliceOf, Tensor};
 use std::sync::Arc;
@@ -57,14 +58,45 @@ impl Walk<'_> {
         Ok(EdgeGrads::from_iter([(edge, whole)]))
     }
 
-    /// A copy of the base's gradient with the base's geometry, and the part of it.
+    /// A copy of the base's gradient with the base's geometry, and the part of it; both of real numbers where only one of base
+    /// and part is complex.
     pub(super) fn gather_part(&mut self, slice: &SliceOf, g: &Tensor) -> Result<(Tensor, Tensor)> {
         let (n, layout, base_layout) = history::flat(slice);
-        let flat = batch::zeros_for(self.e, g, &[n], slice.base.dtype, slice.base.device)?;
+        let (is_mixed, dtype) = (is_mixed(slice), slice.base.dtype);
+        let of_memory = if is_mixed { dtype.real_part() } else { dtype };
+        let flat = batch::zeros_for(self.e, g, &[n], of_memory, slice.base.device)?;
         let whole = self.view_of(&flat, base_layout)?;
-        self.e.apply_inplace(&arith::COPY, args![&whole, g])?;
+        let g = if is_mixed && dtype.is_complex() { self.e.call_row(&VIEW_AS_REAL, args![g])? } else { g.clone() };
+        self.e.apply_inplace(&arith::COPY, args![&whole, &g])?;
         let part = self.view_of(&flat, layout)?;
         Ok((flat, part))
+    }
+
+    /// The gradient of what was written into the part.
+    pub(super) fn of_part(&mut self, slice: &SliceOf, part: &Tensor) -> Result<Tensor> {
+        let own = self.e.call_row(&view::CLONE, args![part])?;
+        match is_mixed(slice) && slice.is_complex {
+            true => self.e.call_row(&VIEW_AS_COMPLEX, args![&own]),
+            false => Ok(own),
+        }
+    }
+
+    /// A gradient of the part as it lies in the flat buffer.
+    pub(super) fn into_part(&mut self, slice: &SliceOf, g: Tensor) -> Result<Tensor> {
+        match is_mixed(slice) && slice.is_complex {
+            true => self.e.call_row(&VIEW_AS_REAL, args![&g]),
+            false => Ok(g),
+        }
+    }
+
+    /// The gradient of the base, from the flat buffer.
+    pub(super) fn of_base(&mut self, slice: &SliceOf, flat: &Tensor) -> Result<Tensor> {
+        let (_, _, base_layout) = history::flat(slice);
+        let whole = self.view_of(flat, base_layout)?;
+        match is_mixed(slice) && slice.base.dtype.is_complex() {
+            true => self.e.call_row(&VIEW_AS_COMPLEX, args![&whole]),
+            false => Ok(whole),
+        }
     }
 
     pub(super) fn view_of(&mut self, flat: &Tensor, layout: Layout) -> Result<Tensor> {
@@ -72,4 +104,9 @@ impl Walk<'_> {
         let strides: Vec<i64> = layout.strides.iter().map(|&n| n as i64).collect();
         self.e.call_row(&view::AS_STRIDED, args![flat, sizes.as_slice(), strides.as_slice(), layout.offset])
     }
+}
+
+/// Whether only one of a base and its part is complex.
+fn is_mixed(slice: &SliceOf) -> bool {
+    slice.is_complex != slice.base.dtype.is_complex()
 }

@@ -3,7 +3,7 @@
 
 use super::engine::Engine;
 use super::grad::{self, Mode};
-use super::{batch, history};
+use super::{batch, forward, history};
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::Scalar;
@@ -21,8 +21,9 @@ static INPUT: Op = Op { name: "input", call: CallForm::Internal, grad: Grad::Of(
 /// An input of a transform's own for a tensor that was passed: the same memory, and a place in the graph that is the
 /// input's alone. It is connected with the tensor's place where gradients are `recorded` outside of the transform.
 pub fn enter(e: &mut Engine, x: &Tensor, recorded: bool) -> Result<Tensor> {
-    if !x.dtype().is_float() {
-        let text = format!("only tensors of floating-point dtypes can be differentiated for, not {}", x.dtype());
+    if !x.dtype().is_differentiable() {
+        let text =
+            format!("only tensors of floating-point or complex dtypes can be differentiated for, not {}", x.dtype());
         return Err(Diag::error(code::DTYPE, text).help("convert it, for example by `.to(\"f32\")`"));
     }
     // Inside of `vmap` each sample has a gradient of its own.
@@ -106,57 +107,16 @@ pub fn zeros_like(e: &mut Engine, x: &Tensor) -> Result<Tensor> {
     filled(e, x, 0)
 }
 
-/// A vector-Jacobian product as a function of its cotangents.
-pub struct Transposed {
-    cotangents: Vec<Tensor>,
-    back: Vec<Tensor>,
-}
-
-/// The vector-Jacobian product of results, for cotangents whose gradients can be asked for.
-pub fn transposed(e: &mut Engine, ys: &[Tensor], xs: &[Tensor]) -> Result<Transposed> {
-    let mut cotangents = Vec::new();
-    for y in ys {
-        let zeros = zeros_like(e, y)?;
-        if zeros.dtype().is_float() {
-            history::set_leaf(&batch::value(&zeros), true);
-        }
-        cotangents.push(zeros);
-    }
-    let mode = Mode { retain_graph: true, create_graph: true, ..Mode::default() };
-    let back = pull_back(e, ys, xs, &cotangents, mode)?;
-    end(&cotangents);
-    Ok(Transposed { cotangents, back })
-}
-
-impl Transposed {
-    /// The derivatives of the results along tangents of the inputs. A vector-Jacobian product is linear in its cotangents, so
-    /// that its gradient for them is the transpose of the transpose, whatever they are: zeros.
-    pub fn forward(&self, e: &mut Engine, tangents: &[Tensor], mode: Mode) -> Result<Vec<Tensor>> {
-        let float: Vec<Tensor> = self.cotangents.iter().filter(|x| x.dtype().is_float()).cloned().collect();
-        let mode = Mode { retain_graph: true, ..mode };
-        let mut found = match float.is_empty() {
-            true => Vec::new(),
-            false => pull_back(e, &self.back, &float, tangents, mode)?,
-        }
-        .into_iter();
-        let mut all = Vec::new();
-        for cotangent in &self.cotangents {
-            let forward = if cotangent.dtype().is_float() { found.next() } else { None };
-            all.push(forward.map_or_else(|| zeros_like(e, cotangent), Ok)?);
-        }
-        Ok(all)
-    }
-}
-
-/// The derivatives of results along tangents of the inputs: the products with the Jacobian.
+/// The derivatives of results along tangents of the inputs; those without a tangent stay as they are.
 pub fn push_forward(
     e: &mut Engine,
     ys: &[Tensor],
     xs: &[Tensor],
-    tangents: &[Tensor],
-    mode: Mode,
+    tangents: &[Option<Tensor>],
+    live: bool,
 ) -> Result<Vec<Tensor>> {
-    transposed(e, ys, xs)?.forward(e, tangents, mode)
+    let found = forward::push(e, ys, xs, tangents, live)?;
+    found.into_iter().zip(ys).map(|(t, y)| t.map_or_else(|| zeros_like(e, y), Ok)).collect()
 }
 
 /// A tensor as another, filled with a number.

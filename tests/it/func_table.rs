@@ -20,8 +20,11 @@ const LEFT_OUT: &[(&str, &str)] = &[];
 /// Parts of the messages of what `vmap` refuses.
 const REFUSED: &[&str] = &["none that the script could read", "that all samples share"];
 
-/// Operations whose samples are no smooth functions of their operands: matrices that are symmetric only by half, positions
-/// that are written twice.
+/// Operations whose samples name positions twice: the last value written stays, and the gradient counts all of them, as PyTorch's.
+const NOT_TRANSPOSED: &[&str] =
+    &["nn_functional_max_unpool1d", "nn_functional_max_unpool2d", "nn_functional_max_unpool3d"];
+
+/// Operations whose samples are no smooth functions of their operands: matrices that are symmetric only by half.
 const NOT_NUMERIC: &[&str] = &[
     "cholesky_inverse",
     "cholesky_solve",
@@ -31,9 +34,6 @@ const NOT_NUMERIC: &[&str] = &[
     "linalg_eigvalsh",
     "linalg_matrix_sqrth",
     "linalg_pinv_hermitian",
-    "nn_functional_max_unpool1d",
-    "nn_functional_max_unpool2d",
-    "nn_functional_max_unpool3d",
     "frexp",
     "bfloat16",
     "half",
@@ -180,6 +180,28 @@ impl Parts {
     }
 }
 
+/// How a number of `table.json` is computed: of the results of `f` at `xs`, along `ts`, or of two samples.
+const OF_TABLE: &[(&str, &str)] = &[
+    ("jvp", "func::jvp(f, xs, ts)[1]"),
+    ("vmap", "func::vmap(f, #{randomness: \"different\"})(BOTH)"),
+    ("both", "func::vmap(|NAMES| func::jvp(f, [NAMES], ts)[1], #{randomness: \"different\"})(BOTH)"),
+];
+
+impl Parts {
+    fn of_table(&self, results: &str) -> String {
+        let names = self.grads.join(", ");
+        let both: Vec<String> = self.grads.iter().map(|name| format!("stack([{name} * 1, {name} * 0.75])")).collect();
+        let results = results.replace("NAMES", &names).replace("BOTH", &both.join(", "));
+        let (doubled, body) = (self.doubled(), &self.body);
+        format!(
+            "{PRELUDE} {doubled} let f = |{names}| {{ {body} }};
+            let xs = [{names}]; let ts = xs.map(|x| around(x, 0.37));
+            let worst = tensor(0.0, #{{dtype: \"f64\"}});
+            for y in {results} {{ worst += (around(y, 0.61) * y).sum(); }}"
+        )
+    }
+}
+
 /// Runs a script for the cases of all files; `problem` judges its numbers.
 fn run_all(
     script: fn(&Parts) -> String,
@@ -249,11 +271,58 @@ fn gradients_of_samples_are_those_of_a_loop() {
 fn jvp_and_vjp_are_transposes_and_agree_with_differences() {
     run_all(Parts::jvp, true, &["worst", "numeric"], |name, found| {
         let is_low = ["bfloat16", "half", "float", "cumsum", "cumprod"].contains(&name);
-        if found[0] > if is_low { 1e-2 } else { 1e-9 } {
+        if !NOT_TRANSPOSED.contains(&name) && found[0] > if is_low { 1e-2 } else { 1e-9 } {
             return Some(format!("<u, J t> and <J^T u, t> differ by {:e}", found[0]));
         }
         // What computes in 32 bits or less is too rough for differences.
         (found[1] > 1e-5 && !is_low && !NOT_NUMERIC.contains(&name))
             .then(|| format!("differs by {:e} from finite differences", found[1]))
     });
+}
+
+/// `tests/fixtures/func/table.py` has what `torch.func` gives for the same cases.
+#[test]
+fn forward_derivatives_and_samples_are_those_of_pytorch() {
+    let path = super::scripts::root().join("tests/fixtures/func/table.json");
+    let table: Value = serde_json::from_str(&std::fs::read_to_string(path).expect("the table")).expect("valid JSON");
+    let only = std::env::var("TSCRIPT_OPINFO").ok();
+    let (mut host, mut problems, mut done) = (Engine::new(), Vec::new(), 0);
+    let names = ["worst".to_string()];
+    for path in indices() {
+        let name = stem(&path);
+        let Some(expected) =
+            table[&name].as_array().filter(|_| path.components().any(|part| part.as_os_str() == "opinfo"))
+        else {
+            continue;
+        };
+        let is_asked = only.as_ref().is_none_or(|only| only.split(',').any(|asked| selects(asked, &name)));
+        if !is_asked {
+            continue;
+        }
+        let suite = Suite::read(&path);
+        let cases = suite.cases.iter().filter(|case| case["grad"].is_object());
+        for (parts, entry) in cases.filter_map(|case| Parts::of(&suite, case)).zip(expected) {
+            for (kind, results) in OF_TABLE {
+                let Some(want) = entry[*kind].as_f64() else { continue };
+                done += 1;
+                let text = parts.of_table(results);
+                let answer = catch_unwind(AssertUnwindSafe(|| host.run(&parts.inputs, &text, &names)));
+                let wrong = match answer {
+                    Ok(Ok(found)) => {
+                        let got = floats(&found[0])[0];
+                        let near = if ["bfloat16", "half", "float"].contains(&name.as_str()) { 1e-2 } else { 1e-6 };
+                        ((got - want).abs() > near * (1.0 + want.abs())).then(|| format!("{got}, and PyTorch {want}"))
+                    }
+                    Ok(Err(message)) => Some(message),
+                    Err(_) => {
+                        host = Engine::new();
+                        Some("panicked".into())
+                    }
+                };
+                problems.extend(wrong.map(|wrong| format!("{name}: {kind} of {}: {wrong}", entry["call"])));
+            }
+        }
+    }
+    assert!(done > 0 && (only.is_some() || done > 2000), "{done} cases");
+    assert!(problems.is_empty(), "{} of {done} differ:\n{}", problems.len(), problems.join("\n"));
 }

@@ -12,7 +12,7 @@ use crate::op::row::Op;
 use crate::op::rows::linalg::matmul::{DOT, MATMUL, check_dtypes};
 use crate::op::rows::pointwise::arith::{ADD, DIV, MUL, NEG, common};
 use crate::op::rows::pointwise::compare::{EQ, LOGICAL_AND, LOGICAL_OR, LT, NE, WHERE};
-use crate::op::rows::pointwise::complex::REAL;
+use crate::op::rows::pointwise::complex::{PART, REAL};
 use crate::op::rows::pointwise::complex_parts::CONJ;
 use crate::op::rows::pointwise::unary::{ABS, EXP, LOG, SQRT};
 use crate::op::rows::shape::view::{CLONE, RESHAPE};
@@ -222,6 +222,13 @@ pub fn is_real(e: &mut dyn Emit, _: &'static Op, args: &Args) -> Result<Tensor> 
 
 pub fn real(e: &mut dyn Emit, _: &'static Op, args: &Args) -> Result<Tensor> {
     part(e, args.input(), 0)
+}
+
+/// `select_scatter` and its like: of complex numbers, a real tensor takes the real parts, as in PyTorch.
+pub fn real_source(e: &mut dyn Emit, op: &'static Op, args: &Args) -> Result<Tensor> {
+    let mut given = args.clone();
+    given.0[1] = Arg::Tensor(e.call(&PART, args![args.tensor(1), 0])?);
+    e.call(op, given)
 }
 
 pub fn conj(e: &mut dyn Emit, _: &'static Op, args: &Args) -> Result<Tensor> {

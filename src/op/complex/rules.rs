@@ -29,7 +29,9 @@ use crate::op::rows::random::distributions::{NORMAL_, UNIFORM_};
 use crate::op::rows::reduction::magnitude::LOGSUMEXP_OF;
 use crate::op::rows::reduction::scan::CUMPROD_ALONG;
 use crate::op::rows::reduction::{moments, reduce};
+use crate::op::rows::shape::copies::{AS_STRIDED_SCATTER, DIAGONAL_SCATTER, SELECT_SCATTER};
 use crate::op::rows::shape::rearrange::{ADJOINT, MATRIX_H};
+use crate::op::rows::shape::view::SLICE_SCATTER;
 use crate::op::rows::spectral;
 
 /// Analytic functions.
@@ -411,6 +413,11 @@ static PARTS: &[(&str, &[usize])] = &[
     ("slice_scatter", &[0, 1]),
 ];
 
+/// Rows that give their first operand with some elements replaced, in its dtype.
+fn is_replaced(op: &'static Op) -> bool {
+    [&SELECT_SCATTER, &DIAGONAL_SCATTER, &AS_STRIDED_SCATTER, &SLICE_SCATTER].iter().any(|row| op.is(row))
+}
+
 fn find(list: &[(&Op, Forward)], op: &'static Op) -> Option<Forward> {
     list.iter().find(|(other, _)| std::ptr::eq(*other, op)).map(|(_, forward)| *forward)
 }
@@ -441,6 +448,9 @@ pub fn rule(op: &'static Op, args: &Args) -> Result<Rule> {
         || matches!(op.lower, Lower::View(_))
     {
         return Ok(Rule::Plain);
+    }
+    if is_replaced(op) && !args.input().dtype().is_complex() {
+        return Ok(Rule::Compose(One(a::real_source)));
     }
     if let Some(forward) = find(ANALYTIC, op) {
         return Ok(Rule::Analytic(forward));

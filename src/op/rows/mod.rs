@@ -52,6 +52,7 @@ pub static FAMILIES: &[(Chapter, &[&Op])] = &[
     (LinearAlgebra, linalg::eig::ROWS),
     (LinearAlgebra, linalg::einsum::ROWS),
     (LinearAlgebra, linalg::products::ROWS),
+    (LinearAlgebra, linalg::low_rank::ROWS),
     (LinearAlgebra, linalg::solve::ROWS),
     (LinearAlgebra, linalg::lu::ROWS),
     (LinearAlgebra, linalg::linalg_ex::ROWS),

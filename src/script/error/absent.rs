@@ -2,7 +2,7 @@
 //! name is not a misspelling of another.
 
 const COMPLEX: &str = "of complex numbers there are c64 and c128, no halves";
-pub(super) const SPARSE: &str = "sparse tensors are COO or CSR: `sparse_coo_tensor`, `x.to_sparse()`, `x.to_sparse_csr()`, and products are `s @ x`";
+pub(super) const SPARSE: &str = "sparse tensors are COO, CSR or CSC, without blocks: `sparse_coo_tensor`, `x.to_sparse()`, `x.to_sparse_csr()`, `x.to_sparse_csc()`, and products are `s @ x`";
 const QUANTIZED: &str = "there are no quantized tensors; `x.to(\"i8\")` and a scale of your own are plain tensors";
 const STORAGE: &str =
     "a tensor's memory belongs to the session; `view`, `as_strided`, `copy_` and `clone` say what is meant";
@@ -26,7 +26,6 @@ const DEVICES: &str = "devices are the CPU and CUDA GPUs: `x.to(\"cuda:0\")`";
 const ELEMENTWISE: &str =
     "a function of the script for each element would be slow; write it with operations on whole tensors";
 const FUNCTIONAL_RNN: &str = "recurrent layers are modules: `nn::lstm`, `nn::gru`, `nn::rnn`, and their `_cell` forms";
-const RANDOMISED: &str = "there are no randomised decompositions; `svd(x)` gives all singular values, exactly";
 const BACKENDS: &str = "operations have one name, whatever library runs them";
 const NAMED: &str = "dimensions have numbers, not names";
 const DERIVATIVES: &str =
@@ -59,19 +58,18 @@ pub(super) fn find(table: Reasons, name: &str) -> Option<&'static str> {
 
 const TABLE: Reasons = &[
     (COMPLEX, &["chalf"]),
-    ("eigenvalues of symmetric matrices come from `eigh(x)`, all at once", &["symeig", "lobpcg"]),
+    (
+        "eigenvalues of symmetric matrices come from `eigh(x)`, all at once; few of a large one from `svd_lowrank(x, q)`",
+        &["symeig", "lobpcg"],
+    ),
     (
         SPARSE,
         &[
-            "sparse_csc_tensor",
             "sparse_bsr_tensor",
             "sparse_bsc_tensor",
             "sparse_compressed_tensor",
-            "to_sparse_csc",
             "to_sparse_bsr",
             "to_sparse_bsc",
-            "ccol_indices",
-            "row_indices",
             "sparse_resize_",
             "smm",
             "sspaddmm",
@@ -217,7 +215,6 @@ const TABLE: Reasons = &[
         FUNCTIONAL_RNN,
         &["lstm", "gru", "rnn_tanh", "rnn_relu", "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell"],
     ),
-    (RANDOMISED, &["svd_lowrank", "pca_lowrank"]),
     (
         BACKENDS,
         &[

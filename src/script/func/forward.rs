@@ -11,8 +11,6 @@ use crate::script::host::Host;
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
 use crate::script::values::types::Tensor;
-use crate::tensor::engine::Engine;
-use crate::tensor::grad::Mode;
 use crate::tensor::hooks::GradMode;
 use crate::tensor::transforms;
 use rhai::{Array, Dynamic};
@@ -89,9 +87,9 @@ fn jvp(call: &Call, f: &Dynamic, primals: Array, tangents: Array, strict: bool, 
         let ys = results(&output)?;
         check_strict(&ys, strict)?;
         let live = is_live(e, &ys, recorded)? || is_live(e, &ts, recorded)?;
-        let mode = Mode { create_graph: live, ..Mode::default() };
         let _mode = GradMode::set(&e.rt, true);
-        let forward = transforms::push_forward(e, &ys, &inputs, &ts, mode)?;
+        let ts: Vec<Option<Tensor>> = ts.into_iter().map(Some).collect();
+        let forward = transforms::push_forward(e, &ys, &inputs, &ts, live)?;
         let forward: Result<Vec<Tensor>> = forward.iter().map(|t| transforms::leave(e, t, recorded)).collect();
         let aux = aux.map(|aux| leave(e, &aux, recorded)).transpose()?;
         Ok((leave(e, &output, recorded)?, tree::of_tensors(&output, forward?), aux))
@@ -108,29 +106,22 @@ fn linearize(call: &Call, f: &Dynamic, primals: Array, has_aux: bool) -> Native 
     }
     let argnums = all(&primals);
     let Ran { chosen, inputs, output, recorded, .. } = run(call, f, &argnums, primals, false)?;
-    let (value, ys, back, live) = call.with(|e| {
+    let (value, ys, live) = call.with(|e| {
         let ys = results(&output)?;
         let live = is_live(e, &ys, recorded)?;
-        let _mode = GradMode::set(&e.rt, true);
-        let back = transforms::transposed(e, &ys, &inputs)?;
-        Ok((leave(e, &output, recorded)?, ys, back, live))
+        Ok((leave(e, &output, recorded)?, ys, live))
     })?;
-    drop(ys);
     let push = closure(call.host, "linearize", move |call, given| {
         call.with(|e| {
             let ts = tangents_of(&chosen, &given, &inputs)?;
             let recorded = e.rt.grad_enabled();
             let live = recorded && (live || is_live(e, &ts, true)?);
-            let forward = back.forward(e, &ts, Mode { create_graph: live, ..Mode::default() })?;
+            let _mode = GradMode::set(&e.rt, true);
+            let ts: Vec<Option<Tensor>> = ts.into_iter().map(Some).collect();
+            let forward = transforms::push_forward(e, &ys, &inputs, &ts, live)?;
             let forward: Result<Vec<Tensor>> = forward.iter().map(|t| transforms::leave(e, t, recorded)).collect();
             Ok(tree::of_tensors(&output, forward?))
         })
     });
     Ok(Dynamic::from(vec![value, push.map_err(|diag| call.wrong(diag))?]))
-}
-
-/// The derivatives along tangents, for `func::jacfwd`.
-pub fn forward_of(e: &mut Engine, ys: &[Tensor], inputs: &[Tensor]) -> Result<transforms::Transposed> {
-    let _mode = GradMode::set(&e.rt, true);
-    transforms::transposed(e, ys, inputs)
 }

@@ -1,7 +1,6 @@
 //! `func::jacrev`, `func::jacfwd` and `func::hessian`: all derivatives of a function, by `vmap` over the standard basis.
 
 use super::calls::{Argnums, Call, Ran, closure, function, is_live, leave, run};
-use super::forward::forward_of;
 use super::tree;
 use super::vmap::{Entered, randomness};
 use crate::args;
@@ -148,9 +147,8 @@ fn by_columns(
     ys: &[Tensor],
     inputs: &[Tensor],
     randomness: Randomness,
-    mode: Mode,
+    live: bool,
 ) -> Result<Vec<Vec<Tensor>>> {
-    let back = forward_of(e, ys, inputs)?;
     let mut all: Vec<Vec<Tensor>> = vec![Vec::new(); ys.len()];
     for (at, x) in inputs.iter().enumerate() {
         if x.numel() == 0 {
@@ -161,10 +159,10 @@ fn by_columns(
         }
         let found = over_basis(e, x, None, randomness, &mut |e, columns| {
             let mut tangents = Vec::new();
-            for (other, x) in inputs.iter().enumerate() {
-                tangents.push(if other == at { columns.clone() } else { transforms::zeros_like(e, x)? });
+            for other in 0..inputs.len() {
+                tangents.push((other == at).then(|| columns.clone()));
             }
-            back.forward(e, &tangents, mode)
+            transforms::push_forward(e, ys, inputs, &tangents, live)
         })?;
         for ((list, y), t) in all.iter_mut().zip(ys).zip(&found) {
             let order: Vec<usize> = (1..t.ndim()).chain([0]).collect();
@@ -230,8 +228,8 @@ fn jacfwd(
     let Ran { chosen, inputs, output, aux, recorded } = run(call, f, argnums, arguments, has_aux)?;
     finish(call, aux, recorded, |e| {
         let ys = results(&output)?;
-        let mode = Mode { create_graph: is_live(e, &ys, recorded)?, ..Mode::default() };
-        let all = by_columns(e, &ys, &inputs, randomness, mode)?;
+        let live = is_live(e, &ys, recorded)?;
+        let all = by_columns(e, &ys, &inputs, randomness, live)?;
         nested(e, &output, &chosen, all, recorded)
     })
 }

@@ -153,8 +153,9 @@ pub fn same_shape(what: &str, g: &Tensor, of: &str, y: &Tensor) -> Result<()> {
         let text = format!("a {what} has shape {:?}, and its {of} {:?}", own.as_slice(), expected.as_slice());
         return Err(Diag::error(code::GRAD_SHAPE, text));
     }
-    if !g.dtype().is_float() {
-        return Err(Diag::error(code::DTYPE, format!("a {what} has a floating-point dtype, not {}", g.dtype())));
+    if !g.dtype().is_differentiable() || (g.dtype().is_complex() && !y.dtype().is_complex()) {
+        let text = format!("a {what} of dtype {} does not go with a {of} of dtype {}", g.dtype(), y.dtype());
+        return Err(Diag::error(code::DTYPE, text));
     }
     Ok(())
 }

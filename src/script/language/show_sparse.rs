@@ -14,14 +14,18 @@ const INDENT: usize = 7;
 pub fn sparse(host: &Host, s: &Sparse) -> Result<String> {
     let mut parts = Vec::new();
     if let Some(crow) = &s.crow {
-        parts.push(part(host, "crow_indices", crow)?);
-        let columns = s.indices.view().layout.select(0, 1);
+        let [starts, places] = match s.by_columns {
+            true => ["ccol_indices", "row_indices"],
+            false => ["crow_indices", "col_indices"],
+        };
+        parts.push(part(host, starts, crow)?);
+        let columns = s.indices.view().layout.select(0, !s.by_columns as usize);
         let view = s.indices.view();
         let columns = Tensor::new(
             std::sync::Arc::new(crate::op::tensor::View::new(view.buffer.clone(), columns, view.dtype)),
             s.indices.0.made,
         );
-        parts.push(part(host, "col_indices", &columns)?);
+        parts.push(part(host, places, &columns)?);
     } else {
         parts.push(part(host, "indices", &s.indices)?);
     }

@@ -6,6 +6,7 @@ use crate::base::diag::Result;
 use crate::base::dtype::{DType, Scalar};
 use crate::fail;
 use crate::op::emit::Emit;
+use crate::op::infer;
 use crate::op::row::Source;
 use crate::op::rows::creation::create::ARANGE;
 use crate::op::rows::indexing::index_select::{INDEX_ADD, INDEX_SELECT};
@@ -16,6 +17,7 @@ use crate::op::rows::pointwise::compare::NE;
 use crate::op::rows::reduction::reduce::SUM;
 use crate::op::rows::shape::copies::FLIP;
 use crate::op::rows::shape::join::STACK;
+use crate::op::rows::shape::rearrange::PERMUTE;
 use crate::op::rows::shape::view::{RESHAPE, SELECT};
 use crate::op::tensor::Tensor;
 use crate::script::values::sparse::{Noted, Sparse};
@@ -70,7 +72,15 @@ pub fn coalesce(e: &mut Engine, s: &Sparse) -> Result<Sparse> {
     let found = e.apply(&UNIQUE, args![&flat, true, true])?;
     let values = spread(e, found[0].shape()[0], &found[1], &s.values)?;
     let indices = unravel(e, &found[0], s.sparse_size())?;
-    Ok(Sparse { indices, values, size: s.size.clone(), is_coalesced: true, crow: None, _noted: Noted::new() })
+    Ok(Sparse {
+        indices,
+        values,
+        size: s.size.clone(),
+        is_coalesced: true,
+        crow: None,
+        by_columns: false,
+        _noted: Noted::new(),
+    })
 }
 
 /// An ordinary tensor with zeros elsewhere.
@@ -110,10 +120,10 @@ pub fn from_dense(e: &mut Engine, x: &Tensor, dims: usize) -> Result<Sparse> {
     shape.extend_from_slice(&size[dims..]);
     let rows = e.call_row(&RESHAPE, args![x, shape.as_slice()])?;
     let values = e.call_row(&INDEX_SELECT, args![&rows, 0, &flat])?;
-    Ok(Sparse { indices, values, size, is_coalesced: true, crow: None, _noted: Noted::new() })
+    Ok(Sparse { indices, values, size, is_coalesced: true, crow: None, by_columns: false, _noted: Noted::new() })
 }
 
-fn is_matrix(s: &Sparse) -> Result<()> {
+pub fn is_matrix(s: &Sparse) -> Result<()> {
     if s.sparse_dims() != 2 || s.size.len() != 2 {
         fail!(SHAPE, "a matrix is expected, and not a sparse tensor of size {:?}", s.size);
     }
@@ -122,11 +132,11 @@ fn is_matrix(s: &Sparse) -> Result<()> {
 
 /// With compressed rows.
 pub fn csr(e: &mut Engine, s: &Sparse) -> Result<Sparse> {
-    if s.crow.is_some() {
+    if s.is_csr() {
         return Ok(s.clone());
     }
     is_matrix(s)?;
-    let s = coalesce(e, s)?;
+    let s = coalesce(e, &coo(s))?;
     let rows = places(e, &s, 0)?;
     let numbers = count(e, s.size[0] + 1, &rows)?;
     let crow = e.call_row(&SEARCHSORTED, args![&rows, &numbers])?;
@@ -134,7 +144,7 @@ pub fn csr(e: &mut Engine, s: &Sparse) -> Result<Sparse> {
 }
 
 /// `arange(n)`, beside a tensor.
-fn count(e: &mut Engine, n: usize, beside: &Tensor) -> Result<Tensor> {
+pub fn count(e: &mut Engine, n: usize, beside: &Tensor) -> Result<Tensor> {
     e.call_row(&ARANGE, args![0, n, 1, DType::I64, beside.device()])
 }
 
@@ -145,23 +155,61 @@ pub fn rows_of(e: &mut Engine, crow: &Tensor, n: usize) -> Result<Tensor> {
     (e as &mut dyn Emit).sub(&after, Scalar::Int(1))
 }
 
-/// The places by row and column, without compressed rows.
-pub fn coo(s: &Sparse) -> Sparse {
-    Sparse { crow: None, ..s.clone() }
+/// With compressed columns.
+pub fn csc(e: &mut Engine, s: &Sparse) -> Result<Sparse> {
+    if s.is_csc() {
+        return Ok(s.clone());
+    }
+    let turned = transpose(e, &coo(s))?;
+    let turned = csr(e, &turned)?;
+    transpose(e, &turned)
 }
 
+/// The places by row and column, without compressed rows or columns.
+pub fn coo(s: &Sparse) -> Sparse {
+    Sparse { crow: None, by_columns: false, ..s.clone() }
+}
+
+/// Each place once: what is compressed stays so, and other tensors are coalesced.
+pub fn unique(e: &mut Engine, s: &Sparse) -> Result<Sparse> {
+    if s.crow.is_some() { Ok(s.clone()) } else { coalesce(e, s) }
+}
+
+/// Of compressed rows the transpose has compressed columns, and the other way round.
 pub fn transpose(e: &mut Engine, s: &Sparse) -> Result<Sparse> {
     is_matrix(s)?;
-    if s.crow.is_some() {
-        fail!(VALUE, "the transpose of a CSR tensor has compressed columns; write `.to_sparse_coo().t()`");
-    }
     let indices = e.call_row(&FLIP, args![&s.indices, [0i64].as_slice()])?;
     Ok(Sparse {
         indices,
         values: s.values.clone(),
         size: vec![s.size[1], s.size[0]],
-        is_coalesced: s.nnz() < 2,
-        crow: None,
+        is_coalesced: s.is_csc() || s.nnz() < 2,
+        by_columns: s.is_csr(),
+        crow: s.crow.clone(),
         _noted: Noted::new(),
     })
+}
+
+/// Sparse dims in another order.
+pub fn permute(e: &mut Engine, s: &Sparse, dims: &[i64]) -> Result<Sparse> {
+    let all = s.sparse_dims();
+    let order: Vec<usize> = dims.iter().map(|&dim| infer::dim(dim, s.size.len())).collect::<Result<_>>()?;
+    let mut sorted = order.clone();
+    sorted.sort_unstable();
+    if sorted != (0..s.size.len()).collect::<Vec<_>>()
+        || order.iter().enumerate().any(|(at, &dim)| (at < all) != (dim < all))
+    {
+        fail!(VALUE, "{dims:?} is no order of the {all} sparse and {} dense dimensions", s.size.len() - all);
+    }
+    if s.crow.is_some() {
+        return if order[0] == 0 { Ok(s.clone()) } else { transpose(e, s) };
+    }
+    let rows = order[..all].iter().map(|&dim| places(e, s, dim)).collect::<Result<Vec<_>>>()?;
+    let indices = e.call_row(&STACK, args![rows, 0])?;
+    let of_values: Vec<usize> = std::iter::once(0).chain(order[all..].iter().map(|dim| dim - all + 1)).collect();
+    let values = e.call_row(&PERMUTE, args![&s.values, of_values.as_slice()])?;
+    let size = order.iter().map(|&dim| s.size[dim]).collect();
+    let is_same = order[..all].iter().enumerate().all(|(at, dim)| at == *dim);
+    let is_coalesced = s.nnz() < 2 || (is_same && s.is_coalesced);
+    Ok(Sparse { indices, values, size, is_coalesced, crow: None, by_columns: false, _noted: Noted::new() })
 }

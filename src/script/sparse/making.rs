@@ -1,4 +1,4 @@
-//! `sparse_coo_tensor`, `sparse_csr_tensor`.
+//! `sparse_coo_tensor`, `sparse_csr_tensor`, `sparse_csc_tensor`.
 
 use super::form;
 use crate::args;
@@ -45,7 +45,23 @@ pub fn register(natives: &mut Natives, host: &Arc<Host>) {
         "sparse_csr_tensor",
         |host, e, [crow, col, values, size, dtype, device, requires_grad, checked]| {
             let options = Options { dtype, device, requires_grad, checked };
-            csr(host, e, [crow, col, values, size], &options).map(Dynamic::from)
+            csr(host, e, [crow, col, values, size], &options, "crow_indices", "col_indices").map(Dynamic::from)
+        },
+    );
+    native(
+        natives,
+        host,
+        "sparse_csc_tensor",
+        |host, e, [ccol, row, values, size, dtype, device, requires_grad, checked]| {
+            let options = Options { dtype, device, requires_grad, checked };
+            let turned = match given(size) {
+                Some(size) => {
+                    sizes("size", size)?.iter().rev().map(|&n| Dynamic::from_int(n as i64)).collect::<Array>().into()
+                }
+                None => Dynamic::UNIT,
+            };
+            let turned = csr(host, e, [ccol, row, values, &turned], &options, "ccol_indices", "row_indices")?;
+            form::transpose(e, &turned).map(Dynamic::from)
         },
     );
 }
@@ -116,7 +132,7 @@ fn empty(host: &Host, e: &mut Engine, size: &Dynamic, options: &Options) -> Resu
     let size = sizes("size", size)?;
     let values = options.values(host, e, &Dynamic::from(Array::new()))?;
     let indices = e.source(Source::Fill(Scalar::Int(0)), &[size.len(), 0], DType::I64, values.device())?;
-    Ok(Sparse { indices, values, size, is_coalesced: true, crow: None, _noted: Noted::new() })
+    Ok(Sparse { indices, values, size, is_coalesced: true, crow: None, by_columns: false, _noted: Noted::new() })
 }
 
 fn coo(host: &Host, e: &mut Engine, [places, values, size]: [&Dynamic; 3], options: &Options) -> Result<Sparse> {
@@ -143,7 +159,15 @@ fn coo(host: &Host, e: &mut Engine, [places, values, size]: [&Dynamic; 3], optio
         }
     }
     let size = addressable(within(e, &indices, size, &of_values[1..], options.is_checked()?)?)?;
-    Ok(Sparse { is_coalesced: values.shape()[0] == 0, indices, values, size, crow: None, _noted: Noted::new() })
+    Ok(Sparse {
+        is_coalesced: values.shape()[0] == 0,
+        indices,
+        values,
+        size,
+        crow: None,
+        by_columns: false,
+        _noted: Noted::new(),
+    })
 }
 
 /// The size, which without one is that of the largest indices; an error if some index is not in it. Waits.
@@ -178,16 +202,23 @@ fn within(
     Ok(size)
 }
 
-fn csr(host: &Host, e: &mut Engine, [crow, col, values, size]: [&Dynamic; 4], options: &Options) -> Result<Sparse> {
+fn csr(
+    host: &Host,
+    e: &mut Engine,
+    [crow, col, values, size]: [&Dynamic; 4],
+    options: &Options,
+    starts_are: &str,
+    places_are: &str,
+) -> Result<Sparse> {
     let values = options.values(host, e, values)?;
-    let crow = index(host, e, "crow_indices", crow, &values)?;
-    let col = index(host, e, "col_indices", col, &values)?;
+    let crow = index(host, e, starts_are, crow, &values)?;
+    let col = index(host, e, places_are, col, &values)?;
     let shapes = [&crow, &col, &values].map(|x| x.shape());
     if shapes.iter().any(|shape| shape.len() != 1) || shapes[0][0] == 0 || shapes[1] != shapes[2] {
         let [crow, col, values] = [&shapes[0], &shapes[1], &shapes[2]].map(|shape| shape.as_slice());
         fail!(
             SHAPE,
-            "`crow_indices` [rows + 1], `col_indices` [n] and `values` [n] have the shapes {crow:?}, {col:?} and {values:?}"
+            "`{starts_are}` [one more], `{places_are}` [n] and `values` [n] have the shapes {crow:?}, {col:?} and {values:?}"
         );
     }
     let n = col.numel();
@@ -195,7 +226,7 @@ fn csr(host: &Host, e: &mut Engine, [crow, col, values, size]: [&Dynamic; 4], op
         let starts = e.read(&crow)?;
         let starts: Vec<i64> = starts.iter().map(|start| start.to_i64()).collect();
         if starts[0] != 0 || starts[starts.len() - 1] != n as i64 || starts.windows(2).any(|pair| pair[0] > pair[1]) {
-            fail!(VALUE, "`crow_indices` begin with 0, grow, and end with {n}, the number of values");
+            fail!(VALUE, "`{starts_are}` begin with 0, grow, and end with {n}, the number of values");
         }
     }
     let rows = form::rows_of(e, &crow, n)?;
@@ -208,8 +239,8 @@ fn csr(host: &Host, e: &mut Engine, [crow, col, values, size]: [&Dynamic; 4], op
         }
     };
     if size.len() != 2 || size[0] + 1 != crow.numel() {
-        fail!(SHAPE, "`size` {size:?} does not fit `crow_indices` of {} rows", crow.numel() - 1);
+        fail!(SHAPE, "`size` does not fit `{starts_are}` of {}", crow.numel() - 1);
     }
     let size = within(e, &indices, Some(size), &[], options.is_checked()?)?;
-    Ok(Sparse { indices, values, size, is_coalesced: true, crow: Some(crow), _noted: Noted::new() })
+    Ok(Sparse { indices, values, size, is_coalesced: true, crow: Some(crow), by_columns: false, _noted: Noted::new() })
 }

@@ -112,6 +112,16 @@ fn forms(natives: &mut Natives, host: &Arc<Host>) {
             form::csr(e, &s).map(Dynamic::from)
         }),
     );
+    method(
+        natives,
+        host,
+        "to_sparse_csc",
+        |e, s, []| form::csc(e, s).map(Dynamic::from),
+        Some(|e, x, []| {
+            let s = form::from_dense(e, x, x.ndim())?;
+            form::csc(e, &s).map(Dynamic::from)
+        }),
+    );
     method(natives, host, "coalesce", |e, s, []| form::coalesce(e, s).map(Dynamic::from), None);
     method(natives, host, "is_coalesced", |_, s, []| Ok(Dynamic::from_bool(s.is_coalesced)), None);
     method(
@@ -142,9 +152,12 @@ fn parts(natives: &mut Natives, host: &Arc<Host>) {
     for (name, of_indices) in [("indices", true), ("values", false)] {
         let part = move |_: &mut Engine, s: &Sparse, _: [&Dynamic; 0]| {
             if of_indices && s.crow.is_some() {
-                crate::fail!(VALUE, "a CSR tensor has `crow_indices()` and `col_indices()`");
+                crate::fail!(
+                    VALUE,
+                    "a CSR tensor has `crow_indices()` and `col_indices()`, a CSC tensor `ccol_indices()` and `row_indices()`"
+                );
             }
-            if !s.is_coalesced {
+            if !s.is_coalesced && s.crow.is_none() {
                 return Err(Diag::error(code::VALUE, "some place may occur several times")
                     .help(format!("write `.coalesce().{name}()`, or `._{name}()` for what is stored")));
             }
@@ -157,21 +170,27 @@ fn parts(natives: &mut Natives, host: &Arc<Host>) {
     method(natives, host, "_nnz", |_, s, []| Ok(Dynamic::from_int(s.nnz() as i64)), None);
     method(natives, host, "sparse_dim", |_, s, []| Ok(Dynamic::from_int(s.sparse_dims() as i64)), None);
     method(natives, host, "dense_dim", |_, s, []| Ok(Dynamic::from_int((s.size.len() - s.sparse_dims()) as i64)), None);
-    fn compressed(s: &Sparse) -> Result<&Tensor> {
-        let none = || Diag::error(code::VALUE, "a COO tensor has `indices()`").help("write `.to_sparse_csr()` before");
-        s.crow.as_ref().ok_or_else(none)
+    fn compressed(s: &Sparse, by_columns: bool) -> Result<&Tensor> {
+        let (kind, form) = if by_columns { ("CSC", "to_sparse_csc") } else { ("CSR", "to_sparse_csr") };
+        match s.crow.as_ref().filter(|_| s.by_columns == by_columns) {
+            Some(starts) => Ok(starts),
+            None => {
+                Err(Diag::error(code::VALUE, format!("it belongs to {kind} tensors, and this one is {}", s.layout()))
+                    .help(format!("write `.{form}()` before")))
+            }
+        }
     }
-    method(natives, host, "crow_indices", |_, s, []| Ok(Dynamic::from(compressed(s)?.clone())), None);
-    method(
-        natives,
-        host,
-        "col_indices",
-        |e, s, []| {
-            compressed(s)?;
-            form::places(e, s, 1).map(Dynamic::from)
-        },
-        None,
-    );
+    for (starts, places, by_columns) in [("crow_indices", "col_indices", false), ("ccol_indices", "row_indices", true)]
+    {
+        let of_starts =
+            move |_: &mut Engine, s: &Sparse, _: [&Dynamic; 0]| Ok(Dynamic::from(compressed(s, by_columns)?.clone()));
+        let of_places = move |e: &mut Engine, s: &Sparse, _: [&Dynamic; 0]| {
+            compressed(s, by_columns)?;
+            form::places(e, s, !by_columns as usize).map(Dynamic::from)
+        };
+        method(natives, host, starts, of_starts, None);
+        method(natives, host, places, of_places, None);
+    }
 }
 
 fn properties(natives: &mut Natives, host: &Arc<Host>) {
@@ -186,7 +205,7 @@ fn properties(natives: &mut Natives, host: &Arc<Host>) {
     property("device", |s| Dynamic::from(DeviceValue::from(s.values.device())));
     property("is_cuda", |s| Dynamic::from_bool(s.values.device().is_cuda()));
     property("is_sparse", |s| Dynamic::from_bool(s.crow.is_none()));
-    property("is_sparse_csr", |s| Dynamic::from_bool(s.crow.is_some()));
+    property("is_sparse_csr", |s| Dynamic::from_bool(s.is_csr()));
     property("layout", |s| s.layout().into());
     property("requires_grad", |s| Dynamic::from_bool(s.values.requires_grad()));
     property("grad", |s| match s.values.0.auto.lock().grad.clone() {
@@ -230,8 +249,12 @@ pub fn module_functions(natives: &mut Natives, host: &Arc<Host>) {
         let operands = (a.read_lock::<Sparse>().map(|s| s.clone()), b.read_lock::<Tensor>().map(|x| x.clone()));
         match operands {
             (Some(s), Some(x)) => super::product::left(e, &s, &x).map(Dynamic::from),
+            (Some(s), None) if b.is::<Sparse>() => {
+                let other = b.read_lock::<Sparse>().expect("it is one").clone();
+                super::product::both(e, &s, &other).map(Dynamic::from)
+            }
             (None, _) => Err(not_sparse("sparse::mm", a)),
-            _ => Err(Diag::error(code::ARGUMENT_TYPE, "the second matrix is dense").help("write `.to_dense()`")),
+            _ => Err(Diag::error(code::ARGUMENT_TYPE, "the second operand is a matrix, sparse or dense")),
         }
     });
     native(natives, host, "sparse::addmm", |_, e, [mat, a, b, beta, alpha]| {

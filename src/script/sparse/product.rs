@@ -1,17 +1,25 @@
-//! Products of a sparse matrix and a dense one: the rows of the dense one that the columns name, times the values, added up
+//! Products. Of a sparse matrix and a dense one: the rows of the dense one that the columns name, times the values, added up
 //! by row. Gradients flow to both.
 
 use super::form;
 use crate::args;
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
+use crate::base::dtype::Scalar;
 use crate::fail;
 use crate::op::emit::Emit;
 use crate::op::rows::indexing::index_select::INDEX_SELECT;
+use crate::op::rows::indexing::masks::NONZERO;
+use crate::op::rows::ordering::distinct::SEARCHSORTED;
+use crate::op::rows::pointwise::blend::CLAMP_MAX;
+use crate::op::rows::pointwise::compare::EQ;
+use crate::op::rows::reduction::scan::CUMSUM;
+use crate::op::rows::shape::copies::REPEAT_INTERLEAVE;
+use crate::op::rows::shape::join::STACK;
 use crate::op::rows::shape::rearrange::TRANSPOSE;
-use crate::op::rows::shape::view::UNSQUEEZE;
+use crate::op::rows::shape::view::{RESHAPE, UNSQUEEZE};
 use crate::op::tensor::Tensor;
-use crate::script::values::sparse::Sparse;
+use crate::script::values::sparse::{Noted, Sparse};
 use crate::tensor::engine::Engine;
 
 /// `s @ x`, where `x` is `[k]` or `[k, n]`.
@@ -38,6 +46,75 @@ pub fn right(e: &mut Engine, x: &Tensor, s: &Sparse) -> Result<Tensor> {
     let columns = e.call_row(&TRANSPOSE, args![x, 0, 1])?;
     let product = left(e, &turned, &columns)?;
     e.call_row(&TRANSPOSE, args![&product, 0, 1])
+}
+
+/// `a @ b`, sparse: each value of `a` meets those in the row of `b` that its column names. Waits for their number.
+pub fn both(e: &mut Engine, a: &Sparse, b: &Sparse) -> Result<Sparse> {
+    form::is_matrix(a)?;
+    form::is_matrix(b)?;
+    if a.size[1] != b.size[0] {
+        fail!(SHAPE, "sparse matrices of sizes {:?} and {:?} do not fit", a.size, b.size);
+    }
+    one_kind(a, &b.values)?;
+    let rows = form::csr(e, b)?;
+    let starts = rows.crow.clone().expect("rows are compressed");
+    let inner = form::places(e, a, 1)?;
+    let pick = |e: &mut Engine, from: &Tensor, at: &Tensor| e.call_row(&INDEX_SELECT, args![from, 0, at]);
+    let first = pick(e, &starts, &inner)?;
+    let after = (e as &mut dyn Emit).add(&inner, Scalar::Int(1))?;
+    let after = pick(e, &starts, &after)?;
+    let counts = (e as &mut dyn Emit).sub(&after, &first)?;
+    let numbers = form::count(e, a.nnz(), &inner)?;
+    let entry = e.call_row(&REPEAT_INTERLEAVE, args![&numbers, &counts])?;
+    // Where the values of a row of `b` begin, less where those of the entry begin among all pairs.
+    let ends = e.call_row(&CUMSUM, args![&counts, 0])?;
+    let shift = (e as &mut dyn Emit).sub(&after, &ends)?;
+    let pairs = form::count(e, entry.numel(), &inner)?;
+    let at = pick(e, &shift, &entry)?;
+    let at = (e as &mut dyn Emit).add(&at, &pairs)?;
+    let (left, right) = (pick(e, &a.values, &entry)?, pick(e, &rows.values, &at)?);
+    let values = (e as &mut dyn Emit).mul(&left, &right)?;
+    let (row, column) = (form::places(e, a, 0)?, form::places(e, &rows, 1)?);
+    let (row, column) = (pick(e, &row, &entry)?, pick(e, &column, &at)?);
+    let indices = e.call_row(&STACK, args![vec![row, column], 0])?;
+    let size = vec![a.size[0], b.size[1]];
+    let made =
+        Sparse { indices, values, size, is_coalesced: false, crow: None, by_columns: false, _noted: Noted::new() };
+    match (a.is_csr() && b.is_csr(), a.is_csc() && b.is_csc()) {
+        (true, _) => form::csr(e, &made),
+        (_, true) => form::csc(e, &made),
+        _ => form::coalesce(e, &made),
+    }
+}
+
+/// `a * b`: what is not zero in both. Waits for the number of places.
+pub fn elementwise(e: &mut Engine, a: &Sparse, b: &Sparse) -> Result<Sparse> {
+    if a.size != b.size || a.sparse_dims() != b.sparse_dims() {
+        fail!(SHAPE, "sparse tensors of sizes {:?} and {:?} cannot be multiplied", a.size, b.size);
+    }
+    one_kind(a, &b.values)?;
+    let (one, other) = (form::coalesce(e, &form::coo(a))?, form::coalesce(e, &form::coo(b))?);
+    if other.nnz() == 0 {
+        return Ok(other);
+    }
+    let (mine, theirs) = (form::flat(e, &one)?, form::flat(e, &other)?);
+    let at = e.call_row(&SEARCHSORTED, args![&theirs, &mine])?;
+    let at = e.call_row(&CLAMP_MAX, args![&at, other.nnz() - 1])?;
+    let pick = |e: &mut Engine, from: &Tensor, at: &Tensor| e.call_row(&INDEX_SELECT, args![from, 0, at]);
+    let there = pick(e, &theirs, &at)?;
+    let there = e.call_row(&EQ, args![&there, &mine])?;
+    let found = e.call_row(&NONZERO, args![&there])?;
+    let found = e.call_row(&RESHAPE, args![&found, found.shape()[0]])?;
+    let at = pick(e, &at, &found)?;
+    let (left, right) = (pick(e, &one.values, &found)?, pick(e, &other.values, &at)?);
+    let values = (e as &mut dyn Emit).mul(&left, &right)?;
+    let indices = e.call_row(&INDEX_SELECT, args![&one.indices, 1, &found])?;
+    let made = Sparse { indices, values, ..one };
+    match (a.is_csr() && b.is_csr(), a.is_csc() && b.is_csc()) {
+        (true, _) => form::csr(e, &made),
+        (_, true) => form::csc(e, &made),
+        _ => Ok(made),
+    }
 }
 
 /// One dtype and one device.

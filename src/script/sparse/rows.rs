@@ -84,26 +84,35 @@ fn apply(e: &mut Engine, name: &str, operands: &[Operand]) -> Result<Dynamic> {
             Err(Diag::error(code::TYPE, "a dense tensor cannot be added to a sparse one")
                 .help("write `dense + sparse`, or `sparse.to_dense() + dense`"))
         }
+        ("mul" | "*", [S(a), S(b)]) => product::elementwise(e, a, b).map(Dynamic::from),
         ("mul" | "*", [S(s), T(x)] | [T(x), S(s)]) => times(e, s, x).map(Dynamic::from),
         ("mul" | "*", [S(s), Number(x)] | [Number(x), S(s)]) => each(e, &MUL, s, (*x).into()),
         ("div" | "/", [S(s), Number(x)]) => each(e, &DIV, s, (*x).into()),
         ("div" | "/", [S(s), T(x)]) if x.ndim() == 0 => each(e, &DIV, s, x.into()),
         ("pow" | "**", [S(s), Number(x)]) if x.to_f64() > 0.0 => {
-            let s = form::coalesce(e, s)?;
+            let s = form::unique(e, s)?;
             each(e, &crate::op::rows::pointwise::arith::POW, &s, (*x).into())
         }
         ("matmul" | "@" | "mm" | "mv", [S(s), T(x)]) => product::left(e, s, x).map(Dynamic::from),
+        ("matmul" | "@" | "mm", [S(a), S(b)]) => product::both(e, a, b).map(Dynamic::from),
         ("matmul" | "@" | "mm", [T(x), S(s)]) => product::right(e, x, s).map(Dynamic::from),
         ("addmm", [T(m), S(s), T(x)]) => {
             let product = product::left(e, s, x)?;
             (e as &mut dyn Emit).add(m, &product).map(Dynamic::from)
         }
         ("t", [S(s)]) => form::transpose(e, s).map(Dynamic::from),
+        ("transpose" | "swapaxes" | "swapdims", [S(s), Number(a), Number(b)]) => {
+            let [a, b] = [a, b].map(|dim| crate::op::infer::dim(dim.to_i64(), s.size.len()));
+            let mut dims: Vec<i64> = (0..s.size.len() as i64).collect();
+            dims.swap(a?, b?);
+            form::permute(e, s, &dims).map(Dynamic::from)
+        }
+        ("permute", [S(s), List(dims)]) => form::permute(e, s, dims).map(Dynamic::from),
         ("sum", [S(s)]) => e.call_row(&SUM, args![&s.values]).map(Dynamic::from),
         ("sum", [S(s), Number(dim)]) => summed(e, s, &[dim.to_i64()]),
         ("sum", [S(s), List(dims)]) => summed(e, s, dims),
         ("norm", [S(s)]) => {
-            let s = form::coalesce(e, s)?;
+            let s = form::unique(e, s)?;
             by_row(e, name, &s.values).map(Dynamic::from)
         }
         (_, [S(s)]) if LINEAR.contains(&name) => {
@@ -111,7 +120,7 @@ fn apply(e: &mut Engine, name: &str, operands: &[Operand]) -> Result<Dynamic> {
             Ok(Dynamic::from(s.with_values(values)))
         }
         (_, [S(s)]) if KEEPS_ZEROS.contains(&name) => {
-            let s = form::coalesce(e, s)?;
+            let s = form::unique(e, s)?;
             let values = by_row(e, name, &s.values)?;
             Ok(Dynamic::from(s.with_values(values)))
         }
@@ -148,10 +157,19 @@ fn sum(e: &mut Engine, a: &Sparse, b: &Sparse) -> Result<Sparse> {
     product::one_kind(a, &b.values)?;
     let indices = e.call_row(&CAT, args![vec![a.indices.clone(), b.indices.clone()], 1])?;
     let values = e.call_row(&CAT, args![vec![a.values.clone(), b.values.clone()], 0])?;
-    let beside =
-        Sparse { indices, values, size: a.size.clone(), is_coalesced: false, crow: None, _noted: Noted::new() };
-    if a.crow.is_some() && b.crow.is_some() {
-        return form::csr(e, &beside);
+    let beside = Sparse {
+        indices,
+        values,
+        size: a.size.clone(),
+        is_coalesced: false,
+        crow: None,
+        by_columns: false,
+        _noted: Noted::new(),
+    };
+    match (a.is_csr() && b.is_csr(), a.is_csc() && b.is_csc()) {
+        (true, _) => return form::csr(e, &beside),
+        (_, true) => return form::csc(e, &beside),
+        _ => {}
     }
     if a.is_coalesced && b.is_coalesced { form::coalesce(e, &beside) } else { Ok(beside) }
 }
@@ -195,6 +213,6 @@ pub fn summed(e: &mut Engine, s: &Sparse, dims: &[i64]) -> Result<Dynamic> {
     let indices = e.call_row(&crate::op::rows::shape::join::STACK, args![rows, 0])?;
     let size = (0..s.size.len()).filter(|dim| !given.contains(dim)).map(|dim| s.size[dim]).collect();
     let is_coalesced = left.len() == sparse && s.is_coalesced;
-    let summed = Sparse { indices, values, size, is_coalesced, crow: None, _noted: Noted::new() };
+    let summed = Sparse { indices, values, size, is_coalesced, crow: None, by_columns: false, _noted: Noted::new() };
     form::coalesce(e, &summed).map(Dynamic::from)
 }

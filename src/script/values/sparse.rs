@@ -24,18 +24,20 @@ impl Noted {
     }
 }
 
-/// `sparse_coo_tensor(indices, values, size)`, or the same with compressed rows.
+/// `sparse_coo_tensor(indices, values, size)`, or the same with compressed rows or columns.
 #[derive(Clone)]
 pub struct Sparse {
-    /// `[dims, n]`, integers: where each of `n` values is. Of a CSR tensor too.
+    /// `[dims, n]`, integers: where each of `n` values is. Of compressed tensors too.
     pub indices: Tensor,
     /// `[n, ..]`; further dims are dense.
     pub values: Tensor,
     pub size: Vec<usize>,
     /// Places are sorted, and each occurs once.
     pub is_coalesced: bool,
-    /// Of a CSR tensor: where each row begins, `[rows + 1]`.
+    /// Of a CSR tensor: where each row begins, `[rows + 1]`; of a CSC tensor, where each column does.
     pub crow: Option<Tensor>,
+    /// Columns are compressed: values are sorted by column.
+    pub by_columns: bool,
     pub _noted: Noted,
 }
 
@@ -50,7 +52,19 @@ impl Sparse {
     }
 
     pub fn layout(&self) -> &'static str {
-        if self.crow.is_some() { "sparse_csr" } else { "sparse_coo" }
+        match (self.is_csr(), self.is_csc()) {
+            (true, _) => "sparse_csr",
+            (_, true) => "sparse_csc",
+            _ => "sparse_coo",
+        }
+    }
+
+    pub fn is_csr(&self) -> bool {
+        self.crow.is_some() && !self.by_columns
+    }
+
+    pub fn is_csc(&self) -> bool {
+        self.crow.is_some() && self.by_columns
     }
 
     /// Sizes of the dims that `indices` names.
@@ -65,6 +79,14 @@ impl Sparse {
 
     /// The gradient of a table's rows.
     pub fn of_rows(index: Tensor, values: Tensor, size: Vec<usize>) -> Sparse {
-        Sparse { indices: index, values, size, is_coalesced: false, crow: None, _noted: Noted::new() }
+        Sparse {
+            indices: index,
+            values,
+            size,
+            is_coalesced: false,
+            crow: None,
+            by_columns: false,
+            _noted: Noted::new(),
+        }
     }
 }

@@ -45,9 +45,9 @@ fn at_once(e: &mut Engine, op: &'static Op, args: &Args, levels: &Levels) -> Res
         return Ok(results);
     }
     let done = match (batching::of(op), &op.lower) {
+        (_, Lower::Map { .. }) => Some(rules::pointwise(e, op, args, levels)?),
+        (_, Lower::Reduce { kind, .. }) if op.params.len() == 1 => rules::whole(e, *kind, args)?,
         (Some(batching), _) => rules::apply(e, op, batching, args, levels)?,
-        (None, Lower::Map { .. }) => Some(rules::pointwise(e, op, args, levels)?),
-        (None, Lower::Reduce { kind, .. }) if op.params.len() == 1 => rules::whole(e, *kind, args)?,
         (None, Lower::Reduce { .. }) => rules::apply(e, op, Batching::Along, args, levels)?,
         (None, Lower::Compose(rule)) => slices::or_slices(rule(e, args).map(Results::from_vec))?,
         (None, Lower::Steps(rule)) if matches!(op.grad, Grad::Stop(_) | Grad::Unset) => {

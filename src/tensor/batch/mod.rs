@@ -4,13 +4,15 @@
 
 mod call;
 mod gradient;
+mod indexing;
+mod layers;
 mod rules;
 mod slices;
 
 pub use call::{called, changed};
 pub use gradient::{grads_inside, lifted, results_inside, shown};
 pub(super) use slices::node_slices;
-pub use slices::slice_wise;
+pub use slices::{is_slice_wise, slice_wise};
 
 use super::engine::Engine;
 use crate::args;
@@ -103,9 +105,14 @@ fn aligned(e: &mut Engine, x: &Tensor, levels: &Levels, rank: usize) -> Result<T
 
 /// All samples in dims of the given levels, repeated without copies where the tensor has none.
 fn all_samples(e: &mut Engine, x: &Tensor, levels: &Levels) -> Result<Tensor> {
-    let own = aligned(e, x, levels, 0)?;
+    ranked_samples(e, x, levels, 0)
+}
+
+/// The same with at least `rank` dims behind those of the levels.
+fn ranked_samples(e: &mut Engine, x: &Tensor, levels: &Levels, rank: usize) -> Result<Tensor> {
+    let own = aligned(e, x, levels, rank)?;
     let mut shape: Shape = levels.iter().map(|&level| samples(e, level)).collect();
-    shape.extend_from_slice(&x.shape());
+    shape.extend_from_slice(&own.shape()[levels.len()..]);
     if own.shape() == shape { Ok(own) } else { e.call_row(&EXPAND, args![&own, shape.as_slice()]) }
 }
 

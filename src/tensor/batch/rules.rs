@@ -1,7 +1,7 @@
 //! What becomes of the arguments of a row so that it takes all samples at once: `op::batching` says which rule a row has.
 
 use super::call::hidden;
-use super::{aligned, all_samples, levels, mapped, samples};
+use super::{aligned, all_samples, indexing, layers, mapped, ranked_samples, samples};
 use crate::args;
 use crate::base::attr::Ints;
 use crate::base::diag::Result;
@@ -14,7 +14,7 @@ use crate::op::rows::linalg::matmul::MATMUL;
 use crate::op::rows::pointwise::arith::ADD;
 use crate::op::rows::reduction::reduce::{AMAX, AMIN};
 use crate::op::rows::shape::rearrange::{SQUEEZE, TRANSPOSE};
-use crate::op::rows::shape::view::{RESHAPE, UNSQUEEZE, resolve_shape};
+use crate::op::rows::shape::view::{CLONE, EXPAND, RESHAPE, UNSQUEEZE, resolve_shape};
 use crate::op::tensor::{Levels, Tensor};
 use crate::tensor::engine::{Engine, Results};
 
@@ -37,18 +37,36 @@ pub(super) fn apply(
         Batching::Window => window(e, op, args, all).map(Some),
         Batching::Product => product(e, op, args).map(Some),
         Batching::First => first(e, op, args, all),
-        Batching::Fold => fold(e, op, args, all),
+        Batching::Ranked => ranked(e, op, args, all).map(Some),
+        Batching::Fold(which) => fold(e, op, args, all, which),
+        Batching::Repeat => repeat(e, op, args, all).map(Some),
+        Batching::Filled => filled(e, op, args, all).map(Some),
+        Batching::Convolution => layers::convolution(e, op, args, all),
+        Batching::Normalized => layers::normalized(e, op, args, all),
+        Batching::BatchNormalized => layers::batch_normalized(e, op, args, all).map(Some),
+        Batching::Labels => layers::labels(e, op, args, all),
+        Batching::Table => layers::table(e, op, args, all),
+        Batching::Positions => indexing::positions(e, op, args, all),
+        Batching::Indices => indexing::indices(e, op, args, all),
+        Batching::Flat => indexing::flat(e, op, args, all),
+        Batching::Search => indexing::search(e, op, args, all),
     }
 }
 
 /// A call with all samples of some arguments.
-fn run(e: &mut Engine, op: &'static Op, given: &Args, all: &Levels) -> Result<Results> {
+pub(super) fn run(e: &mut Engine, op: &'static Op, given: &Args, all: &Levels) -> Result<Results> {
     let results = e.as_given(op, given)?;
     Ok(hidden(e, results, all))
 }
 
-fn leading(e: &mut Engine, op: &'static Op, args: &Args, all: &Levels) -> Result<Results> {
+pub(super) fn leading(e: &mut Engine, op: &'static Op, args: &Args, all: &Levels) -> Result<Results> {
     let given = mapped(args, |x| all_samples(e, x, all))?;
+    run(e, op, &given, all)
+}
+
+fn ranked(e: &mut Engine, op: &'static Op, args: &Args, all: &Levels) -> Result<Results> {
+    let rank = args.tensors().iter().map(Tensor::ndim).max().unwrap_or(0);
+    let given = mapped(args, |x| ranked_samples(e, x, all, rank))?;
     run(e, op, &given, all)
 }
 
@@ -81,10 +99,15 @@ fn along(e: &mut Engine, op: &'static Op, args: &Args, all: &Levels, more: usize
     if rank + more == 0 {
         return along_of_scalars(e, op, args).map(Some);
     }
+    let named = |kind: Kind, name: &str| matches!(kind, Kind::Dim | Kind::Dims) || matches!(name, "dim" | "dims");
+    if !op.params.iter().any(|param| named(param.kind, param.name)) {
+        return Ok(None);
+    }
     let shifted = |dim: i64| infer::dim(dim, rank + more).map(|dim| (dim + k) as i64);
     let mut given = args.clone();
     for (arg, param) in given.0.iter_mut().zip(op.params) {
-        let is_list = param.name == "dims" && matches!(param.kind, Kind::Ints | Kind::Sizes);
+        let is_list = param.name == "dims" && matches!(param.kind, Kind::Ints | Kind::Sizes)
+            || param.name == "dim" && param.kind == Kind::Int;
         if !matches!(param.kind, Kind::Dim | Kind::Dims) && !is_list {
             continue;
         }
@@ -149,7 +172,7 @@ fn along_flat(e: &mut Engine, op: &'static Op, args: &Args) -> Result<Results> {
 }
 
 /// The sizes of the levels, before those that each sample has.
-fn with_levels(e: &Engine, all: &Levels, own: impl IntoIterator<Item = i64>) -> Ints {
+pub(super) fn with_levels(e: &Engine, all: &Levels, own: impl IntoIterator<Item = i64>) -> Ints {
     all.iter().map(|&level| samples(e, level) as i64).chain(own).collect()
 }
 
@@ -259,15 +282,16 @@ fn product(e: &mut Engine, op: &'static Op, args: &Args) -> Result<Results> {
     Ok(Results::from_iter([y]))
 }
 
-/// Whether only the first tensor has samples.
-fn only_first(args: &Args) -> bool {
+/// Whether only the arguments at these positions have samples.
+pub(super) fn only(args: &Args, which: &[usize]) -> bool {
     let mut rest = false;
-    args.0.iter().skip(1).for_each(|arg| arg.for_each_tensor(|x| rest |= x.samples().is_some()));
+    let others = args.0.iter().enumerate().filter(|(at, _)| !which.contains(at));
+    others.for_each(|(_, arg)| arg.for_each_tensor(|x| rest |= x.samples().is_some()));
     !rest
 }
 
 fn first(e: &mut Engine, op: &'static Op, args: &Args, all: &Levels) -> Result<Option<Results>> {
-    if only_first(args) {
+    if only(args, &[0]) {
         let mut given = args.clone();
         given.0[0] = Arg::Tensor(all_samples(e, args.input(), all)?);
         return run(e, op, &given, all).map(Some);
@@ -282,25 +306,80 @@ fn first(e: &mut Engine, op: &'static Op, args: &Args, all: &Levels) -> Result<O
     Ok(Some(Results::from_iter([y])))
 }
 
-/// `[samples, n, ..]` as `[samples * n, ..]`, and back.
-fn fold(e: &mut Engine, op: &'static Op, args: &Args, all: &Levels) -> Result<Option<Results>> {
-    if !only_first(args) {
+/// How many samples some levels have together.
+pub(super) fn count(e: &Engine, all: &Levels) -> usize {
+    all.iter().map(|&level| samples(e, level)).product()
+}
+
+/// `[samples, n, ..]` as `[samples * n, ..]`.
+pub(super) fn into_batch(e: &mut Engine, x: &Tensor, all: &Levels) -> Result<Tensor> {
+    let whole = all_samples(e, x, all)?;
+    let (sizes, k) = (whole.shape(), all.len());
+    let n: usize = sizes[..(k + 1).min(sizes.len())].iter().product();
+    let shape: Vec<usize> = std::iter::once(n).chain(sizes.iter().skip(k + 1).copied()).collect();
+    e.call_row(&RESHAPE, args![&whole, shape.as_slice()])
+}
+
+/// And back, as each sample sees it: `own` is its first dim, if it has one.
+pub(super) fn out_of_batch(e: &mut Engine, y: &Tensor, own: Option<usize>, all: &Levels) -> Result<Tensor> {
+    let sizes = y.shape();
+    let rest = own.into_iter().chain(sizes[1..].iter().copied()).map(|n| n as i64);
+    let shape = with_levels(e, all, rest);
+    let y = e.call_row(&RESHAPE, args![y, shape])?;
+    Ok(super::hide(e, y, all))
+}
+
+/// Samples become more of what the first dims of some tensors count.
+pub(super) fn fold(
+    e: &mut Engine,
+    op: &'static Op,
+    args: &Args,
+    all: &Levels,
+    which: &[usize],
+) -> Result<Option<Results>> {
+    let count = count(e, all);
+    if !only(args, which) || count == 0 || which.iter().any(|&at| args.opt_tensor(at).is_some_and(|x| x.ndim() == 0)) {
         return Ok(None);
     }
-    let x = args.input();
-    let (k, n) = (all.len(), x.shape()[0]);
-    debug_assert_eq!(levels(x).len(), k);
-    let whole = all_samples(e, x, all)?;
-    let count: usize = whole.shape()[..k].iter().product();
-    let shape: Vec<usize> = std::iter::once(count * n).chain(whole.shape()[k + 1..].iter().copied()).collect();
     let mut given = args.clone();
-    given.0[0] = Arg::Tensor(e.call_row(&RESHAPE, args![&whole, shape.as_slice()])?);
-    let folded = e.as_given(op, &given)?;
-    let mut results = Results::new();
-    for y in folded {
-        let own = std::iter::once(n as i64).chain(y.shape()[1..].iter().map(|&n| n as i64)).collect::<Vec<_>>();
-        let shape = with_levels(e, all, own);
-        results.push(e.call_row(&RESHAPE, args![&y, shape])?);
+    for &at in which {
+        if let Some(x) = args.opt_tensor(at) {
+            given.0[at] = Arg::Tensor(into_batch(e, x, all)?);
+        }
     }
-    Ok(Some(hidden(e, results, all)))
+    if let Some(at) = op.params.iter().position(|param| param.name == "shape")
+        && let Some(mut shape) = args.ints(at)
+        && let Some(first) = shape.first_mut()
+    {
+        *first *= count as i64;
+        given.0[at] = Arg::from(shape);
+    }
+    let mut results = Results::new();
+    for y in e.as_given(op, &given)? {
+        results.push(out_of_batch(e, &y, Some(y.shape()[0] / count), all)?);
+    }
+    Ok(Some(results))
+}
+
+/// `x.repeat(sizes)`, which may have more dims than `x`.
+fn repeat(e: &mut Engine, op: &'static Op, args: &Args, all: &Levels) -> Result<Results> {
+    let sizes = args.ints(1).unwrap_or_default();
+    if sizes.len() < args.input().ndim() {
+        return leading(e, op, args, all);
+    }
+    let x = ranked_samples(e, args.input(), all, sizes.len())?;
+    let sizes: Ints = all.iter().map(|_| 1).chain(sizes).collect();
+    run(e, op, &args![&x, sizes], all)
+}
+
+/// `x.fill(value)`.
+fn filled(e: &mut Engine, op: &'static Op, args: &Args, all: &Levels) -> Result<Results> {
+    let (x, value) = (args.input().clone(), args.opt_tensor(1).cloned());
+    let Some(value) = value.filter(|value| value.samples().is_some() && value.ndim() == 0) else {
+        let x = all_samples(e, &x, all)?;
+        return run(e, op, &args![&x, args.get(1).clone()], all);
+    };
+    let value = e.cast_to(&value, x.dtype())?;
+    let wide = e.call_row(&EXPAND, args![&value, x.shape().as_slice()])?;
+    Ok(Results::from_iter([e.call_row(&CLONE, args![&wide])?]))
 }

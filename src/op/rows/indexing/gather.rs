@@ -108,6 +108,7 @@ pub static GATHER: Op = Op {
             e.call(&SCATTER_ADD, args![&zeros, v.args.int(gather_args::dim), v.saved(gather_args::index), v.g()])?,
         )])
     }),
+    forward: crate::op::row::Forward::Linear(&[0]),
     ..Op::BASE
 };
 
@@ -218,6 +219,7 @@ pub static SCATTER: Op = Op {
         Ok(grads)
     }),
     inplace: true,
+    forward: crate::op::row::Forward::Linear(&[scatter::input, scatter::src, scatter::value]),
     ..Op::BASE
 };
 
@@ -250,6 +252,7 @@ pub static SCATTER_ADD: Op = Op {
         Ok(grads)
     }),
     inplace: true,
+    forward: crate::op::row::Forward::Linear(&[scatter_add::input, scatter_add::src]),
     ..Op::BASE
 };
 

@@ -183,6 +183,7 @@ static INDEX_AT: Op = Op {
         Ok(vec![Some(e.call(&INDEX_PUT_AT, arguments)?)])
     }),
     call: CallForm::Internal,
+    forward: crate::op::row::Forward::Linear(&[0]),
     ..Op::BASE
 };
 
@@ -231,8 +232,12 @@ static INDEX_PUT_AT: Op = Op {
     }),
     inplace: true,
     call: CallForm::Internal,
+    forward: crate::op::row::Forward::Linear(&[index_put_at::input, index_put_at::values]),
     ..Op::BASE
 };
+
+/// Where the rows behind `index` and `index_put` have the indexed dims, the place of the indices' shape, and the values.
+pub const INDEX_ARGUMENTS: [usize; 3] = [index_put_at::dims, index_put_at::place, index_put_at::values];
 
 signature!(index_args(input: Tensor, indices: OptTensors));
 
@@ -372,6 +377,7 @@ pub static TAKE: Op = Op {
         let zeros = e.zeros_like(v.meta(take::input))?;
         Ok(vec![Some(e.call(&PUT_AT, args![&zeros, v.saved(take::index), v.g(), true])?)])
     }),
+    forward: crate::op::row::Forward::Linear(&[0]),
     ..Op::BASE
 };
 
@@ -424,6 +430,7 @@ pub static PUT_AT: Op = Op {
         Ok(grads)
     }),
     inplace: true,
+    forward: crate::op::row::Forward::Linear(&[put_at::input, put_at::source]),
     ..Op::BASE
 };
 

@@ -65,6 +65,7 @@ pub static INDEX_SELECT: Op = Op {
             e.call(&INDEX_ADD, args![&zeros, v.args.int(index_select::dim), v.saved(index_select::index), v.g()])?,
         )])
     }),
+    forward: crate::op::row::Forward::Linear(&[0]),
     ..Op::BASE
 };
 
@@ -133,6 +134,7 @@ pub static INDEX_ADD: Op = Op {
         Ok(grads)
     }),
     inplace: true,
+    forward: crate::op::row::Forward::Linear(&[index_add::input, index_add::source]),
     ..Op::BASE
 };
 
@@ -167,6 +169,7 @@ pub static INDEX_COPY: Op = Op {
         Ok(grads)
     }),
     inplace: true,
+    forward: crate::op::row::Forward::Linear(&[index_copy::input, index_copy::source]),
     ..Op::BASE
 };
 
@@ -227,6 +230,7 @@ pub static INDEX_FILL: Op = Op {
             e.call(&INDEX_FILL, args![&none, a.int(index_fill::dim), a.tensor(index_fill::index), Scalar::Bool(true)])?;
         expanded::fill_where(e, x, &named, a.get(index_fill::value).clone())
     }),
+    forward: crate::op::row::Forward::Linear(&[index_fill::input, index_fill::value]),
     ..Op::BASE
 };
 

@@ -129,6 +129,7 @@ static MASKED_SELECT_OF: Op = Op {
         Ok(vec![Some(e.call(&MASKED_SCATTER_OF, args![&zeros, v.saved(masked_select_of::mask), v.g()])?)])
     }),
     call: CallForm::Internal,
+    forward: crate::op::row::Forward::Linear(&[0]),
     ..Op::BASE
 };
 
@@ -185,6 +186,7 @@ static MASKED_SCATTER_OF: Op = Op {
     }),
     inplace: true,
     call: CallForm::Internal,
+    forward: crate::op::row::Forward::Linear(&[masked_scatter_of::input, masked_scatter_of::source]),
     ..Op::BASE
 };
 

@@ -521,6 +521,7 @@ static CROSSED: Op = Op {
         Ok(vec![dx, dy])
     }),
     call: CallForm::Internal,
+    forward: crate::op::row::Forward::Product(0, 1, None),
     ..Op::BASE
 };
 

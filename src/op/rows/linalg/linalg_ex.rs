@@ -11,7 +11,7 @@ use crate::op::row::{CallForm, Grad, Lower, Op, Returns, Save, ex};
 use crate::op::rows::linalg::lu::LU_FACTOR;
 use crate::op::rows::linalg::matmul::same_batch;
 use crate::op::rows::linalg::solve::{
-    CHOLESKY, INV, SOLVE, cholesky_grad, inv_grad, sized, solve_grad, solved, squares,
+    CHOLESKY, INV, SOLVE, cholesky_grad, inv_grad, inv_tangent, sized, solve_grad, solved, squares,
 };
 use crate::op::rows::pointwise::compare::{EQ, WHERE};
 use crate::op::rows::reduction::minmax::ARGMAX;
@@ -88,6 +88,7 @@ pub static INV_QUIET: Op = Op {
     saves: &[Save::RESULT],
     grad: Grad::Rule(inv_grad),
     call: CallForm::Internal,
+    forward: crate::op::row::Forward::Rule(inv_tangent),
     ..Op::BASE
 };
 

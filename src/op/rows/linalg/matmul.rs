@@ -199,6 +199,7 @@ pub static MATMUL: Op = Op {
     lower: Lower::Steps(matmul),
     saves: &[Save::For(two_tensors::input, two_tensors::other), Save::For(two_tensors::other, two_tensors::input)],
     grad: Grad::Rule(matmul_grad),
+    forward: crate::op::row::Forward::Product(0, 1, None),
     ..Op::BASE
 };
 
@@ -214,6 +215,7 @@ pub static WIDE_MATMUL: Op = Op {
     saves: &[Save::For(two_tensors::input, two_tensors::other), Save::For(two_tensors::other, two_tensors::input)],
     grad: Grad::Rule(matmul_grad),
     call: CallForm::Internal,
+    forward: crate::op::row::Forward::Product(0, 1, None),
     ..Op::BASE
 };
 
@@ -416,6 +418,7 @@ static LINEAR_KERNEL: Op = Op {
         Ok(vec![left, right, v.needs(linear_kernel::bias).then(|| v.g().clone())])
     }),
     call: CallForm::Internal,
+    forward: crate::op::row::Forward::Product(0, 1, Some(2)),
     ..Op::BASE
 };
 

@@ -3,6 +3,7 @@
 pub mod eig;
 pub mod einsum;
 pub mod linalg_ex;
+pub mod low_rank;
 pub mod lstsq_pinv;
 pub mod lu;
 pub mod matmul;

@@ -377,6 +377,11 @@ pub fn inv_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tensor>
     })
 }
 
+/// The tangent of an inverse: -y t y.
+pub fn inv_tangent(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Option<Tensor>> {
+    compute(e, |c| -c.of(v.result()).matmul(c.of(v.tangent())).matmul(c.of(v.result()))).map(Some)
+}
+
 signature!(inv(A: Tensor));
 
 pub static INV: Op = Op {
@@ -398,6 +403,7 @@ pub static INV: Op = Op {
     }),
     saves: &[Save::RESULT],
     grad: Grad::Rule(inv_grad),
+    forward: crate::op::row::Forward::Rule(inv_tangent),
     ..Op::BASE
 };
 

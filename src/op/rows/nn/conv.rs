@@ -82,6 +82,7 @@ pub static CONV: Op = Op {
         Ok(vec![x, w, b])
     }),
     call: CallForm::Internal,
+    forward: crate::op::row::Forward::Product(inner::input, inner::weight, Some(inner::bias)),
     ..Op::BASE
 };
 
@@ -110,6 +111,7 @@ pub static CONV_INPUT: Op = Op {
         Ok(vec![x, w, b])
     }),
     call: CallForm::Internal,
+    forward: crate::op::row::Forward::Product(inner::input, inner::weight, Some(inner::bias)),
     ..Op::BASE
 };
 
@@ -137,6 +139,7 @@ pub static CONV_WEIGHT: Op = Op {
         Ok(vec![y, x])
     }),
     call: CallForm::Internal,
+    forward: crate::op::row::Forward::Product(inner::input, inner::weight, None),
     ..Op::BASE
 };
 

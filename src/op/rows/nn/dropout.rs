@@ -37,6 +37,7 @@ static DROP: Op = Op {
         Ok(vec![Some(e.call(&DROP, args![v.g(), v.saved(drop::mask), v.args.float(drop::scale)])?), None])
     }),
     call: CallForm::Internal,
+    forward: crate::op::row::Forward::Linear(&[0]),
     ..Op::BASE
 };
 

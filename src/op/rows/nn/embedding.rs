@@ -39,6 +39,7 @@ static ROWS_OF: Op = Op {
         Ok(vec![Some(e.call(&ROWS_GRAD, args![v.g(), v.saved(rows_of::input), rows, padding, by_freq])?)])
     }),
     call: CallForm::Internal,
+    forward: crate::op::row::Forward::Linear(&[0]),
     ..Op::BASE
 };
 
@@ -67,6 +68,7 @@ pub static ROWS_GRAD: Op = Op {
         Ok(vec![Some(e.call(&ROWS_OF, args![v.g(), v.saved(rows_grad::input)])?)])
     }),
     call: CallForm::Internal,
+    forward: crate::op::row::Forward::Linear(&[0]),
     ..Op::BASE
 };
 

@@ -218,6 +218,7 @@ static BAG_SUMS: Op = Op {
     }),
     call: CallForm::Internal,
     piecewise_linear: true,
+    forward: crate::op::row::Forward::Linear(&[0]),
     ..Op::BASE
 };
 

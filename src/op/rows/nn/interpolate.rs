@@ -51,6 +51,7 @@ static RESAMPLE: Op = Op {
     lower: Lower::Kernel(|_, a| Ok(queue(KernelCall::new("interpolate", &resample::INTERPOLATE), a))),
     grad: Grad::Rule(|e, v| other(e, v, &RESAMPLE_SPREAD)),
     call: CallForm::Internal,
+    forward: crate::op::row::Forward::Linear(&[0]),
     ..Op::BASE
 };
 
@@ -61,6 +62,7 @@ static RESAMPLE_SPREAD: Op = Op {
     lower: Lower::Kernel(|_, a| Ok(queue(KernelCall::new("interpolate_grad", &resample::INTERPOLATE_GRAD), a))),
     grad: Grad::Rule(|e, v| other(e, v, &RESAMPLE)),
     call: CallForm::Internal,
+    forward: crate::op::row::Forward::Linear(&[0]),
     ..Op::BASE
 };
 
@@ -191,6 +193,7 @@ static WINDOWS: Op = Op {
         Ok(vec![Some(e.call(&WINDOWS, args![v.g(), dim, size, mode, align, factor, coarse, out])?)])
     }),
     call: CallForm::Internal,
+    forward: crate::op::row::Forward::Linear(&[0]),
     ..Op::BASE
 };
 

@@ -62,6 +62,7 @@ static CLAMP_PASS: Op = Op {
     lower: Lower::Steps(|e, a| Ok(vec![e.call(&CLAMP_MIN, args![a.input(), float(a.float(clamp_pass::min))])?])),
     grad: Grad::Rule(|_, v| Ok(vec![Some(v.g().clone())])),
     call: CallForm::Internal,
+    forward: crate::op::row::Forward::Symmetric,
     ..Op::BASE
 };
 

@@ -153,6 +153,7 @@ static NLL: Op = Op {
     }),
     call: CallForm::Internal,
     piecewise_linear: true,
+    forward: crate::op::row::Forward::Linear(&[0]),
     ..Op::BASE
 };
 
@@ -180,6 +181,7 @@ static NLL_GRAD: Op = Op {
         Ok(vec![made.pop()])
     }),
     call: CallForm::Internal,
+    forward: crate::op::row::Forward::Linear(&[0]),
     ..Op::BASE
 };
 
@@ -421,6 +423,7 @@ static LABEL_SCORES: Op = Op {
     }),
     call: CallForm::Internal,
     piecewise_linear: true,
+    forward: crate::op::row::Forward::Linear(&[0]),
     ..Op::BASE
 };
 

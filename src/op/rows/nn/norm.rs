@@ -117,7 +117,7 @@ static LAYER: Op = Op {
 };
 
 /// Arguments: input, weight, bias, groups, eps. Results: y, mean and 1/std of each group.
-static GROUP: Op = Op {
+pub static GROUP: Op = Op {
     name: "group_norm",
     params: layer_kernel::PARAMS,
     summary: "Group norm.",

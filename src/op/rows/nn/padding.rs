@@ -62,6 +62,10 @@ pub static PAD_CONSTANT: Op = Op {
         Ok(vec![Some(e.call(&PAD_CONSTANT, args![v.g(), back, 0])?)])
     }),
     call: CallForm::Function,
+    forward: crate::op::row::Forward::Rule(|e, v| {
+        let pads = v.args.ints(pad_constant::pad).unwrap_or_default();
+        e.call(&PAD_CONSTANT, args![v.tangent(), pads, 0]).map(Some)
+    }),
     ..Op::BASE
 };
 
@@ -83,6 +87,7 @@ static PAD_OWN: Op = Op {
         Ok(vec![Some(e.call(&PAD_GRAD, args![v.g(), pads, v.args.attr(pad_own::mode).clone(), shape.as_slice()])?)])
     }),
     call: CallForm::Internal,
+    forward: crate::op::row::Forward::Linear(&[0]),
     ..Op::BASE
 };
 
@@ -105,6 +110,7 @@ static PAD_GRAD: Op = Op {
         Ok(vec![Some(e.call(&PAD_OWN, args![v.g(), pads, v.args.attr(pad_grad::mode).clone()])?)])
     }),
     call: CallForm::Internal,
+    forward: crate::op::row::Forward::Linear(&[0]),
     ..Op::BASE
 };
 

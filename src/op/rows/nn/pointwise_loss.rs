@@ -228,6 +228,7 @@ static CROSS: Op = Op {
         },
     ]),
     call: CallForm::Internal,
+    forward: crate::op::row::Forward::Symmetric,
     ..Op::BASE
 };
 

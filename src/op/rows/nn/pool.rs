@@ -79,6 +79,7 @@ static MAX_POOL: Op = Op {
     }),
     call: CallForm::Internal,
     piecewise_linear: true,
+    forward: crate::op::row::Forward::Rule(tangent_of_windows),
     ..Op::BASE
 };
 
@@ -106,6 +107,7 @@ static ADAPTIVE_MAX: Op = Op {
     }),
     call: CallForm::Internal,
     piecewise_linear: true,
+    forward: crate::op::row::Forward::Rule(tangent_of_windows),
     ..Op::BASE
 };
 
@@ -126,6 +128,15 @@ fn put_back(e: &mut dyn Emit, g: &Tensor, at: &Tensor, shape: &[usize], n: usize
     e.call(&RESHAPE, args![&y, shape])
 }
 
+/// The tangents of the elements that were the largest.
+fn tangent_of_windows(e: &mut dyn Emit, v: &crate::op::emit::Backward<'_>) -> Result<Option<Tensor>> {
+    let last = v.op.params.len() - 1;
+    let n = list(v.args, last).len();
+    let (x, at) = (flat(e, v.tangent(), n)?, flat(e, v.output(1), n)?);
+    let picked = e.call(&PICK, args![&x, &at])?;
+    e.call(&RESHAPE, args![&picked, v.outputs[0].shape.as_slice()]).map(Some)
+}
+
 signature!(put(input: Tensor, indices: Tensor, size: Int));
 
 /// `[.., o]` and positions to `[.., size]`.
@@ -144,6 +155,7 @@ static PUT: Op = Op {
     saves: &[Save::In(put::indices)],
     grad: Grad::Rule(|e, v| Ok(vec![Some(e.call(&PICK, args![v.g(), v.saved(put::indices)])?)])),
     call: CallForm::Internal,
+    forward: crate::op::row::Forward::Linear(&[0]),
     ..Op::BASE
 };
 
@@ -165,6 +177,7 @@ static PICK: Op = Op {
         Ok(vec![Some(e.call(&PUT, args![v.g(), v.saved(pick::indices), size])?)])
     }),
     call: CallForm::Internal,
+    forward: crate::op::row::Forward::Linear(&[0]),
     ..Op::BASE
 };
 
@@ -184,6 +197,7 @@ static UNPOOL: Op = Op {
     saves: &[Save::In(put::indices)],
     grad: Grad::Rule(|e, v| Ok(vec![Some(e.call(&PICK, args![v.g(), v.saved(put::indices)])?)])),
     call: CallForm::Internal,
+    forward: crate::op::row::Forward::Linear(&[0]),
     ..Op::BASE
 };
 
@@ -224,6 +238,7 @@ static AVG_POOL: Op = Op {
     grad: Grad::Rule(|e, v| other(e, v, &AVG_SPREAD)),
     call: CallForm::Internal,
     piecewise_linear: true,
+    forward: crate::op::row::Forward::Linear(&[0]),
     ..Op::BASE
 };
 
@@ -234,6 +249,7 @@ static AVG_SPREAD: Op = Op {
     lower: Lower::Kernel(|_, a| Ok(averaging(KernelCall::new("avg_pool_grad", &pool::AVG_POOL_GRAD), a))),
     grad: Grad::Rule(|e, v| other(e, v, &AVG_POOL)),
     call: CallForm::Internal,
+    forward: crate::op::row::Forward::Linear(&[0]),
     ..Op::BASE
 };
 
@@ -250,6 +266,7 @@ static ADAPTIVE_AVG: Op = Op {
     grad: Grad::Rule(|e, v| other(e, v, &ADAPTIVE_AVG_SPREAD)),
     call: CallForm::Internal,
     piecewise_linear: true,
+    forward: crate::op::row::Forward::Linear(&[0]),
     ..Op::BASE
 };
 
@@ -262,6 +279,7 @@ static ADAPTIVE_AVG_SPREAD: Op = Op {
     }),
     grad: Grad::Rule(|e, v| other(e, v, &ADAPTIVE_AVG)),
     call: CallForm::Internal,
+    forward: crate::op::row::Forward::Linear(&[0]),
     ..Op::BASE
 };
 

@@ -9,7 +9,7 @@ use crate::kernel::program::{Draw, ReduceKind};
 use crate::kernel::softmax;
 use crate::op::args::Args;
 use crate::op::emit::{Emit, KernelCall};
-use crate::op::expr::{Expr, derive};
+use crate::op::expr::{Expr, compute, derive};
 use crate::op::infer;
 use crate::op::row::{CallForm, Grad, Lower, Op, ReduceType, Save, Source, ex};
 use crate::op::rows::nn::windows::float_only;
@@ -42,6 +42,7 @@ pub static SOFTMAX_FLOAT: Op = Op {
     saves: &[Save::RESULT],
     grad: Grad::Of(&[|t| t.g.call(&SOFTMAX_GRAD, args![t.result.arg(), t.int(softmax_float::dim)])]),
     call: CallForm::Internal,
+    forward: crate::op::row::Forward::Symmetric,
     ..Op::BASE
 };
 
@@ -74,6 +75,14 @@ pub static LOG_SOFTMAX_FLOAT: Op = Op {
     saves: &[Save::RESULT],
     grad: Grad::Of(&[|t| t.g.call(&LOG_SOFTMAX_GRAD, args![t.result.arg(), t.int(softmax_float::dim)])]),
     call: CallForm::Internal,
+    forward: crate::op::row::Forward::Rule(|e, v| {
+        let dim = v.args.int(softmax_float::dim);
+        compute(e, |c| {
+            let (t, y) = (c.of(v.tangent()), c.of(v.result()));
+            t - kept_sum(y.exp() * t, dim)
+        })
+        .map(Some)
+    }),
     ..Op::BASE
 };
 

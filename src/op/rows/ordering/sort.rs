@@ -17,6 +17,7 @@ use crate::op::rows::indexing::gather::{GATHER, SCATTER};
 use crate::op::rows::pointwise::blend::{CLAMP_MIN, LERP};
 use crate::op::rows::pointwise::compare::{ISNAN, LOGICAL_NOT, WHERE};
 use crate::op::rows::pointwise::unary::{CEIL, FLOOR, ROUND};
+use crate::op::rows::reduction::minmax::tangent_picked;
 use crate::op::rows::reduction::reduce::{ANY, SUM, evenly, to_index};
 use crate::op::rows::shape::rearrange::MOVEDIM;
 use crate::op::rows::shape::view::{EXPAND, RESHAPE};
@@ -64,6 +65,7 @@ pub static SORT: Op = Op {
     saves: &[Save::Out(1)],
     grad: Grad::Rule(|e, v| picked_grad(e, v, v.args.int(sort_args::dim))),
     results: VALUES,
+    forward: crate::op::row::Forward::Rule(tangent_picked),
     ..Op::BASE
 };
 
@@ -147,6 +149,7 @@ pub static TOPK: Op = Op {
     saves: &[Save::Out(1)],
     grad: Grad::Rule(|e, v| picked_grad(e, v, v.args.int(topk::dim))),
     results: VALUES,
+    forward: crate::op::row::Forward::Rule(tangent_picked),
     ..Op::BASE
 };
 
@@ -183,6 +186,7 @@ pub static KTHVALUE: Op = Op {
     saves: &[Save::Out(1)],
     grad: Grad::Rule(|e, v| one_grad(e, v, 2)),
     results: VALUES,
+    forward: crate::op::row::Forward::Rule(tangent_picked),
     ..Op::BASE
 };
 
@@ -209,6 +213,7 @@ macro_rules! middles {
             lower: Lower::Kernel(|_, a| middle($name, &sort::$kernel, a)),
             saves: &[Save::Out(1)],
             grad: Grad::Rule(|e, v| one_grad(e, v, 1)),
+            forward: crate::op::row::Forward::Rule(tangent_picked),
             call: CallForm::Internal,
             results: VALUES,
             ..Op::BASE
@@ -305,6 +310,7 @@ pub static MODE: Op = Op {
     saves: &[Save::Out(1)],
     grad: Grad::Rule(|e, v| one_grad(e, v, 1)),
     results: VALUES,
+    forward: crate::op::row::Forward::Rule(tangent_picked),
     ..Op::BASE
 };
 

@@ -330,6 +330,7 @@ pub static CAST: Op = Op {
     }),
     grad: Grad::Rule(|e, v| Ok(vec![Some(e.cast_gradient(v.g(), v.meta(cast::input).dtype)?)])),
     call: CallForm::Internal,
+    forward: crate::op::row::Forward::Linear(&[0]),
     ..Op::BASE
 };
 
@@ -353,6 +354,7 @@ pub static MOVE: Op = Op {
         Ok(vec![Some(e.call(&MOVE, args![&g, device, dtype])?)])
     }),
     call: CallForm::Internal,
+    forward: crate::op::row::Forward::Linear(&[0]),
     ..Op::BASE
 };
 

@@ -38,6 +38,7 @@ pub static COMPLEX: Op = Op {
         Ok(grads)
     }),
     call: CallForm::Function,
+    forward: crate::op::row::Forward::Linear(&[0, 1]),
     ..Op::BASE
 };
 
@@ -87,6 +88,7 @@ pub static PART: Op = Op {
     }),
     reinterprets: true,
     call: CallForm::Internal,
+    forward: crate::op::row::Forward::Linear(&[0]),
     ..Op::BASE
 };
 
@@ -134,6 +136,7 @@ pub static VIEW_AS_REAL: Op = Op {
         Ok(vec![Some(e.call(&COMPLEX, args![&re, &im])?)])
     }),
     reinterprets: true,
+    forward: crate::op::row::Forward::Linear(&[0]),
     ..Op::BASE
 };
 
@@ -166,6 +169,7 @@ pub static VIEW_AS_COMPLEX: Op = Op {
     }),
     grad: Grad::Rule(|e, v| Ok(vec![Some(e.call(&VIEW_AS_REAL, args![v.g()])?)])),
     reinterprets: true,
+    forward: crate::op::row::Forward::Linear(&[0]),
     ..Op::BASE
 };
 

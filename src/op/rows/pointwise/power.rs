@@ -79,6 +79,7 @@ macro_rules! fast_powers {
             saves: &[Save::INPUT],
             grad: Grad::Of(&[|t| t.g * (t.input.pow($exponent - 1.0) * $exponent)]),
             call: CallForm::Internal,
+            forward: crate::op::row::Forward::Symmetric,
             ..Op::BASE
         };
     )* };

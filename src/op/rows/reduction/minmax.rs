@@ -6,10 +6,14 @@ use crate::base::dtype::DType;
 use crate::fail;
 use crate::kernel::program::ReduceKind;
 use crate::op::args::{Arg, Args};
-use crate::op::emit::Emit;
+use crate::op::emit::{Backward, Emit};
+use crate::op::infer;
 use crate::op::row::{CallForm, Grad, Lower, Op, ReduceType, Returns, Save, ex};
+use crate::op::rows::indexing::gather::GATHER;
 use crate::op::rows::pointwise::power::{MAXIMUM, MINIMUM};
 use crate::op::rows::reduction::reduce::{AMAX, AMIN, evenly, to_index};
+use crate::op::rows::shape::rearrange::SQUEEZE;
+use crate::op::rows::shape::view::UNSQUEEZE;
 use crate::op::rows::signatures::unary;
 use crate::op::tensor::Tensor;
 use crate::signature;
@@ -114,11 +118,28 @@ macro_rules! along {
                 let Some(g) = &v.grads[0] else { return Ok(vec![None]) };
                 Ok(vec![Some(to_index(e, g, v.output(1), v.meta(along::input), v.args.int(along::dim), v.args.flag(along::keepdim))?)])
             }),
+            forward: crate::op::row::Forward::Rule(tangent_picked),
             call: CallForm::Internal,
             results: Returns::Named(&["values", "indices"]),
             ..Op::BASE
         };
     )*};
+}
+
+/// Of rows that give elements along a dim and, saved, their places: the tangents of these elements.
+pub fn tangent_picked(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Option<Tensor>> {
+    let at = v.op.params.iter().position(|param| param.name == "dim");
+    let (x, places) = (v.tangent(), v.output(1));
+    if x.ndim() == 0 {
+        return Ok(Some(x.clone()));
+    }
+    let dim = infer::dim(at.map_or(-1, |at| v.args.int(at)), x.ndim())?;
+    if places.ndim() == x.ndim() {
+        return e.call(&GATHER, args![x, dim, places]).map(Some);
+    }
+    let places = e.call(&UNSQUEEZE, args![places, dim])?;
+    let picked = e.call(&GATHER, args![x, dim, &places])?;
+    e.call(&SQUEEZE, args![&picked, dim]).map(Some)
 }
 
 along! {

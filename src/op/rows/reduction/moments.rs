@@ -74,6 +74,7 @@ pub static MEAN: Op = Op {
         let share = e.div(v.g(), count(v)? as f64)?;
         Ok(vec![Some(spread(e, v, &share)?)])
     }),
+    forward: crate::op::row::Forward::Linear(&[0]),
     ..Op::BASE
 };
 

@@ -15,6 +15,7 @@ use crate::op::row::{CallForm, Grad, Lower, Op, Returns, Save, ex};
 use crate::op::rows::indexing::gather::SCATTER_ADD;
 use crate::op::rows::pointwise::arith::ADD;
 use crate::op::rows::pointwise::compare::LOGICAL_XOR;
+use crate::op::rows::reduction::minmax::tangent_picked;
 use crate::op::rows::reduction::reduce::SUM;
 use crate::op::rows::shape::join::CAT;
 use crate::op::rows::shape::rearrange::NARROW;
@@ -51,6 +52,7 @@ pub static CUMSUM_ALONG: Op = Op {
         Ok(vec![Some(e.call(&CUMSUM_ALONG, args![v.g(), v.args.int(cumsum_along::dim), (), reverse])?)])
     }),
     call: CallForm::Internal,
+    forward: crate::op::row::Forward::Linear(&[0]),
     ..Op::BASE
 };
 
@@ -192,6 +194,7 @@ pub static CUMMAX: Op = Op {
     saves: &[Save::Out(1)],
     grad: Grad::Rule(extremes_grad),
     results: Returns::Named(&["values", "indices"]),
+    forward: crate::op::row::Forward::Rule(tangent_picked),
     ..Op::BASE
 };
 
@@ -209,6 +212,7 @@ pub static CUMMIN: Op = Op {
     saves: &[Save::Out(1)],
     grad: Grad::Rule(extremes_grad),
     results: Returns::Named(&["values", "indices"]),
+    forward: crate::op::row::Forward::Rule(tangent_picked),
     ..Op::BASE
 };
 

@@ -68,6 +68,7 @@ pub static REPEAT: Op = Op {
         Ok(vec![Some(sum_pairs(e, v.g(), &pairs, &shape)?)])
     }),
     call: CallForm::Method,
+    forward: crate::op::row::Forward::Linear(&[0]),
     ..Op::BASE
 };
 
@@ -112,6 +113,7 @@ static INTERLEAVE: Op = Op {
         Ok(vec![Some(e.call(&SUM, args![&g, dim + 1])?)])
     }),
     call: CallForm::Internal,
+    forward: crate::op::row::Forward::Linear(&[0]),
     ..Op::BASE
 };
 
@@ -224,6 +226,7 @@ pub static FLIP: Op = Op {
         Ok(KernelCall::new("flip", &copy::FLIP).input(x).ints(&dims).output(&x.shape(), x.dtype()))
     }),
     grad: Grad::Rule(|e, v| Ok(vec![Some(e.call(&FLIP, args![v.g(), v.args.ints(tile::dims).unwrap_or_default()])?)])),
+    forward: crate::op::row::Forward::Linear(&[0]),
     ..Op::BASE
 };
 
@@ -264,6 +267,7 @@ static ROLL_DIMS: Op = Op {
         Ok(vec![Some(e.call(&ROLL_DIMS, args![v.g(), back, v.args.ints(roll_dims::dims).unwrap_or_default()])?)])
     }),
     call: CallForm::Internal,
+    forward: crate::op::row::Forward::Linear(&[0]),
     ..Op::BASE
 };
 
@@ -377,6 +381,7 @@ macro_rules! triangle {
             grad: Grad::Rule(|e, v| Ok(vec![Some(e.call(&$NAME, args![v.g(), v.args.int(triangle::diagonal)])?)])),
             inplace: true,
             expanded: Some(|e, a| zero_where(e, a.input(), &$OTHER, a.int(triangle::diagonal).saturating_add($next))),
+            forward: crate::op::row::Forward::Linear(&[0]),
             ..Op::BASE
         };
     };
@@ -418,6 +423,7 @@ pub static DIAG_EMBED: Op = Op {
             args![v.g(), v.args.int(diag_embed::offset), v.args.int(diag_embed::dim1), v.args.int(diag_embed::dim2)],
         )?)])
     }),
+    forward: crate::op::row::Forward::Linear(&[0]),
     ..Op::BASE
 };
 
@@ -530,6 +536,7 @@ pub static SELECT_SCATTER: Op = Op {
         replaced(e, a, |layout| crate::op::rows::shape::view::select(layout, &part))
     }),
     grad: Grad::Rule(|e, v| replaced_grad(e, v, &SELECT_SCATTER, &SELECT)),
+    forward: crate::op::row::Forward::Linear(&[0, 1]),
     ..Op::BASE
 };
 
@@ -548,6 +555,7 @@ pub static DIAGONAL_SCATTER: Op = Op {
         replaced(e, a, |layout| diagonal(layout, &part))
     }),
     grad: Grad::Rule(|e, v| replaced_grad(e, v, &DIAGONAL_SCATTER, &DIAGONAL)),
+    forward: crate::op::row::Forward::Linear(&[0, 1]),
     ..Op::BASE
 };
 
@@ -572,6 +580,7 @@ pub static AS_STRIDED_SCATTER: Op = Op {
         })
     }),
     grad: Grad::Rule(|e, v| replaced_grad(e, v, &AS_STRIDED_SCATTER, &AS_STRIDED_CALL)),
+    forward: crate::op::row::Forward::Linear(&[0, 1]),
     ..Op::BASE
 };
 

@@ -98,6 +98,7 @@ pub static CAT: Op = Op {
     lower: Lower::Kernel(cat),
     grad: Grad::Rule(cat_grad),
     call: CallForm::Function,
+    forward: crate::op::row::Forward::Linear(&[0]),
     ..Op::BASE
 };
 

@@ -78,6 +78,7 @@ static RESHAPED: Op = Op {
         Ok(vec![Some(e.call(&RESHAPE, args![v.g(), shape.as_slice()])?)])
     }),
     call: CallForm::Internal,
+    forward: crate::op::row::Forward::Linear(&[0]),
     ..Op::BASE
 };
 
@@ -110,6 +111,9 @@ pub static VIEW: Op = Op {
         Ok(vec![Some(e.call(&RESHAPE, args![v.g(), shape.as_slice()])?)])
     }),
     call: CallForm::Method,
+    forward: crate::op::row::Forward::Rule(|e, v| {
+        e.call(&RESHAPE, args![v.tangent(), v.outputs[0].shape.as_slice()]).map(Some)
+    }),
     ..Op::BASE
 };
 
@@ -158,6 +162,7 @@ pub static CLONE: Op = Op {
         Ok(vec![e.apply_inplace(&COPY, args![&out, x])?])
     }),
     grad: Grad::Rule(|_, v| Ok(vec![Some(v.g().clone())])),
+    forward: crate::op::row::Forward::Linear(&[0]),
     ..Op::BASE
 };
 
@@ -175,6 +180,7 @@ pub static AS_STRIDED: Op = Op {
     lower: Lower::View(as_strided),
     grad: Grad::Rule(as_strided_grad),
     call: CallForm::Internal,
+    forward: crate::op::row::Forward::Transposed,
     ..Op::BASE
 };
 
@@ -306,6 +312,7 @@ pub static SPREAD: Op = Op {
         Ok(vec![Some(e.call(&AS_STRIDED, args![&g, list(1), list(2), base, size, stride, own])?)])
     }),
     call: CallForm::Internal,
+    forward: crate::op::row::Forward::Linear(&[0]),
     ..Op::BASE
 };
 
@@ -356,6 +363,7 @@ pub static STILL: Op = Op {
         Ok(grads)
     }),
     call: CallForm::Internal,
+    forward: crate::op::row::Forward::Rule(|_, v| Ok(v.grads[0].clone())),
     ..Op::BASE
 };
 
@@ -476,6 +484,7 @@ pub static SLICE_SCATTER: Op = Op {
         let part = e.call(&SLICE, args![v.g(), dim, start, stop, step])?;
         Ok(vec![Some(base), Some(part)])
     }),
+    forward: crate::op::row::Forward::Linear(&[0, 1]),
     ..Op::BASE
 };
 

@@ -102,6 +102,7 @@ pub static WHOLE: Op = Op {
     lower: Lower::Steps(|e, a| run(e, a, &fft::WHOLE, a.flag(transform::real))),
     grad: Grad::Rule(|e, v| adjoint(e, v, &WHOLE, !v.args.flag(transform::flag), 1.0)),
     call: CallForm::Internal,
+    forward: crate::op::row::Forward::Linear(&[0]),
     ..Op::BASE
 };
 
@@ -116,6 +117,7 @@ pub static TO_HALF: Op = Op {
         adjoint(e, v, &FROM_HALF, flag, middle / 2.0)
     }),
     call: CallForm::Internal,
+    forward: crate::op::row::Forward::Linear(&[0]),
     ..Op::BASE
 };
 
@@ -129,6 +131,7 @@ pub static FROM_HALF: Op = Op {
         adjoint(e, v, &TO_HALF, flag, middle * 2.0)
     }),
     call: CallForm::Internal,
+    forward: crate::op::row::Forward::Linear(&[0]),
     ..Op::BASE
 };
 
