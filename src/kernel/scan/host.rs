@@ -429,6 +429,7 @@ unsafe fn units<V: Value, S: Scan<V>, const N: usize>(
 ) {
     let mut values = [[V::ZERO; BLOCK]; N];
     let mut extreme_indices = [[0i64; BLOCK]; N];
+    let places = row.indices.is_some();
     for first in (0..length).step_by(BLOCK) {
         let n = Ord::min(BLOCK, length - first);
         let at = |u: usize, step: isize| (start + u * length + first) as isize * step;
@@ -441,7 +442,9 @@ unsafe fn units<V: Value, S: Scan<V>, const N: usize>(
                 for u in 0..N {
                     states[u] = S::next(states[u], values[u][k], start + u * length + first + k);
                     values[u][k] = S::value(states[u]);
-                    extreme_indices[u][k] = S::position(states[u]);
+                    if places {
+                        extreme_indices[u][k] = S::position(states[u]);
+                    }
                 }
             }
             for (u, values) in values.iter().enumerate() {
