@@ -43,14 +43,12 @@ macro_rules! kernels {
     ($T:ident, $W:ident, $identity:expr, |$x:ident, $y:ident| $join:expr, |$old:ident, $new:ident| $beats:expr) => {{
         const IDENTITY: $T = $identity;
         const LANES: usize = 256 / size_of::<$T>();
-        /// Lanes of a row that is shorter than a tile.
-        const ROW: usize = 128 / size_of::<$T>();
         #[inline(always)]
         fn join($x: $T, $y: $T) -> $T {
             $join
         }
-        /// Combines eight lanes and the `n` elements that are left over.
-        #[inline(always)]
+        /// Combines eight lanes and the `n` elements that are left over. Not: inlined, which takes three copies.
+        #[inline(never)]
         unsafe fn rest(mut lanes: [$T; 8], source: *const $T, n: usize) -> $T {
             let mut done = 0;
             // SAFETY: the `n` elements exist.
@@ -145,28 +143,14 @@ macro_rules! kernels {
                         *out.add(i) = bits(total as $W);
                         continue;
                     }
-                    // Several vectors at a time, since each addition waits for the one before.
                     let mut lanes = [IDENTITY; 8];
-                    let mut done = 0;
-                    if c >= ROW {
-                        let mut long = [IDENTITY; ROW];
-                        while done + ROW <= c {
-                            for l in 0..ROW {
-                                long[l] = join(long[l], *row.add(done + l));
-                            }
-                            done += ROW;
-                        }
-                        for k in 0..ROW / 8 {
-                            for l in 0..8 {
-                                lanes[l] = join(lanes[l], long[k * 8 + l]);
-                            }
+                    for k in 0..c / 8 {
+                        for l in 0..8 {
+                            lanes[l] = join(lanes[l], *row.add(k * 8 + l));
                         }
                     }
-                    while done + 8 <= c {
-                        for l in 0..8 {
-                            lanes[l] = join(lanes[l], *row.add(done + l));
-                        }
-                        done += 8;
+                    for l in 0..c % 8 {
+                        lanes[l] = join(lanes[l], *row.add(c / 8 * 8 + l));
                     }
                     let mut width = 4;
                     while width > 0 {
@@ -175,12 +159,7 @@ macro_rules! kernels {
                         }
                         width /= 2;
                     }
-                    let mut total = lanes[0];
-                    while done < c {
-                        total = join(total, *row.add(done));
-                        done += 1;
-                    }
-                    *out.add(i) = bits(rest(lanes, row.add(done), c - done) as $W);
+                    *out.add(i) = bits(lanes[0] as $W);
                 }
             }),
             join: levels!(<S> fn(lanes: *mut u8, source: *const u8, n: usize) {

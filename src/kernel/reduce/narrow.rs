@@ -8,7 +8,7 @@ use crate::kernel::host::simd::{self, levels};
 use crate::kernel::program::ReduceKind;
 
 /// Bound: elements of a call of `fold`, and rows of a call of `join_rows`; sums of so many are no longer than 32 bits.
-pub(super) const MOST: usize = 1 << 16;
+pub(super) const MOST: usize = 1 << 15;
 
 /// The arithmetic of one kind over elements of one dtype.
 #[derive(Clone, Copy)]
@@ -22,7 +22,7 @@ pub(super) struct Narrow {
 /// `narrow!(element, lane, identity, |x, y| combination)`. AVX-512 runs what is compiled for AVX2, which takes half of the code.
 macro_rules! narrow {
     ($T:ty, $L:ty, $identity:expr, |$x:ident, $y:ident| $join:expr) => {{
-        const LANES: usize = 128 / size_of::<$L>();
+        const LANES: usize = 64 / size_of::<$L>();
         const IDENTITY: $L = $identity;
         #[inline(always)]
         fn join($x: $L, $y: $L) -> $L {
@@ -42,10 +42,14 @@ macro_rules! narrow {
                 }
                 done += LANES;
             }
-            let mut total = IDENTITY as i64;
-            for l in 0..LANES {
-                total = join_wide(total, lanes[l] as i64);
+            let mut width = LANES / 2;
+            while width > 0 {
+                for l in 0..width {
+                    lanes[l] = join(lanes[l], lanes[l + width]);
+                }
+                width /= 2;
             }
+            let mut total = lanes[0] as i64;
             while done < n {
                 total = join_wide(total, *source.add(done) as i64);
                 done += 1;

@@ -11,8 +11,8 @@ use std::ops::Range;
 const TILES: usize = 64;
 /// Rows whose results are stored together.
 const BATCH: usize = 64;
-/// Elements of a row from which on short integers are reduced in their own width.
-const NARROW_ROW: usize = 64;
+/// Elements of a row from which on it is reduced by a call of its own.
+const PLAIN_ROW: usize = 64;
 
 impl Plan<'_> {
     /// `space`: `output_dims` output dims, then reduced ones.
@@ -23,12 +23,16 @@ impl Plan<'_> {
         let reduced_dims = space.dims.len() - output_dims;
         let reduced: usize = space.dims[output_dims..].iter().map(|dim| dim.size).product();
         let short = output_dims > 0 && reduced_dims <= 2 && reduced > 0 && reduced <= self.code.tile / 2;
-        let narrow = reduced_dims == 1 && reduced >= NARROW_ROW && self.tasks.iter().all(|task| task.narrow.is_some());
-        let dense = |slot: u16| {
+        // Rows that lie in memory as they are reduced, and not so short that a call for each costs more.
+        let lies_so = |slot: u16| {
             let size = self.given.views[slot as usize].dtype.size_bytes() as isize;
-            space.stride(space.dims.len() - 1, slot as usize) == size
+            reduced_dims == 1
+                && reduced >= PLAIN_ROW
+                && self.is_own(slot)
+                && self.tasks.iter().all(|task| !task.arg)
+                && space.stride(space.dims.len() - 1, slot as usize) == size
         };
-        if short && !(narrow && plain_load(self.code).is_some_and(dense)) {
+        if short && !plain_load(self.code).is_some_and(lies_so) {
             // SAFETY: the views are those of `run` (this function's contract).
             return unsafe { self.short(space, output_dims, reduced) };
         }
@@ -103,15 +107,19 @@ impl Plan<'_> {
         }
     }
 
+    /// Whether the elements of a view can be reduced as they are in memory.
+    fn is_own(&self, slot: u16) -> bool {
+        is_register(self.given.views[slot as usize].dtype) || self.tasks.iter().all(|task| task.narrow.is_some())
+    }
+
     /// The view that is reduced without computation or conversion, if each row is contiguous.
     fn plain(&self, inner: &Grid<'_>) -> Option<u16> {
         let slot = plain_load(self.code)?;
         let dtype = self.given.views[slot as usize].dtype;
-        let own = is_register(dtype) || self.tasks.iter().all(|task| task.narrow.is_some());
         let last = inner.first + inner.count - 1;
         let one = inner.space.dims[inner.first..last].iter().all(|dim| dim.size == 1);
         let dense = inner.space.stride(last, slot as usize) == dtype.size_bytes() as isize;
-        (one && dense && own).then_some(slot)
+        (one && dense && self.is_own(slot)).then_some(slot)
     }
 
     /// Reduces whole rows of a view that `plain` returned. Results are stored many at a time. Cost: for rows of 1000 elements,
