@@ -97,6 +97,7 @@ const INTERNAL: &[List] = &[
         Batching::Leading,
         &[
             "cast",
+            "clone",
             "to",
             "cholesky_ex",
             "inv_ex",
@@ -128,6 +129,7 @@ const INTERNAL: &[List] = &[
             "unfold",
             "any",
             "cat",
+            "flip",
             "roll",
             "_fft_whole",
             "_fft_to_half",
