@@ -136,6 +136,7 @@ const INTERNAL: &[List] = &[
         Batching::Leading,
         &[
             "cast",
+            "clone",
             "to",
             "cholesky_ex",
             "inv_ex",
@@ -186,6 +187,7 @@ const INTERNAL: &[List] = &[
             "argmin",
             "unfold",
             "any",
+            "flip",
             "roll",
             "_fft_whole",
             "_fft_to_half",

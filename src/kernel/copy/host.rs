@@ -12,6 +12,7 @@ use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::{Shape, Strides};
 use crate::kernel::abi::{RawView, Threads};
 use crate::kernel::host::element::{Element, by_dtype, by_size, convert};
+use crate::kernel::host::simd;
 use crate::kernel::host::walk::{Ptr, StridedIter};
 use smallvec::SmallVec;
 
@@ -139,7 +140,7 @@ unsafe fn copy_same_dtype<T: Copy + Send + Sync + PartialEq + 'static>(
                     (1, 1) => std::ptr::copy_nonoverlapping(from, to, n),
                     (1, 0) => std::slice::from_raw_parts_mut(to, n).fill(*from),
                     // Steps that the compiler knows make vectors.
-                    (1, -1) => stepped::<T, -1>(from, to, n),
+                    (1, -1) => reverse(size)(from.cast(), to.cast(), n),
                     (1, 2) => stepped::<T, 2>(from, to, n),
                     (1, -2) => stepped::<T, -2>(from, to, n),
                     _ => {
@@ -154,6 +155,29 @@ unsafe fn copy_same_dtype<T: Copy + Send + Sync + PartialEq + 'static>(
             non_temporal_fence();
         }
     });
+}
+
+/// What copies `n` elements of this size in reverse: `to[i] = from[-i]`.
+fn reverse(size: usize) -> unsafe fn(*const u8, *mut u8, usize) {
+    macro_rules! reversed {
+        ($T:ty) => {{
+            const ALL: [unsafe fn(*const u8, *mut u8, usize); 3] =
+                simd::levels!(<S> fn(from: *const u8, to: *mut u8, n: usize) {
+                    let (from, to) = (from.cast::<$T>(), to.cast::<$T>());
+                    for i in 0..n {
+                        *to.add(i) = *from.sub(i);
+                    }
+                });
+            ALL[simd::level()]
+        }};
+    }
+    match size {
+        1 => reversed!(u8),
+        2 => reversed!(u16),
+        4 => reversed!(u32),
+        8 => reversed!(u64),
+        _ => reversed!([u64; 2]),
+    }
 }
 
 /// `to[i] = from[i * STEP]` for `n` elements.

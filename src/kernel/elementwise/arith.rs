@@ -130,24 +130,24 @@ functions! {
     FLOOR_DIV "floor_div" "ts_floor_div(a, b)" where 1 is NonZero {
         quotient(a, b) = floor_div_f32(a, b, exact_rest(a, b)), floor_div_f32(a, b, a % b);
         (a: F64, b: F64) -> F64 = floor_div_f64(a, b, a % b);
-        int(a, b) = floor_div(a, b);
+        division(a, b) = (a / b).floor(), floor_div(a, b);
     }
     /// Rounds towards zero.
     TRUNC_DIV "trunc_div" "ts_trunc_div(a, b)" where 1 is NonZero {
         float(a, b) = (a / b).trunc();
-        int(a, b) = if b == 0 { 0 } else { a.wrapping_div(b) };
+        division(a, b) = (a / b).trunc(), if b == 0 { 0 } else { a.wrapping_div(b) };
     }
     /// With the divisor's sign.
     REMAINDER "remainder" "ts_remainder(a, b)" where 1 is NonZero {
         quotient(a, b) = remainder_f32(b, exact_rest(a, b)), remainder_f32(b, a % b);
         (a: F64, b: F64) -> F64 = remainder_f64(b, a % b);
-        int(a, b) = remainder(a, b);
+        division(a, b) = a - (a / b).floor() * b, remainder(a, b);
     }
     /// With the dividend's sign.
     FMOD "fmod" "ts_fmod(a, b)" where 1 is NonZero {
         quotient(a, b) = exact_rest(a, b), a % b;
         (a: F64, b: F64) -> F64 = a % b;
-        int(a, b) = if b == 0 { 0 } else { a.wrapping_rem(b) };
+        division(a, b) = a - (a / b).trunc() * b, if b == 0 { 0 } else { a.wrapping_rem(b) };
     }
     POW "pow" "ts_pow(a, b)" {
         float(a, b) = Math::pow::<S>(a, b);
@@ -275,5 +275,49 @@ functions! {
             let y = if a < b { b } else { a };
             if y > c { c } else { y }
         };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel::program::TILE;
+
+    /// Divisions of integers, where tiles of small ones are computed as f64, are those of single integers on every level.
+    #[test]
+    fn divisions_of_integers() {
+        type Exact = fn(i64, i64) -> i64;
+        let functions: [(&Function, Exact); 4] = [
+            (&FLOOR_DIV, floor_div),
+            (&REMAINDER, remainder),
+            (&TRUNC_DIV, |a, b| if b == 0 { 0 } else { a.wrapping_div(b) }),
+            (&FMOD, |a, b| if b == 0 { 0 } else { a.wrapping_rem(b) }),
+        ];
+        let edge = 1i64 << 50;
+        let left = [0, 1, -1, 2, -2, 5, -7, 8, 99, -100, edge - 1, -edge, edge - 2, 1 - edge, 3 << 48, 1_000_000_007];
+        let right = [1, -1, 2, -2, 3, -3, 7, -9, 10, edge - 1, -edge, edge - 2, 1 - edge, 65_537, -1_000_003, 6];
+        let small: Vec<(i64, i64)> = left.iter().flat_map(|&a| right.map(|b| (a, b))).collect();
+        let with = |a: i64, b: i64| small.iter().copied().chain([(a, b)]).collect::<Vec<_>>();
+        let tiles =
+            [small.clone(), with(7, 0), with(edge, 3), with(7, -edge - 1), with(i64::MIN, -1), with(i64::MAX, 2)];
+        for (function, exact) in functions {
+            let variant = &function.variants[function.variant(&[Class::I64, Class::I64]).unwrap()];
+            for pairs in &tiles {
+                assert!(pairs.len() <= TILE);
+                let (a, b): (Vec<i64>, Vec<i64>) = pairs.iter().copied().unzip();
+                let expected: Vec<i64> = pairs.iter().map(|&(a, b)| exact(a, b)).collect();
+                for tile in &variant.tiles[simd::level()..] {
+                    let (mut out, mut own) = (vec![0i64; a.len()], a.clone());
+                    let args = |a: &[i64]| [a.as_ptr().cast(), b.as_ptr().cast(), b.as_ptr().cast(), b.as_ptr().cast()];
+                    // SAFETY: all vectors are as long; the machine has the level.
+                    unsafe {
+                        tile(&args(&a), out.as_mut_ptr().cast(), a.len());
+                        tile(&args(&own), own.as_mut_ptr().cast(), a.len());
+                    }
+                    assert_eq!(out, expected, "{}", function.name);
+                    assert_eq!(own, expected, "{} in place", function.name);
+                }
+            }
+        }
     }
 }

@@ -51,8 +51,8 @@ macro_rules! class_of {
 /// vectors is F32's), `int` is I64, `bool` is Bool; `floattest` gives
 /// Bool from floats, `never` false from integers and `bool`, `test` from any class; `trig(a) = fast, slow` has a slow form for huge arguments,
 /// `single(a) = path, function` has a path for f32 without branches and a function of f64 for the rest;
-/// `quotient(a, b) = fast, slow`, of f32 only, one for huge quotients; or one
-/// combination is written out.
+/// `quotient(a, b) = fast, slow`, of f32 only, one for huge quotients; `division(a, b) = fast, slow`, of integers, computes small
+/// ones as f64; or one combination is written out.
 macro_rules! variants {
     (@ [$($done:tt)*]) => { &[$($done)*] };
     (@ [$($done:tt)*] float($($a:ident),*) = $body:expr; $($rest:tt)*) => {
@@ -101,6 +101,14 @@ macro_rules! variants {
         variants!(@ [$($done)*
             Variant { args: &[Class::F32, Class::F32], out: Class::F32, tiles: {
                 const TILES: [TileFn; 3] = simd::tile_quotients!(<S> (QUOTIENT_LIMIT) ($a, $b) = $body, $slow);
+                TILES
+            } },
+        ] $($rest)*)
+    };
+    (@ [$($done:tt)*] division($a:ident, $b:ident) = $body:expr, $slow:expr; $($rest:tt)*) => {
+        variants!(@ [$($done)*
+            Variant { args: &[Class::I64, Class::I64], out: Class::I64, tiles: {
+                const TILES: [TileFn; 3] = simd::tile_division!(<S> ($a, $b) = $body, $slow);
                 TILES
             } },
         ] $($rest)*)

@@ -2,6 +2,7 @@
 
 pub mod attributes;
 pub mod element;
+mod halves;
 pub mod real;
 pub mod rows;
 pub mod simd;

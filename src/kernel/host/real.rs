@@ -2,9 +2,10 @@
 //!
 //! Knows nothing of views: 16-bit operands are widened before they get here (`staging`).
 
-use super::simd::Simd;
+use super::simd::{Simd, levels};
 use super::vector::Vector;
 use crate::base::dtype::DType;
+use crate::kernel::math::Math;
 
 /// `f32` or `f64`.
 pub trait Real: faer::traits::RealField + Copy + Default + std::iter::Sum + std::ops::Neg<Output = Self> {
@@ -155,12 +156,12 @@ impl Real for f64 {
     #[inline(always)]
     unsafe fn exp_in<S: Simd>(x: S::F64) -> S::F64 {
         // SAFETY: whoever calls `exp_in` runs on a machine with the instructions of `S`.
-        unsafe { each_lane::<S>(x, f64::exp) }
+        unsafe { each_lane::<S>(x, EXP[S::LEVEL]) }
     }
     #[inline(always)]
     unsafe fn tanh_in<S: Simd>(x: S::F64) -> S::F64 {
         // SAFETY: whoever calls `tanh_in` runs on a machine with the instructions of `S`.
-        unsafe { each_lane::<S>(x, f64::tanh) }
+        unsafe { each_lane::<S>(x, TANH[S::LEVEL]) }
     }
     #[inline(always)]
     fn ln(self) -> f64 {
@@ -184,19 +185,30 @@ impl Real for f64 {
     }
 }
 
-/// A function of each lane.
+/// Computes a function of `n` lanes in place.
+type Lanes = unsafe fn(*mut f64, usize);
+const EXP: [Lanes; 3] = levels!(<S> fn(lanes: *mut f64, n: usize) {
+    for i in 0..n {
+        *lanes.add(i) = Math::exp::<S>(*lanes.add(i));
+    }
+});
+const TANH: [Lanes; 3] = levels!(<S> fn(lanes: *mut f64, n: usize) {
+    for i in 0..n {
+        *lanes.add(i) = Math::tanh::<S>(*lanes.add(i));
+    }
+});
+
+/// A function of each lane. Not: inlined, which would take a polynomial for each of its places.
 ///
 /// # Safety
 /// The machine is of level `S`.
 #[inline(always)]
-unsafe fn each_lane<S: Simd>(x: S::F64, function: impl Fn(f64) -> f64) -> S::F64 {
+unsafe fn each_lane<S: Simd>(x: S::F64, function: Lanes) -> S::F64 {
     let mut lanes = [0.0; 8];
     // SAFETY: the machine has the instructions of `S`; no vector of f64 has more than 8 lanes.
     unsafe {
         x.store(lanes.as_mut_ptr());
-        for lane in &mut lanes[..S::F64::N] {
-            *lane = function(*lane);
-        }
+        function(lanes.as_mut_ptr(), S::F64::N);
         S::F64::load(lanes.as_ptr())
     }
 }

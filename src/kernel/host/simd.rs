@@ -4,6 +4,7 @@
 //! which to use: the highest level of the machine, unless `TSCRIPT_SIMD` selects another. On machines other than x86-64
 //! all three are the baseline.
 
+use super::halves;
 use super::vector::{Plain, Vector};
 use std::sync::OnceLock;
 
@@ -14,6 +15,16 @@ pub trait Simd: Copy {
     /// `a * b + c`, fused where the machine can do that in one instruction.
     fn fma32(a: f32, b: f32, c: f32) -> f32;
     fn fma64(a: f64, b: f64, c: f64) -> f64;
+    /// Converts `n` values of `f16`, as bits, to `f32`.
+    ///
+    /// # Safety
+    /// Both memories have `n` elements, apart from each other, and the machine has the level.
+    unsafe fn widen_halves(from: *const u16, to: *mut f32, n: usize);
+    /// The other way, to the nearest, ties to even.
+    ///
+    /// # Safety
+    /// As `widen_halves`.
+    unsafe fn narrow_halves(from: *const f32, to: *mut u16, n: usize);
     /// Explicit vectors for loops that the compiler does not vectorize.
     type F32: Vector<Elem = f32>;
     type F64: Vector<Elem = f64>;
@@ -48,6 +59,16 @@ impl Simd for Avx512 {
     fn fma64(a: f64, b: f64, c: f64) -> f64 {
         a.mul_add(b, c)
     }
+    #[inline(always)]
+    unsafe fn widen_halves(from: *const u16, to: *mut f32, n: usize) {
+        // SAFETY: this function's contract.
+        unsafe { halves::widen_512(from, to, n) }
+    }
+    #[inline(always)]
+    unsafe fn narrow_halves(from: *const f32, to: *mut u16, n: usize) {
+        // SAFETY: this function's contract.
+        unsafe { halves::narrow_512(from, to, n) }
+    }
 }
 
 impl Simd for Avx2 {
@@ -69,6 +90,16 @@ impl Simd for Avx2 {
     fn fma64(a: f64, b: f64, c: f64) -> f64 {
         a.mul_add(b, c)
     }
+    #[inline(always)]
+    unsafe fn widen_halves(from: *const u16, to: *mut f32, n: usize) {
+        // SAFETY: this function's contract.
+        unsafe { halves::widen_256(from, to, n) }
+    }
+    #[inline(always)]
+    unsafe fn narrow_halves(from: *const f32, to: *mut u16, n: usize) {
+        // SAFETY: this function's contract.
+        unsafe { halves::narrow_256(from, to, n) }
+    }
 }
 
 impl Simd for Portable {
@@ -83,6 +114,16 @@ impl Simd for Portable {
     #[inline(always)]
     fn fma64(a: f64, b: f64, c: f64) -> f64 {
         a * b + c
+    }
+    #[inline(always)]
+    unsafe fn widen_halves(from: *const u16, to: *mut f32, n: usize) {
+        // SAFETY: this function's contract.
+        unsafe { halves::widen(from, to, n) }
+    }
+    #[inline(always)]
+    unsafe fn narrow_halves(from: *const f32, to: *mut u16, n: usize) {
+        // SAFETY: this function's contract.
+        unsafe { halves::narrow(from, to, n) }
     }
 }
 
@@ -137,7 +178,10 @@ pub fn name() -> &'static str {
 /// The highest level of the machine.
 #[cfg(target_arch = "x86_64")]
 fn highest_level() -> usize {
-    let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") && is_x86_feature_detected!("bmi2");
+    let avx2 = is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("fma")
+        && is_x86_feature_detected!("f16c")
+        && is_x86_feature_detected!("bmi2");
     let avx512 = is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512dq")
         && is_x86_feature_detected!("avx512bw")
@@ -165,7 +209,7 @@ macro_rules! levels {
             unsafe { $body }
         }
         #[cfg(target_arch = "x86_64")]
-        #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,bmi2")]
+        #[target_feature(enable = "avx512f,avx512dq,avx512bw,avx512vl,avx2,fma,f16c,bmi2")]
         #[allow(clippy::too_many_arguments, clippy::extra_unused_type_parameters)]
         unsafe fn highest($($p: $P),*) $(-> $R)? {
             // SAFETY: `level` chose this version because the machine has these instructions; the rest is the contract
@@ -173,7 +217,7 @@ macro_rules! levels {
             unsafe { body::<$crate::kernel::host::simd::Avx512>($($p),*) }
         }
         #[cfg(target_arch = "x86_64")]
-        #[target_feature(enable = "avx2,fma,bmi2")]
+        #[target_feature(enable = "avx2,fma,f16c,bmi2")]
         #[allow(clippy::too_many_arguments, clippy::extra_unused_type_parameters)]
         unsafe fn middle($($p: $P),*) $(-> $R)? {
             // SAFETY: `level` chose this version because the machine has these instructions; the rest is the contract
@@ -307,6 +351,45 @@ macro_rules! tile_quotients {
     };
 }
 
+/// Three `TileFn`s of two integers, with a body over `f64` for tiles whose integers are below 2^50 and whose divisors are not 0:
+/// there is no instruction that divides vectors of integers, and below 2^51 quotients in f64 are never rounded to an integer
+/// that they are not. The arguments may lie in `out`.
+macro_rules! tile_division {
+    (<$S:ident> ($a:ident, $b:ident) = $body:expr, $slow:expr) => {
+        $crate::kernel::host::simd::levels!(<$S> fn(args: &[*const u8; 4], out: *mut u8, n: usize) {
+            use $crate::kernel::host::simd::{Portable, Simd};
+            /// An integer added to these bits becomes that number plus 1.5 · 2^52.
+            const BITS: i64 = 0x4338_0000_0000_0000;
+            const SHIFT: f64 = 6_755_399_441_055_744.0;
+            const HALF: i64 = 1 << 50;
+            let (left, right) = (args[0].cast::<i64>(), args[1].cast::<i64>());
+            let mut stage = std::mem::MaybeUninit::<[i64; $crate::kernel::program::TILE]>::uninit();
+            let target = stage.as_mut_ptr().cast::<i64>();
+            let (mut high, mut zeros) = (0u64, 0i64);
+            for i in 0..n {
+                let (a, b) = (*left.add(i), *right.add(i));
+                high |= a.wrapping_add(HALF) as u64 | b.wrapping_add(HALF) as u64;
+                zeros |= (b == 0) as i64;
+            }
+            // Not: the baseline, where rounding to integers is a library call.
+            if high >> 51 == 0 && zeros == 0 && $S::LEVEL != Portable::LEVEL {
+                for i in 0..n {
+                    let $a = f64::from_bits((*left.add(i)).wrapping_add(BITS) as u64) - SHIFT;
+                    let $b = f64::from_bits((*right.add(i)).wrapping_add(BITS) as u64) - SHIFT;
+                    let whole: f64 = $body;
+                    *target.add(i) = ((whole + SHIFT).to_bits() as i64).wrapping_sub(BITS);
+                }
+            } else {
+                for i in 0..n {
+                    let ($a, $b) = (*left.add(i), *right.add(i));
+                    *target.add(i) = $slow;
+                }
+            }
+            std::ptr::copy_nonoverlapping(target, out.cast::<i64>(), n);
+        })
+    };
+}
+
 /// Three `TileFn`s from one expression over vectors of `f32`: `tile_f32!(<V> (a, b) = vector::f(a, b))`. The last
 /// elements of a tile, fewer than a vector, are copied through the stack. `out` may be an argument.
 macro_rules! tile_f32 {
@@ -337,7 +420,7 @@ macro_rules! tile_f32 {
     };
 }
 
-pub(crate) use {levels, nth, rep, tile, tile_below, tile_f32, tile_quotients};
+pub(crate) use {levels, nth, rep, tile, tile_below, tile_division, tile_f32, tile_quotients};
 
 #[cfg(test)]
 mod tests {

@@ -3,9 +3,8 @@
 //! Several tiles of a wide row are processed before the next row: sequential reads are several times faster than
 //! reading tile by tile down a column.
 
-use super::{Partials, Plan, Task, Wide, part_count};
-use crate::base::dtype::DType;
-use crate::kernel::fused::host::{Grid, Op, Place, Space, Tiles, fit};
+use super::{Partials, Plan, Task, Wide, part_count, plain_load};
+use crate::kernel::fused::host::{Grid, Place, Space, Tiles, fit, is_register};
 use crate::kernel::guard;
 use crate::kernel::host::simd;
 use smallvec::{SmallVec, smallvec};
@@ -170,14 +169,12 @@ impl Plan<'_> {
 
     /// The view that is reduced without computation or conversion, if its rows are contiguous.
     fn plain_load(&self, space: &Space) -> Option<usize> {
-        let [Op::Load { slot, out }, ref rest @ ..] = self.code.ops[..] else { return None };
-        let reduces = |op: &Op| matches!(*op, Op::Reduce { arg, .. } if arg == out);
-        let dtype = self.given.views[slot as usize].dtype;
-        let register = matches!(dtype, DType::Bool | DType::I64 | DType::F32 | DType::F64);
-        let dense = space.stride(space.dims.len() - 1, slot as usize) == dtype.size_bytes() as isize;
+        let slot = plain_load(self.code)? as usize;
+        let dtype = self.given.views[slot].dtype;
+        let own = is_register(dtype) || self.tasks.iter().all(|task| task.narrow.is_some());
+        let dense = space.stride(space.dims.len() - 1, slot) == dtype.size_bytes() as isize;
         let wide = space.dims[space.dims.len() - 1].size >= WIDE;
-        let applies = register && dense && wide && rest.iter().all(reduces) && self.tasks.iter().all(|task| !task.arg);
-        applies.then_some(slot as usize)
+        (own && dense && wide && self.tasks.iter().all(|task| !task.arg)).then_some(slot)
     }
 
     /// As `column`, directly from the memory of view `slot`: rows are added to accumulators in registers.
@@ -214,7 +211,10 @@ impl Plan<'_> {
                     let step = grid.space.stride(dim, slot);
                     for (t, task) in self.tasks.iter().enumerate() {
                         let (narrow, wide, _) = lanes[k].pointers(t);
-                        let join = task.kernels.join_rows[simd::level()];
+                        let join = match task.narrow {
+                            Some(narrow) => narrow.join_rows,
+                            None => task.kernels.join_rows[simd::level()],
+                        };
                         join(narrow, from, step, rows, cut.width(piece));
                         if runs % 2 == 1 {
                             (task.kernels.flush[simd::level()])(narrow, wide, cut.width(piece));

@@ -47,6 +47,33 @@ macro_rules! kernels {
         fn join($x: $T, $y: $T) -> $T {
             $join
         }
+        /// Combines eight lanes and the `n` elements that are left over. Not: inlined, which takes three copies.
+        #[inline(never)]
+        unsafe fn rest(mut lanes: [$T; 8], source: *const $T, n: usize) -> $T {
+            let mut done = 0;
+            // SAFETY: the `n` elements exist.
+            unsafe {
+                while done + 8 <= n {
+                    for l in 0..8 {
+                        lanes[l] = join(lanes[l], *source.add(done + l));
+                    }
+                    done += 8;
+                }
+                let mut width = 4;
+                while width > 0 {
+                    for l in 0..width {
+                        lanes[l] = join(lanes[l], lanes[l + width]);
+                    }
+                    width /= 2;
+                }
+                let mut total = lanes[0];
+                while done < n {
+                    total = join(total, *source.add(done));
+                    done += 1;
+                }
+                total
+            }
+        }
         #[inline(always)]
         fn join_wide($x: $W, $y: $W) -> $W {
             $join
@@ -79,24 +106,20 @@ macro_rules! kernels {
             fold: levels!(<S> fn(source: *const u8, n: usize) -> Wide {
                 let source = source.cast::<$T>();
                 let mut lanes = [IDENTITY; LANES];
-                for i in 0..n / LANES {
-                    let row = source.add(i * LANES);
+                let mut done = 0;
+                while done + LANES <= n {
                     for l in 0..LANES {
-                        lanes[l] = join(lanes[l], *row.add(l));
+                        lanes[l] = join(lanes[l], *source.add(done + l));
+                    }
+                    done += LANES;
+                }
+                let mut few = [IDENTITY; 8];
+                for k in 0..LANES / 8 {
+                    for l in 0..8 {
+                        few[l] = join(few[l], lanes[k * 8 + l]);
                     }
                 }
-                let done = n / LANES * LANES;
-                for l in 0..n - done {
-                    lanes[l] = join(lanes[l], *source.add(done + l));
-                }
-                let mut width = LANES / 2;
-                while width > 0 {
-                    for l in 0..width {
-                        lanes[l] = join(lanes[l], lanes[l + width]);
-                    }
-                    width /= 2;
-                }
-                bits(lanes[0] as $W)
+                bits(rest(few, source.add(done), n - done) as $W)
             }),
             rows: levels!(<S> fn(source: *const u8, rows: usize, c: usize, out: *mut Wide, positions: *mut i64) {
                 for i in 0..rows {
@@ -149,26 +172,25 @@ macro_rules! kernels {
                 let lanes = lanes.cast::<$T>();
                 // Some columns at a time, whose accumulators stay in registers from row to row.
                 let mut first = 0;
-                while first < c {
-                    let width = if c - first < LANES { c - first } else { LANES };
+                while first + LANES <= c {
                     let mut sums = [IDENTITY; LANES];
                     for row in 0..rows {
                         let source = source.offset(row as isize * step).cast::<$T>().add(first);
-                        if width == LANES {
-                            for l in 0..LANES {
-                                sums[l] = join(sums[l], *source.add(l));
-                            }
-                        } else {
-                            for l in 0..width {
-                                sums[l] = join(sums[l], *source.add(l));
-                            }
+                        for l in 0..LANES {
+                            sums[l] = join(sums[l], *source.add(l));
                         }
                     }
-                    for l in 0..width {
+                    for l in 0..LANES {
                         let lane = lanes.add(first + l);
                         *lane = join(*lane, sums[l]);
                     }
                     first += LANES;
+                }
+                for row in 0..rows {
+                    let source = source.offset(row as isize * step).cast::<$T>();
+                    for l in first..c {
+                        *lanes.add(l) = join(*lanes.add(l), *source.add(l));
+                    }
                 }
             }),
             join_at: levels!(<S> fn(

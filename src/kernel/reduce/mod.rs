@@ -8,13 +8,17 @@
 
 mod columns;
 mod kernels;
+mod narrow;
+mod repeated;
 mod rows;
 
 use crate::kernel::abi::Threads;
+use crate::kernel::copy::host::copy_view;
 use crate::kernel::fused::host::{Code, Op, RunArgs, Space, cast, store};
 use crate::kernel::host::simd;
 use crate::kernel::program::{Class, ReduceKind};
 use kernels::{Kernels, Wide, kernels};
+use narrow::{Narrow, narrow};
 use smallvec::SmallVec;
 
 /// Bound: minimal number of elements for a further thread.
@@ -30,9 +34,19 @@ struct Task {
     value: u16,
     slot: usize,
     arg: bool,
+    kind: ReduceKind,
+    /// What reduces the view's own elements, if they are short integers and nothing is computed with them.
+    narrow: Option<Narrow>,
+    /// Times that the result is added up, since each element is repeated so often.
+    times: usize,
 }
 
 impl Task {
+    /// Whether the order in which elements are combined changes nothing.
+    fn in_any_order(&self) -> bool {
+        !self.kernels.float || matches!(self.kind, ReduceKind::Min | ReduceKind::Max)
+    }
+
     /// Writes `m` results at byte offsets `offset`, `offset + step`, ... of the view.
     ///
     /// # Safety
@@ -40,6 +54,9 @@ impl Task {
     unsafe fn emit(&self, given: RunArgs<'_>, offset: isize, step: isize, values: &mut [Wide], positions: &mut [i64]) {
         let view = &given.views[self.slot];
         let (class, m) = if self.arg { (Class::I64, positions.len()) } else { (self.class(), values.len()) };
+        if self.times != 1 {
+            values.iter_mut().for_each(|value| *value = self.repeated(*value));
+        }
         let source: *mut u8 = if self.arg { positions.as_mut_ptr().cast() } else { values.as_mut_ptr().cast() };
         // SAFETY: a cast never makes elements longer than 8 bytes, so it can work in place; the rest is the
         // caller's promise.
@@ -61,7 +78,9 @@ impl Task {
 /// # Safety
 /// As `fused::run`.
 pub(crate) unsafe fn run(code: &Code, mut space: Space, given: RunArgs<'_>, threads: &Threads) {
-    let tasks: SmallVec<[Task; 2]> = code
+    let plain = plain_load(code);
+    let narrow = |kind| plain.and_then(|slot| narrow(kind, given.views[slot as usize].dtype));
+    let mut tasks: SmallVec<[Task; 2]> = code
         .ops
         .iter()
         .filter_map(|op| match *op {
@@ -70,6 +89,9 @@ pub(crate) unsafe fn run(code: &Code, mut space: Space, given: RunArgs<'_>, thre
                 value: arg,
                 slot: slot as usize,
                 arg: matches!(kind, ReduceKind::ArgMin | ReduceKind::ArgMax),
+                kind,
+                narrow: narrow(kind),
+                times: 1,
             }),
             _ => None,
         })
@@ -77,6 +99,7 @@ pub(crate) unsafe fn run(code: &Code, mut space: Space, given: RunArgs<'_>, thre
     if space.dims.iter().any(|dim| dim.size == 0 && !dim.reduced) {
         return;
     }
+    let copies = plain.map(|slot| repeated::drop_repeated(&mut space, &mut tasks, slot, given)).unwrap_or_default();
     let ordered = tasks.iter().any(|task| task.arg);
     let loads = code.ops.iter().filter_map(|op| if let Op::Load { slot, .. } = *op { Some(slot) } else { None });
     let priority: SmallVec<[u16; 8]> = loads.chain(code.position_column(given.views)).collect();
@@ -92,6 +115,16 @@ pub(crate) unsafe fn run(code: &Code, mut space: Space, given: RunArgs<'_>, thre
             plan.rows(space, output_dims);
         }
     }
+    for (from, to) in &copies {
+        // SAFETY: both are parts of an output that do not overlap.
+        unsafe { copy_view(from, to, threads) };
+    }
+}
+
+/// The view that a program reduces without computation.
+fn plain_load(code: &Code) -> Option<u16> {
+    let [Op::Load { slot, out }, ref rest @ ..] = code.ops[..] else { return None };
+    rest.iter().all(|op| matches!(*op, Op::Reduce { arg, .. } if arg == out)).then_some(slot)
 }
 
 struct Plan<'a> {

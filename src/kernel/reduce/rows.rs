@@ -1,13 +1,18 @@
 //! Reductions whose innermost dim is reduced: a tile gives one value, or one for each short row.
 
-use super::{Partials, Plan, Task, Wide, part_count};
-use crate::kernel::fused::host::{Grid, Op, Space, Tiles, fit, is_register};
+use super::{Partials, Plan, Task, Wide, narrow, part_count, plain_load};
+use crate::kernel::fused::host::{Grid, Space, Tiles, fit, is_register};
 use crate::kernel::guard;
 use crate::kernel::host::simd;
 use smallvec::{SmallVec, smallvec};
+use std::ops::Range;
 
 /// Tiles between two calls of `guard::check`.
 const TILES: usize = 64;
+/// Rows whose results are stored together.
+const BATCH: usize = 64;
+/// Elements of a row from which on it is reduced by a call of its own.
+const PLAIN_ROW: usize = 64;
 
 impl Plan<'_> {
     /// `space`: `output_dims` output dims, then reduced ones.
@@ -18,7 +23,16 @@ impl Plan<'_> {
         let reduced_dims = space.dims.len() - output_dims;
         let reduced: usize = space.dims[output_dims..].iter().map(|dim| dim.size).product();
         let short = output_dims > 0 && reduced_dims <= 2 && reduced > 0 && reduced <= self.code.tile / 2;
-        if short {
+        // Rows that lie in memory as they are reduced, and not so short that a call for each costs more.
+        let lies_so = |slot: u16| {
+            let size = self.given.views[slot as usize].dtype.size_bytes() as isize;
+            reduced_dims == 1
+                && reduced >= PLAIN_ROW
+                && self.is_own(slot)
+                && self.tasks.iter().all(|task| !task.arg)
+                && space.stride(space.dims.len() - 1, slot as usize) == size
+        };
+        if short && !plain_load(self.code).is_some_and(lies_so) {
             // SAFETY: the views are those of `run` (this function's contract).
             return unsafe { self.short(space, output_dims, reduced) };
         }
@@ -33,6 +47,11 @@ impl Plan<'_> {
         let parts = part_count(unit_count, boxes);
         let tasks = self.tasks.len();
         let plain = self.plain(&inner);
+        if let (Some(slot), 1) = (plain, parts) {
+            // SAFETY: units are disjoint, and the caller promised the rest.
+            return self
+                .split(unit_count, reduced.max(1), |range| unsafe { self.plain_rows(&units, &inner, slot, range) });
+        }
         let mut partials = Partials::new(if parts > 1 { unit_count * parts * tasks } else { 0 });
         let shared = partials.share();
         let base: SmallVec<[isize; 8]> = smallvec![0; space.columns];
@@ -88,22 +107,83 @@ impl Plan<'_> {
         }
     }
 
+    /// Whether the elements of a view can be reduced as they are in memory.
+    fn is_own(&self, slot: u16) -> bool {
+        is_register(self.given.views[slot as usize].dtype) || self.tasks.iter().all(|task| task.narrow.is_some())
+    }
+
     /// The view that is reduced without computation or conversion, if each row is contiguous.
     fn plain(&self, inner: &Grid<'_>) -> Option<u16> {
-        let (mut slot, mut value) = (None, None);
-        for op in &self.code.ops {
-            match *op {
-                Op::Load { slot: from, out } if slot.is_none() => (slot, value) = (Some(from), Some(out)),
-                Op::Reduce { .. } => {}
-                _ => return None,
-            }
-        }
-        let slot = slot.filter(|_| self.tasks.iter().all(|task| Some(task.value) == value))?;
+        let slot = plain_load(self.code)?;
         let dtype = self.given.views[slot as usize].dtype;
         let last = inner.first + inner.count - 1;
         let one = inner.space.dims[inner.first..last].iter().all(|dim| dim.size == 1);
         let dense = inner.space.stride(last, slot as usize) == dtype.size_bytes() as isize;
-        (one && dense && is_register(dtype)).then_some(slot)
+        (one && dense && self.is_own(slot)).then_some(slot)
+    }
+
+    /// Reduces whole rows of a view that `plain` returned. Results are stored many at a time. Cost: for rows of 1000 elements,
+    /// one by one they take as long as the sums.
+    ///
+    /// # Safety
+    /// As `run`; the units `range` are nobody else's.
+    unsafe fn plain_rows(&self, units: &Grid<'_>, inner: &Grid<'_>, slot: u16, range: Range<usize>) {
+        let (space, along) = (units.space, units.count - 1);
+        let size = inner.space.dims[inner.first + inner.count - 1].size;
+        let (width, step) = (space.dims[along].size, space.stride(along, slot as usize));
+        let base: SmallVec<[isize; 8]> = smallvec![0; space.columns];
+        let (mut values, mut positions) = ([0; BATCH], [0; BATCH]);
+        let mut at = range.start;
+        while at < range.end {
+            let m = BATCH.min(range.end - at).min(width - at % width);
+            let place = units.place(at, &base);
+            for task in self.tasks {
+                for row in 0..m {
+                    let mut total = (task.kernels.identity, 0);
+                    // SAFETY: the row has `size` elements, one after the other; the outputs are those of the units.
+                    unsafe {
+                        let row = self.given.views[slot as usize]
+                            .ptr
+                            .offset(place.offsets[slot as usize] + row as isize * step);
+                        self.total(task, slot, row, (0, size), inner.full[2], &mut total);
+                    }
+                    (values[row], positions[row]) = total;
+                }
+                let (offset, step) = (place.offsets[task.slot], space.stride(along, task.slot));
+                // SAFETY: as above.
+                unsafe { task.emit(self.given, offset, step, &mut values[..m], &mut positions[..m]) };
+            }
+            at += m;
+        }
+    }
+
+    /// Combines the elements from the first to the second place of a row, `full` at a time where the order matters.
+    ///
+    /// # Safety
+    /// These elements exist.
+    unsafe fn total(
+        &self,
+        task: &Task,
+        slot: u16,
+        row: *const u8,
+        (first, end): (usize, usize),
+        full: usize,
+        total: &mut (Wide, i64),
+    ) {
+        let size = self.given.views[slot as usize].dtype.size_bytes();
+        let most = if task.in_any_order() && !task.arg { narrow::MOST } else { full };
+        for (n, start) in (first..end).step_by(most.max(1)).enumerate() {
+            guard::check_every(n, TILES);
+            let count = most.min(end - start);
+            // SAFETY: the elements exist (this function's contract).
+            unsafe {
+                let elements = row.add(start * size);
+                match task.narrow {
+                    Some(narrow) => total.0 = (task.kernels.combine)(total.0, (narrow.fold)(elements, count)),
+                    None => task.take(elements, count, start as i64, total),
+                }
+            }
+        }
     }
 
     /// As `row`, for a view that `plain` returned: the same elements are combined in the same order, without executing
@@ -115,24 +195,20 @@ impl Plan<'_> {
         &self,
         inner: &Grid<'_>,
         slot: u16,
-        span: std::ops::Range<usize>,
+        span: Range<usize>,
         offsets: &[isize],
         totals: &mut SmallVec<[(Wide, i64); 2]>,
     ) {
         let view = &self.given.views[slot as usize];
         let (size, full) = (inner.space.dims[inner.first + inner.count - 1].size, inner.full[2]);
-        let first = span.start * full;
+        let (first, end) = (span.start * full, (span.end * full).min(size));
         totals.clear();
         totals.extend(self.tasks.iter().map(|task| (task.kernels.identity, first as i64)));
-        for n in span {
-            guard::check_every(n, TILES);
-            let (start, count) = (n * full, full.min(size - n * full));
-            for (task, total) in self.tasks.iter().zip(totals.iter_mut()) {
-                // SAFETY: the row has `size` elements, one after the other.
-                unsafe {
-                    let value = view.ptr.offset(offsets[slot as usize]).add(start * view.dtype.size_bytes());
-                    task.take(value, count, start as i64, total);
-                }
+        for (task, total) in self.tasks.iter().zip(totals.iter_mut()) {
+            // SAFETY: the row has `size` elements, one after the other.
+            unsafe {
+                let row = view.ptr.offset(offsets[slot as usize]);
+                self.total(task, slot, row, (first, end), full, total);
             }
         }
     }
@@ -145,7 +221,7 @@ impl Plan<'_> {
         &self,
         inner: &Grid<'_>,
         tiles: &mut Tiles<'_>,
-        span: std::ops::Range<usize>,
+        span: Range<usize>,
         offsets: &[isize],
         totals: &mut SmallVec<[(Wide, i64); 2]>,
     ) {

@@ -16,6 +16,8 @@ use crate::kernel::host::walk::{Ptr, StridedIter, dim, extent, flag, reversed, w
 const UNIT: usize = 1024;
 /// Elements that are read, scanned and written at a time; also columns that are scanned in parallel.
 const BLOCK: usize = 64;
+/// Rows or units that are scanned at once: their chains of dependent operations overlap in time.
+const STRANDS: usize = 4;
 
 /// The loops between a dtype and the type `V` that it is scanned in.
 struct Kind<V> {
@@ -314,15 +316,19 @@ unsafe fn along<V: Value, S: Scan<V>>(
     if length <= 2 * UNIT || walk.numel >= 4 * threads.count() {
         threads.split(walk.numel, (16 * 1024 / length).max(1), |range| {
             walk.pieces(range, |_, at, n| {
-                let width = if together { BLOCK } else { 1 };
+                let row = |start: usize| row(std::array::from_fn(|k| at[k] + start as isize * inner[k]));
+                let width = if together { BLOCK } else { STRANDS };
                 for start in (0..n).step_by(width) {
-                    let row = row(std::array::from_fn(|k| at[k] + start as isize * inner[k]));
+                    let width = Ord::min(width, n - start);
                     // SAFETY: rows belong to one thread each.
                     unsafe {
                         if together {
-                            columns::<V, S>(&row, inner, Ord::min(width, n - start), length);
+                            columns::<V, S>(&row(start), inner, width, length);
+                        } else if width == STRANDS && length <= 2 * UNIT {
+                            let rows = std::array::from_fn(|u| row(start + u));
+                            units::<V, S, STRANDS>(&rows, [0; STRANDS], length, [S::START; STRANDS]);
                         } else {
-                            one::<V, S>(&row, length, &Threads::ONE);
+                            (start..start + width).for_each(|at| one::<V, S>(&row(at), length, &Threads::ONE));
                         }
                     }
                 }
@@ -364,7 +370,7 @@ unsafe fn columns<V: Value, S: Scan<V>>(row: &Row<'_, V>, inner: [isize; 3], wid
 unsafe fn one<V: Value, S: Scan<V>>(row: &Row<'_, V>, length: usize, threads: &Threads) {
     if length <= 2 * UNIT {
         // SAFETY: the row has `length` elements, all of which are scanned.
-        unsafe { units::<V, S, 1>(row, 0, length, [S::START]) };
+        unsafe { units::<V, S, 1>(&[*row], [0], length, [S::START]) };
         return;
     }
     let count = length.div_ceil(UNIT);
@@ -386,12 +392,12 @@ unsafe fn one<V: Value, S: Scan<V>>(row: &Row<'_, V>, length: usize, threads: &T
         while u < range.end {
             // SAFETY: units of the row belong to one thread each.
             unsafe {
-                if u + 4 <= range.end && (u + 4) * UNIT <= length {
-                    // Four units at once: their chains of dependent additions overlap in time.
-                    units::<V, S, 4>(row, u * UNIT, UNIT, std::array::from_fn(|k| totals[u + k]));
-                    u += 4;
+                if u + STRANDS <= range.end && (u + STRANDS) * UNIT <= length {
+                    let starts = std::array::from_fn(|k| (u + k) * UNIT);
+                    units::<V, S, STRANDS>(&[*row; STRANDS], starts, UNIT, std::array::from_fn(|k| totals[u + k]));
+                    u += STRANDS;
                 } else {
-                    units::<V, S, 1>(row, u * UNIT, end(u) - u * UNIT, [totals[u]]);
+                    units::<V, S, 1>(&[*row], [u * UNIT], end(u) - u * UNIT, [totals[u]]);
                     u += 1;
                 }
             }
@@ -420,38 +426,41 @@ unsafe fn total<V: Value, S: Scan<V>>(row: &Row<'_, V>, start: usize, end: usize
     total
 }
 
-/// Scans `N` consecutive units of `length` elements, each from its own state.
+/// Scans `length` elements of each of `N` rows, or of one at `N` places, each from its own state.
+#[inline(never)]
 unsafe fn units<V: Value, S: Scan<V>, const N: usize>(
-    row: &Row<'_, V>,
-    start: usize,
+    rows: &[Row<'_, V>; N],
+    starts: [usize; N],
     length: usize,
     mut states: [S::State; N],
 ) {
     let mut values = [[V::ZERO; BLOCK]; N];
     let mut extreme_indices = [[0i64; BLOCK]; N];
+    let places = rows[0].indices.is_some();
     for first in (0..length).step_by(BLOCK) {
         let n = Ord::min(BLOCK, length - first);
-        let at = |u: usize, step: isize| (start + u * length + first) as isize * step;
-        // SAFETY: the `N` units of `length` elements from `start` on lie inside the row.
+        let at = |u: usize, step: isize| (starts[u] + first) as isize * step;
+        // SAFETY: the `length` elements from each start on lie inside their row.
         unsafe {
             for (u, values) in values.iter_mut().enumerate() {
-                row.load(at(u, row.steps[0]), row.steps[0], &mut values[..n]);
+                rows[u].load(at(u, rows[u].steps[0]), rows[u].steps[0], &mut values[..n]);
             }
             for k in 0..n {
                 for u in 0..N {
-                    states[u] = S::next(states[u], values[u][k], start + u * length + first + k);
+                    states[u] = S::next(states[u], values[u][k], starts[u] + first + k);
                     values[u][k] = S::value(states[u]);
-                    extreme_indices[u][k] = S::position(states[u]);
+                    if places {
+                        extreme_indices[u][k] = S::position(states[u]);
+                    }
                 }
             }
             for (u, values) in values.iter().enumerate() {
-                row.store(&values[..n], at(u, row.steps[1]), row.steps[1]);
+                rows[u].store(&values[..n], at(u, rows[u].steps[1]), rows[u].steps[1]);
             }
-            if let Some(indices) = row.indices {
-                for (u, block) in extreme_indices.iter().enumerate() {
-                    for (k, &index) in block[..n].iter().enumerate() {
-                        *indices.at(at(u, row.steps[2]) + k as isize * row.steps[2]) = index;
-                    }
+            for (u, block) in extreme_indices.iter().enumerate() {
+                let Some(indices) = rows[u].indices else { break };
+                for (k, &index) in block[..n].iter().enumerate() {
+                    *indices.at(at(u, rows[u].steps[2]) + k as isize * rows[u].steps[2]) = index;
                 }
             }
         }
@@ -487,9 +496,15 @@ mod tests {
     fn sums_and_products_agree_with_loops() {
         let mut dice = Dice(61);
         for threads in [&Threads::ONE, &Threads::new(3)] {
-            for (shape, d) in
-                [(&[9][..], 0), (&[9000], 0), (&[3, 4, 5], 1), (&[3000, 3], 0), (&[70, 6], 0), (&[5, 0], 1)]
-            {
+            for (shape, d) in [
+                (&[9][..], 0),
+                (&[9000], 0),
+                (&[3, 4, 5], 1),
+                (&[3000, 3], 0),
+                (&[70, 6], 0),
+                (&[7, 150], 1),
+                (&[5, 0], 1),
+            ] {
                 for (from, to) in [
                     (DType::F32, DType::F32),
                     (DType::Bool, DType::I64),

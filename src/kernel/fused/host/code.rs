@@ -13,8 +13,9 @@ use std::sync::{Arc, OnceLock};
 pub struct Prepared(OnceLock<Arc<Code>>);
 
 impl Prepared {
-    pub(crate) fn get(&self, program: &Program) -> &Code {
-        self.0.get_or_init(|| Arc::new(Code::new(program)))
+    /// Invariant: a program's views have the same dtypes at every run.
+    pub(crate) fn get(&self, program: &Program, views: &[RawView]) -> &Code {
+        self.0.get_or_init(|| Arc::new(Code::new(program, views)))
     }
 }
 
@@ -97,8 +98,9 @@ const CACHE_BYTES: usize = 28 << 10;
 const SHORTEST: usize = 256;
 
 impl Code {
-    fn new(program: &Program) -> Code {
-        let mut maker = Maker { now: vec![None; program.regs.len()], values: Vec::new(), ops: Vec::new() };
+    fn new(program: &Program, views: &[RawView]) -> Code {
+        let now = vec![None; program.regs.len()];
+        let mut maker = Maker { now, values: Vec::new(), ops: Vec::new(), rounded: Vec::new() };
         let mut scalars = Vec::new();
         let mut positions = false;
         for instr in &program.instrs {
@@ -153,6 +155,7 @@ impl Code {
                 }
             }
         }
+        maker.drop_rounding(views);
         let mut reduces = 0;
         for at in 0..maker.ops.len() {
             // Reductions read their operands after all ops of a tile: these values live until then.
@@ -250,9 +253,46 @@ struct Maker {
     now: Vec<Option<Id>>,
     values: Vec<Value>,
     ops: Vec<Op>,
+    /// Values that are others rounded or wrapped within their class: (value, the other, to which dtype).
+    rounded: Vec<(Id, Id, DType)>,
 }
 
 impl Maker {
+    /// Where a rounded value is only stored as its dtype, the store does the rounding.
+    fn drop_rounding(&mut self, views: &[RawView]) {
+        for (rounded, exact, dtype) in std::mem::take(&mut self.rounded) {
+            let mut stores = false;
+            let only_stored = self.ops.iter().all(|op| match *op {
+                Op::Store { arg, slot, .. } if arg == rounded => {
+                    stores = true;
+                    views[slot as usize].dtype == dtype
+                }
+                Op::Apply { args, .. } => !args.contains(&rounded),
+                Op::Check { arg, .. } | Op::Reduce { arg, .. } => arg != rounded,
+                _ => true,
+            });
+            if !only_stored || !stores {
+                continue;
+            }
+            self.ops.retain(|op| !matches!(*op, Op::Apply { out, .. } if out == rounded));
+            for op in &mut self.ops {
+                if let Op::Store { arg, .. } = op
+                    && *arg == rounded
+                {
+                    *arg = exact;
+                }
+            }
+        }
+        for (index, op) in self.ops.iter().enumerate() {
+            let args = match *op {
+                Op::Apply { args, .. } => args,
+                Op::Store { arg, .. } | Op::Check { arg, .. } | Op::Reduce { arg, .. } => [arg; 4],
+                _ => continue,
+            };
+            args.iter().for_each(|&arg| self.values[arg as usize].last = index);
+        }
+    }
+
     fn define(&mut self, reg: u16, class: Class) -> Id {
         let id = self.fresh(class);
         self.now[reg as usize] = Some(id);
@@ -278,6 +318,9 @@ impl Maker {
                 self.values[value as usize].last = self.ops.len();
                 let out = self.fresh(Class::of(to));
                 self.ops.push(Op::Apply { tile: tiles[simd::level()], args: [value; 4], out });
+                if from == Class::of(to) {
+                    self.rounded.push((out, value, to));
+                }
                 out
             }
         }

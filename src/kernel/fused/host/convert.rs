@@ -161,9 +161,45 @@ pub(crate) fn cast(from: Class, to: DType) -> Option<&'static [TileFn; 3]> {
 /// register is contiguous. Arguments: memory, strides, counts, register.
 pub(crate) type BoxFn = unsafe fn(*mut u8, [isize; 3], [usize; 3], *mut u8);
 
-/// `boxes!(to: memory type => register type, |x| expression)`, or `from:` for the other way.
+/// Elements that lie beside each other: by an expression, or by a function of a level where there is one.
+macro_rules! run {
+    ($from:expr, $to:expr, $n:expr, |$x:ident| $body:expr) => {{
+        let (from, to) = ($from, $to);
+        for k in 0..$n {
+            let $x = *from.add(k);
+            *to.add(k) = $body;
+        }
+    }};
+    ($from:expr, $to:expr, $n:expr, |$x:ident| $body:expr, $fast:expr) => {
+        $fast($from.cast_const(), $to, $n)
+    };
+}
+
+/// `n` elements of memory with a step: by an expression, or collected first for a function of a level.
+macro_rules! steps {
+    ($M:ty, $from:expr, $step:ident, $to:expr, $n:expr, |$x:ident| $body:expr) => {
+        for k in 0..$n {
+            let $x = *$from.wrapping_offset(k as isize * $step).cast::<$M>();
+            *$to.add(k) = $body;
+        }
+    };
+    ($M:ty, $from:expr, $step:ident, $to:expr, $n:expr, |$x:ident| $body:expr, $fast:expr) => {{
+        let mut near = MaybeUninit::<[$M; TILE]>::uninit();
+        let near = near.as_mut_ptr().cast::<$M>();
+        for first in (0..$n).step_by(TILE) {
+            let n = if $n - first < TILE { $n - first } else { TILE };
+            for k in 0..n {
+                *near.add(k) = *$from.wrapping_offset((first + k) as isize * $step).cast::<$M>();
+            }
+            $fast(near.cast_const(), $to.add(first), n);
+        }
+    }};
+}
+
+/// `boxes!(to: memory type => register type, |x| expression)`, or `from:` for the other way; the last argument is a function
+/// that does the same with runs.
 macro_rules! boxes {
-    (load $M:ty => $R:ty, |$x:ident| $body:expr) => {{
+    (load $M:ty => $R:ty, |$x:ident| $body:expr $(, $fast:expr)?) => {{
         const ALL: [BoxFn; 3] = simd::levels!(<S> fn(
             memory: *mut u8, strides: [isize; 3], counts: [usize; 3], register: *mut u8
         ) {
@@ -179,21 +215,14 @@ macro_rules! boxes {
                     let same = TypeId::of::<$M>() == TypeId::of::<$R>();
                     let turned = if same { out.cast::<$M>() } else { square.as_mut_ptr().cast::<$M>() };
                     transpose::turn(plane, step / size, turned.cast(), m2, m1, size_of::<$M>());
-                    for k in 0..if same { 0 } else { m1 * m2 } {
-                        let $x = *turned.add(k);
-                        *out.add(k) = $body;
-                    }
+                    run!(turned, out, if same { 0 } else { m1 * m2 }, |$x| $body $(, $fast)?);
                     out = out.add(m1 * m2);
                     continue;
                 }
                 for j in 0..m1 {
                     let row = plane.offset(j as isize * strides[1]);
                     if step == size_of::<$M>() as isize {
-                        let source = row.cast::<$M>();
-                        for k in 0..m2 {
-                            let $x = *source.add(k);
-                            *out.add(k) = $body;
-                        }
+                        run!(row.cast::<$M>(), out, m2, |$x| $body $(, $fast)?);
                     } else if step == 0 {
                         let $x = *row.cast::<$M>();
                         let value: $R = $body;
@@ -201,10 +230,7 @@ macro_rules! boxes {
                             *out.add(k) = value;
                         }
                     } else {
-                        for k in 0..m2 {
-                            let $x = *row.offset(k as isize * step).cast::<$M>();
-                            *out.add(k) = $body;
-                        }
+                        steps!($M, row, step, out, m2, |$x| $body $(, $fast)?);
                     }
                     out = out.add(m2);
                 }
@@ -212,7 +238,7 @@ macro_rules! boxes {
         });
         &ALL
     }};
-    (store $M:ty => $R:ty, |$x:ident| $body:expr) => {{
+    (store $M:ty => $R:ty, |$x:ident| $body:expr $(, $fast:expr)?) => {{
         const ALL: [BoxFn; 3] = simd::levels!(<S> fn(
             memory: *mut u8, strides: [isize; 3], counts: [usize; 3], register: *mut u8
         ) {
@@ -222,11 +248,7 @@ macro_rules! boxes {
                 for j in 0..m1 {
                     let row = memory.offset(i as isize * strides[0] + j as isize * strides[1]);
                     if step == size_of::<$M>() as isize {
-                        let target = row.cast::<$M>();
-                        for k in 0..m2 {
-                            let $x = *source.add(k);
-                            *target.add(k) = $body;
-                        }
+                        run!(source, row.cast::<$M>(), m2, |$x| $body $(, $fast)?);
                     } else {
                         for k in 0..m2 {
                             let $x = *source.add(k);
@@ -250,7 +272,7 @@ pub(crate) fn load(dtype: DType) -> BoxFn {
         DType::I16 => boxes!(load i16 => i64, |x| x as i64),
         DType::I32 => boxes!(load i32 => i64, |x| x as i64),
         DType::I64 => boxes!(load i64 => i64, |x| x),
-        DType::F16 => boxes!(load u16 => f32, |x| f16_to_f32(x)),
+        DType::F16 => boxes!(load u16 => f32, |x| f16_to_f32(x), S::widen_halves),
         DType::BF16 => boxes!(load u16 => f32, |x| bf16_to_f32(x)),
         DType::F32 => boxes!(load f32 => f32, |x| x),
         DType::F64 => boxes!(load f64 => f64, |x| x),
@@ -268,7 +290,7 @@ pub(crate) fn store(dtype: DType) -> BoxFn {
         DType::I16 => boxes!(store i16 => i64, |x| x as i16),
         DType::I32 => boxes!(store i32 => i64, |x| x as i32),
         DType::I64 => boxes!(store i64 => i64, |x| x),
-        DType::F16 => boxes!(store u16 => f32, |x| f32_to_f16(x)),
+        DType::F16 => boxes!(store u16 => f32, |x| f32_to_f16(x), S::narrow_halves),
         DType::BF16 => boxes!(store u16 => f32, |x| f32_to_bf16(x)),
         DType::F32 => boxes!(store f32 => f32, |x| x),
         DType::F64 => boxes!(store f64 => f64, |x| x),

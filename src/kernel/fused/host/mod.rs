@@ -7,6 +7,7 @@
 mod code;
 mod convert;
 mod flat;
+mod narrow;
 mod space;
 mod tiles;
 
@@ -63,12 +64,16 @@ pub unsafe fn run(
         });
         return;
     }
-    let code = program.prepared.get(program);
     let given = RunArgs { views, scalars, faults };
     let n = shape.iter().product();
+    if let Some(single) = narrow::single(program, given) {
+        // SAFETY: views are valid and not shared (this function's contract, which `Single::run` has as well).
+        return unsafe { single.run(n, threads) };
+    }
+    let code = program.prepared.get(program, views);
     if n > 0 && flat::fits(code, n, given) {
         // SAFETY: views are valid and not shared (this function's contract, which `flat::run` has as well).
-        return unsafe { flat::run(code, n, given) };
+        return unsafe { flat::run(code, n, given, threads) };
     }
     let mut space = make_space(code, shape, program, views);
     if code.reduces > 0 {

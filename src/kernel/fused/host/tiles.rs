@@ -257,19 +257,19 @@ impl<'a> Tiles<'a> {
 /// Prefetches memory that the next box will probably read while this one is computed. Cost: without it a thread waits
 /// for memory at each box's first operation, a third of the time of a long chain.
 #[derive(Default)]
-struct Prefetch {
+pub(super) struct Prefetch {
     runs: SmallVec<[(*const u8, usize); 4]>,
 }
 
 impl Prefetch {
     /// Called for a box that reads `bytes` at `memory`: the next one will read the bytes after it.
-    fn add(&mut self, memory: *const u8, bytes: usize) {
+    pub(super) fn add(&mut self, memory: *const u8, bytes: usize) {
         self.runs.push((memory.wrapping_add(bytes), bytes));
     }
 
     /// Prefetches the next lines.
     #[inline]
-    fn step(&mut self) {
+    pub(super) fn step(&mut self) {
         /// Lines that are prefetched at a time: as many as the L1 cache can have outstanding.
         const LINES: usize = 16;
         for (memory, bytes) in &mut self.runs {
@@ -283,7 +283,7 @@ impl Prefetch {
 }
 
 /// Whether a view is so large that writing it through the cache would evict everything else.
-fn is_non_temporal(view: &RawView) -> bool {
+pub(super) fn is_non_temporal(view: &RawView) -> bool {
     view.numel() * view.dtype.size_bytes() >= NON_TEMPORAL_BYTES
 }
 
@@ -314,7 +314,8 @@ pub(super) unsafe fn satisfies(check: Check, class: Class, values: *const u8, ra
     unsafe fn all<T: Copy>(values: *const u8, range: Range<usize>, fits: impl Fn(T) -> bool) -> bool {
         // SAFETY: `values` names elements of `T` up to the end of `range`, as `holds` asks.
         let values = unsafe { std::slice::from_raw_parts(values.cast::<T>().add(range.start), range.len()) };
-        values.iter().all(|&value| fits(value))
+        // Not: `all`, which stops at the first and so makes no vectors.
+        values.iter().fold(true, |fit, &value| fit & fits(value))
     }
     // SAFETY: the register holds the elements of `range` in `class`; checks of floats are asked of floats, the other of
     // integers.

@@ -72,7 +72,7 @@ unsafe fn topk_pairs<K: Key>(row: &Row<'_, K>, k: usize, descending: bool, threa
 unsafe fn smallest_pairs<K: Key>(row: &Row<'_, K>, k: usize, descending: bool, threads: &Threads) -> Vec<K::Pair> {
     let all = Mutex::new(Vec::new());
     threads.split(row.length, Ord::max(32 * 1024, 2 * k), |range| {
-        let room = Ord::min(range.len(), Ord::max(4 * k, 1024));
+        let room = Ord::min(range.len(), Ord::max(4 * k, 64));
         let (mut list, mut some): (Vec<K::Pair>, Vec<K::Pair>) = (guard::with_capacity(room), Vec::with_capacity(512));
         let mut limit: Option<K::Pair> = None;
         for start in range.clone().step_by(512) {

@@ -16,7 +16,7 @@ use crate::op::rows::indexing::index::INDEX;
 use crate::op::rows::pointwise::arith::COPY;
 use crate::op::rows::reduction::reduce::SUM;
 use crate::op::rows::shape::expanded::zero_where;
-use crate::op::rows::shape::rearrange::{DIAGONAL, TRANSPOSE, diagonal, distinct};
+use crate::op::rows::shape::rearrange::{DIAGONAL, PERMUTE, TRANSPOSE, diagonal, distinct};
 use crate::op::rows::shape::view::{AS_STRIDED_CALL, CLONE, RESHAPE, SELECT, strided_layout};
 use crate::op::rows::signatures::unary;
 use crate::op::tensor::Tensor;
@@ -215,18 +215,67 @@ pub static FLIP: Op = Op {
     summary: "Reverses the order along dimensions.",
     examples: &[
         ex("tensor([1, 2, 3]).flip(0)", "tensor([3, 2, 1])"),
+        ex("tensor([[1, 2], [3, 4]]).t().flip(0)", "tensor([[2, 4],\n        [1, 3]])"),
+        ex("ones([2, 3]).t().flip(0).stride()", "[1, 3]"),
         ex("ones([2]).flip(1)", "E0209"),
         ex("ones([2]).flip([0, 0])", "E0206"),
     ],
-    lower: Lower::Kernel(|_, a| {
+    lower: Lower::Compose(|e, a| {
         let x = a.input();
-        let mut dims = distinct(&a.ints(tile::dims).unwrap_or_default(), x.ndim())?;
-        dims.retain(|dim| *dim < x.ndim());
-        let dims: Ints = dims.iter().map(|&dim| dim as i64).collect();
+        let dims = distinct(&a.ints(tile::dims).unwrap_or_default(), x.ndim())?;
+        let named = |order: &[i64]| -> Ints {
+            let kept = dims.iter().filter(|dim| **dim < x.ndim());
+            kept.map(|&dim| order.iter().position(|&d| d as usize == dim).unwrap_or(dim) as i64).collect()
+        };
+        // The result's elements follow each other in memory as those of the tensor do, as in PyTorch.
+        let Some(order) = order_in_memory(x) else { return e.apply(&FLIP_ROWS, args![x, named(&[]).as_slice()]) };
+        let back: Ints =
+            (0..x.ndim() as i64).map(|dim| order.iter().position(|&d| d == dim).unwrap_or(0) as i64).collect();
+        let rows = e.call(&PERMUTE, args![x, order.as_slice()])?;
+        let flipped = e.call(&FLIP_ROWS, args![&rows, named(&order).as_slice()])?;
+        e.apply(&PERMUTE, args![&flipped, back.as_slice()])
+    }),
+    grad: Grad::Composed,
+    ..Op::BASE
+};
+
+/// The dims of a tensor without gaps, the outermost in memory first; none where that is their own order.
+fn order_in_memory(x: &Tensor) -> Option<Ints> {
+    if x.samples().is_some() {
+        return None;
+    }
+    x.with_view(|view| {
+        let layout = &view.layout;
+        if layout.is_contiguous() || layout.numel() == 0 {
+            return None;
+        }
+        let mut order: Ints = (0..layout.ndim() as i64).collect();
+        order.sort_by_key(|&dim| std::cmp::Reverse(layout.strides[dim as usize]));
+        let mut next = 1;
+        let dense = order.iter().rev().all(|&dim| {
+            let (size, stride) = (layout.shape[dim as usize], layout.strides[dim as usize]);
+            let fits = size == 1 || stride == next;
+            next *= size as isize;
+            fits
+        });
+        dense.then_some(order)
+    })
+}
+
+/// Internal: dims that there are, named once; the result is row-major.
+static FLIP_ROWS: Op = Op {
+    name: "flip",
+    params: tile::PARAMS,
+    summary: "Reverses the order along dimensions.",
+    lower: Lower::Kernel(|_, a| {
+        let (x, dims) = (a.input(), a.ints(tile::dims).unwrap_or_default());
         Ok(KernelCall::new("flip", &copy::FLIP).input(x).ints(&dims).output(&x.shape(), x.dtype()))
     }),
-    grad: Grad::Rule(|e, v| Ok(vec![Some(e.call(&FLIP, args![v.g(), v.args.ints(tile::dims).unwrap_or_default()])?)])),
+    grad: Grad::Rule(|e, v| {
+        Ok(vec![Some(e.call(&FLIP_ROWS, args![v.g(), v.args.ints(tile::dims).unwrap_or_default()])?)])
+    }),
     forward: crate::op::row::Forward::Linear(&[0]),
+    call: CallForm::Internal,
     ..Op::BASE
 };
 
@@ -590,6 +639,7 @@ pub static ROWS: &[&Op] = &[
     &INTERLEAVE,
     &REPEAT_INTERLEAVE,
     &FLIP,
+    &FLIP_ROWS,
     &FLIPLR,
     &FLIPUD,
     &ROLL_DIMS,

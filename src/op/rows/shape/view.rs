@@ -4,7 +4,7 @@ use crate::args;
 use crate::base::attr::Ints;
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
-use crate::base::layout::{Layout, Shape, Strides};
+use crate::base::layout::{self, Layout, Shape, Strides};
 use crate::fail;
 use crate::op::args::Args;
 use crate::op::emit::{Backward, Emit, KernelCall};
@@ -151,11 +151,36 @@ pub static EXPAND: Op = Op {
     ..Op::BASE
 };
 
+/// `clone` as scripts call it: the copy's elements follow each other in memory as those of the tensor do, as in PyTorch.
+static CLONE_AS_IT_LIES: Op = Op {
+    name: "clone",
+    params: unary::PARAMS,
+    summary: "A copy in memory of its own.",
+    examples: &[
+        ex("tensor([1]).clone()", "tensor([1])"),
+        ex("ones([2, 3]).t().clone().stride()", "[1, 3]"),
+        ex("ones([2, 1]).expand([2, 3]).clone().stride()", "[3, 1]"),
+    ],
+    lower: Lower::Steps(|e, a| {
+        let x = a.input();
+        let mut out = e.empty(&x.shape(), x.dtype(), x.device())?;
+        if x.samples().is_none() {
+            let layout = x.with_view(|view| layout::of_operands(&view.layout.shape, std::iter::once(&view.layout)));
+            if !layout.is_contiguous() {
+                out = e.alias(&out, layout);
+            }
+        }
+        Ok(vec![e.apply_inplace(&COPY, args![&out, x])?])
+    }),
+    grad: Grad::Rule(|_, v| Ok(vec![Some(v.g().clone())])),
+    ..Op::BASE
+};
+
+/// A copy whose elements are row-major.
 pub static CLONE: Op = Op {
     name: "clone",
     params: unary::PARAMS,
     summary: "A copy in memory of its own.",
-    examples: &[ex("tensor([1]).clone()", "tensor([1])")],
     lower: Lower::Steps(|e, a| {
         let x = a.input();
         let out = e.empty(&x.shape(), x.dtype(), x.device())?;
@@ -163,6 +188,7 @@ pub static CLONE: Op = Op {
     }),
     grad: Grad::Rule(|_, v| Ok(vec![Some(v.g().clone())])),
     forward: crate::op::row::Forward::Linear(&[0]),
+    call: CallForm::Internal,
     ..Op::BASE
 };
 
@@ -520,6 +546,7 @@ pub static ROWS: &[&Op] = &[
     &RESHAPED,
     &VIEW,
     &EXPAND,
+    &CLONE_AS_IT_LIES,
     &CLONE,
     &CONTIGUOUS,
     &AS_STRIDED_CALL,
