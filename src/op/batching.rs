@@ -147,7 +147,6 @@ const INTERNAL: &[List] = &[
             "eigvalsh",
             "matrix_exp",
             "cholesky_solve",
-            "view",
             "real",
             "qr",
             "lstsq",

@@ -209,7 +209,6 @@ fn maps_without_end_in_a_file_are_refused() {
 #[test]
 fn a_single_operation_is_cut_at_the_limit_of_time() {
     for text in [
-        "print(ones([1]).expand([1000000000000]).sum().item())",
         "print(conv1d(ones([16, 64, 4000]), ones([64, 64, 301])).sum().item())",
         "let a = rand([20000]); loop { a.sort(); }",
         "let a = rand([100000]); loop { print(a.sort().values[0].item()); }",
@@ -217,7 +216,6 @@ fn a_single_operation_is_cut_at_the_limit_of_time() {
         "print(ones([1]).expand([1000000, 1000000]).max(1).values.sum().item())",
         "print(ones([1]).expand([1000000000000]).argmax().item())",
         "print(ones([1]).expand([1000000000000]).prod().item())",
-        "print(ones([1000, 1]).expand([1000, 1000000000]).max().item())",
         "print(svd(rand([1500, 1500])).S.sum().item())",
         "loop { print(svd(rand([400, 400])).S.sum().item()); }",
         "let a = (0..1000000).map(|x| (x * 7919) % 1000003); loop { a.sort(); }",

@@ -150,7 +150,7 @@ impl Plan<'_> {
                     (values[row], positions[row]) = total;
                 }
                 let (offset, step) = (place.offsets[task.slot], space.stride(along, task.slot));
-                // SAFETY: as above.
+                // SAFETY: the outputs of these rows belong to this thread alone, and the steps between them are those of their views.
                 unsafe { task.emit(self.given, offset, step, &mut values[..m], &mut positions[..m]) };
             }
             at += m;

@@ -81,9 +81,9 @@ pub fn square(e: &mut dyn Emit, _: &'static Op, args: &Args) -> Result<Tensor> {
 /// The sign of an imaginary part of 0 says on which side of a cut a number is: sums with real numbers leave it alone.
 pub fn acosh(e: &mut dyn Emit, _: &'static Op, args: &Args) -> Result<Tensor> {
     let z = one(e, args)?;
-    let mut moved = |by: i64| -> Result<Tensor> {
-        let re = e.add(&z.re, Scalar::Int(by))?;
-        join(e, [re, z.im.clone()])
+    let mut moved = |by: i32| -> Result<Tensor> {
+        let made = compute_all(e, |c| [c.of(&z.re) + by, c.of(&z.im) - 0])?;
+        join(e, made)
     };
     let (above, below) = (moved(1)?, moved(-1)?);
     compute(e, |c| (c.of(args.input()) + c.of(&above).sqrt() * c.of(&below).sqrt()).log())

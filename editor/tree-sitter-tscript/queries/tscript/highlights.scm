@@ -73,7 +73,7 @@
     "blackman" "blackman_window" "block_diag" "bmm" "bool" "broadcast_shapes" "broadcast_tensors" "broadcast_to"
     "bucketize" "buffers" "byte" "can_cast" "can_device_access_peer" "capitalize" "cartesian_prod" "casefold"
     "cat" "category" "cauchy_" "ccol_indices" "cdist" "cdouble" "ceil" "ceil_" "cell" "celu" "celu_" "center"
-    "cfloat" "chain_matmul" "channel_shuffle" "char" "chebyshev_polynomial_t" "chebyshev_polynomial_u"
+    "cfloat" "chain_matmul" "channel_shuffle" "char" "chars" "chebyshev_polynomial_t" "chebyshev_polynomial_u"
     "chebyshev_polynomial_v" "chebyshev_polynomial_w" "checkpoint" "children" "cholesky" "cholesky_ex"
     "cholesky_inverse" "cholesky_solve" "chr" "chunk" "clamp" "clamp_" "clamp_max" "clamp_max_" "clamp_min"
     "clamp_min_" "clear" "clear_autocast_cache" "clip" "clip_" "clone" "coalesce" "col_indices" "column_stack"

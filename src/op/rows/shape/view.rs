@@ -173,6 +173,7 @@ static CLONE_AS_IT_LIES: Op = Op {
         Ok(vec![e.apply_inplace(&COPY, args![&out, x])?])
     }),
     grad: Grad::Rule(|_, v| Ok(vec![Some(v.g().clone())])),
+    forward: crate::op::row::Forward::Linear(&[0]),
     ..Op::BASE
 };
 
