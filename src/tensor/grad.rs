@@ -653,7 +653,7 @@ impl<'a> Walk<'a> {
             let value = match inputs.first().cloned().flatten() {
                 Some(g) => {
                     let g = self.sum_to_operand(g, node.inputs[0].as_ref())?;
-                    Arg::Tensor(self.add_to_part(slice, g)?)
+                    Arg::Tensor(self.as_in_base(slice, g)?)
                 }
                 None => Arg::from(Scalar::Int(0)),
             };

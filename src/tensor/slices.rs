@@ -82,7 +82,7 @@ impl Walk<'_> {
     }
 
     /// A gradient of the part as it lies in the flat buffer.
-    pub(super) fn add_to_part(&mut self, slice: &SliceOf, g: Tensor) -> Result<Tensor> {
+    pub(super) fn as_in_base(&mut self, slice: &SliceOf, g: Tensor) -> Result<Tensor> {
         match is_mixed(slice) && slice.is_complex {
             true => self.e.call_row(&VIEW_AS_REAL, args![&g]),
             false => Ok(g),
