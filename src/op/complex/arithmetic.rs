@@ -78,15 +78,11 @@ pub fn square(e: &mut dyn Emit, _: &'static Op, args: &Args) -> Result<Tensor> {
 }
 
 /// By two roots: the root of `z² - 1`, which the gradient for real numbers takes, has another branch cut.
-/// The sign of an imaginary part of 0 says on which side of a cut a number is: sums with real numbers leave it alone.
 pub fn acosh(e: &mut dyn Emit, _: &'static Op, args: &Args) -> Result<Tensor> {
-    let z = one(e, args)?;
-    let mut moved = |by: i32| -> Result<Tensor> {
-        let made = compute_all(e, |c| [c.of(&z.re) + by, c.of(&z.im) - 0])?;
-        join(e, made)
-    };
-    let (above, below) = (moved(1)?, moved(-1)?);
-    compute(e, |c| (c.of(args.input()) + c.of(&above).sqrt() * c.of(&below).sqrt()).log())
+    compute(e, |c| {
+        let z = c.of(args.input());
+        (z + (z + 1).sqrt() * (z - 1).sqrt()).log()
+    })
 }
 
 pub fn div(e: &mut dyn Emit, _: &'static Op, args: &Args) -> Result<Tensor> {
