@@ -158,8 +158,7 @@ fn time_limit_ends_whatever_runs() {
         "loop { try { loop { } } catch (e) { } }",
         "let x = ones([1]); loop { x = x + 1; }",
         "let x = ones([1], #{requires_grad: true}); loop { (x * 2).sum().backward(); }",
-        "ones([1]).expand([1000000000000]).sum().item()",
-        "ones([1]).expand([1000000000000]).mean().item()",
+        "ones([1]).expand([1000000000000]).prod().item()",
         "ones([1]).expand([100000000]).sort().values[0].item()",
         "(ones([1]).expand([1000000, 1000000]) @ ones([1]).expand([1000000])).sum().item()",
         "ones([1]).expand([1000000000000]).argmax().item()",
@@ -176,7 +175,7 @@ fn time_limit_ends_whatever_runs() {
         "rand([1500000, 4]).unique(#{dim: 0}).sum().item()",
         "randperm(15000000).sum().item()",
         "cuda::sleep(60000); ones([2], #{device: \"cuda\"}).sum().item()",
-        "print(ones([1]).expand([1000000000000]).sum().cuda().item())",
+        "print(ones([1]).expand([1000000000000]).prod().cuda().item())",
         "let s = stream(\"cuda\"); with_stream(s, || cuda::sleep(60000)); s.synchronize()",
     ];
     for text in texts {

@@ -227,6 +227,7 @@ static PLAIN: &[&str] = &[
     "feature_alpha_dropout",
     "fill",
     "flatten",
+    "flip",
     "fliplr",
     "flipud",
     "float_power",

@@ -530,7 +530,7 @@ NOT_TIMED = {
         lp_pool3d as_strided_scatter as_strided_copy diagonal_copy select_copy squeeze_copy t_copy unsqueeze_copy view_copy split_copy
         split_with_sizes_copy unbind_copy alias_copy index_put_ new_full cdouble triu_indices matmul fft::hfft2 fft::ihfft2 fft::hfftn
         fft::ihfftn solve_ex lu_solve triangular_solve""",
-    "draws other numbers than PyTorch does, at the cost of a case": """dropout1d dropout2d dropout3d feature_dropout alpha_dropout
+    "draws other numbers than PyTorch does, at the cost of a case": """svd_lowrank pca_lowrank dropout1d dropout2d dropout3d feature_dropout alpha_dropout
         feature_alpha_dropout gumbel_softmax normal random fractional_max_pool2d fractional_max_pool3d""",
     "one number, or so few that only the call costs": """scalar_tensor fft::fftfreq fft::rfftfreq hamming_window blackman_window
         bartlett_window kaiser_window signal::windows::bartlett signal::windows::blackman signal::windows::cosine
