@@ -180,23 +180,45 @@ fn changes_that_nobody_sees_are_reported() {
         ("fn f(m) { m.x.set(1); }\nf(#{x: cell(0)});", vec![]),
         ("fn f(m) { m.x.push(1); }\nf(#{x: []});", vec!["E0114 1"]),
         ("fn f(x) { x[0] = 1.0; x += 1.0; }\nf(zeros([2]));", vec![]),
+        // The variable of a loop is a copy, too.
+        ("for m in [#{a: 1}] { m.a = 2; }", vec!["E0114 1"]),
+        ("for m in [[1]] { for i in 0..2 { m.push(i); } }", vec!["E0114 1"]),
+        ("for m in [[1]] { m.push(2); print(m); }", vec![]),
+        ("let last = ();\nfor m in [[1]] { m.push(2); last = m; }\nprint(last);", vec![]),
+        ("let fs = [];\nfor m in [[1]] { m.push(1); fs.push(|| m); }\nprint(fs.len());", vec![]),
+        ("for m in [[1]] { for i in 0..2 { if m.len() > 1 { break; } m.push(i); } }", vec![]),
+        ("for x in [zeros([1])] { x[0] = 1.0; x += 1.0; }", vec![]),
     ] {
         let only =
             |found: Vec<String>| found.into_iter().filter(|found| found.starts_with("E0114")).collect::<Vec<_>>();
         assert_eq!(only(reported(text)), expected, "{text}");
-        let warned = Arc::new(Mutex::new(Vec::new()));
-        let sink = warned.clone();
-        let builder = Session::builder().on_warning(move |warning| {
-            let line = warning.location().map_or(0, |at| at.line);
-            sink.lock().expect("no panic").push(format!("{} {line}", warning.code()));
-        });
-        let mut session = builder.build().expect("a session");
-        // Twice: a place is told once.
-        for _ in 0..2 {
-            session.run_str("a", text).expect("it runs");
-        }
-        assert_eq!(only(warned.lock().expect("no panic").clone()), expected, "a run of {text}");
+        assert_eq!(only(warned_twice(text)), expected, "a run of {text}");
     }
+    // The text alone does not say what these elements are.
+    for text in [
+        "fn f(xs) {\n for m in xs { m.push(1); } }\nf([[1], [2]]);",
+        "let ms = [[1]];\nfor (m, i) in ms { m.push(i); }",
+        "\nfor [i, m] in enumerate([[1]]) { m.push(i); }",
+        "\nfor #{m} in [#{m: [1]}] { m.push(1); }",
+    ] {
+        assert_eq!(warned_twice(text), ["E0114 2"], "a run of {text}");
+    }
+}
+
+/// The warnings of a text that runs twice in a session: a place is told once.
+fn warned_twice(text: &str) -> Vec<String> {
+    let warned = Arc::new(Mutex::new(Vec::new()));
+    let sink = warned.clone();
+    let builder = Session::builder().on_warning(move |warning| {
+        let line = warning.location().map_or(0, |at| at.line);
+        sink.lock().expect("no panic").push(format!("{} {line}", warning.code()));
+    });
+    let mut session = builder.build().expect("a session");
+    for _ in 0..2 {
+        session.run_str("a", text).expect("it runs");
+    }
+    let found = warned.lock().expect("no panic").clone();
+    found
 }
 
 /// What runs is told of a change of a tensor in a map; the text alone does not say what `m.w` is.

@@ -153,19 +153,19 @@ impl<'a> Flow<'a> {
 
     /// A change of an array or map that a variable holds: nobody sees it where that is a function's copy.
     pub(super) fn changes(&mut self, target: &Expr, container: &Value) {
-        let lost = |token: &u32| self.world.lost.contains(token);
-        if let Some((name, token)) = visit::root_name(target).filter(|(_, token)| lost(token))
+        if let Some((name, token)) = visit::root_name(target)
+            && let Some(&of) = self.world.lost.get(&token)
             && self.quiet == 0
             && matches!(container, Value::Array(_) | Value::Map(_))
         {
-            let diag = crate::script::host::lost::warning(name, self.world.origin(token));
+            let diag = crate::script::host::lost::warning(name, of, self.world.origin(token));
             self.report(token, diag);
         }
     }
 
     /// What an assignment to an element or property changes, or to a variable by `+=` and its kin.
     fn assigns(&mut self, op: &str, target: &'a Expr) {
-        if !visit::root_name(target).is_some_and(|(_, token)| self.world.lost.contains(&token)) {
+        if !visit::root_name(target).is_some_and(|(_, token)| self.world.lost.contains_key(&token)) {
             return;
         }
         let of = match &target.kind {
@@ -522,10 +522,7 @@ impl<'a> Flow<'a> {
                     self.report(values.first, lints::no_iterable(&over, self.world.origin(values.focus)));
                 }
                 let depth = self.vars.len();
-                let item = match &over {
-                    Value::Range(_) if names.len() == 1 => Value::Int(None),
-                    _ => Value::Unknown,
-                };
+                let item = if names.len() == 1 { over.item() } else { Value::Unknown };
                 self.forget(&Changes::of(&body.body));
                 for name in names {
                     self.declare(name, item.clone(), false);

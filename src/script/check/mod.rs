@@ -113,7 +113,7 @@ impl Session {
             forms: forms.get(),
             modules: &names.modules,
             keys: names.keys().clone(),
-            lost: tree.lost.iter().copied().collect(),
+            lost: tree.lost.iter().map(|lost| (lost.token, lost.of)).collect(),
             is_open: names.is_open,
             backward: ["backward", "grad =", "grad=", "import", "load", "eval"].iter().any(|word| text.contains(word)),
             gradients: ["requires_grad", "import", "load", "eval"].iter().any(|word| text.contains(word)),

@@ -38,6 +38,17 @@ impl Value {
         !matches!(self, Value::Unknown | Value::Layer(_))
     }
 
+    /// What is known of whatever a loop over this gives.
+    pub fn item(&self) -> Value {
+        let all = |items: &[Value], is: fn(&Value) -> bool| !items.is_empty() && items.iter().all(is);
+        match self {
+            Value::Range(_) => Value::Int(None),
+            Value::Array(Some(items)) if all(items, |item| matches!(item, Value::Array(_))) => Value::Array(None),
+            Value::Array(Some(items)) if all(items, |item| matches!(item, Value::Map(_))) => Value::Map(None),
+            _ => Value::Unknown,
+        }
+    }
+
     pub fn text(&self) -> Option<&str> {
         match self {
             Value::Str(Some(text)) => Some(text),

@@ -6,8 +6,9 @@ use crate::base::span::Origin;
 use crate::script::library::texts::{Library, STD, public};
 use crate::script::source::Source;
 use crate::script::source::lex::{Kind, Token, lex, script_start};
+use crate::script::source::tree::CopyOf;
 use crate::script::values::native_forms::Forms;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::{LazyLock, OnceLock};
 
 /// The contents of a module.
@@ -85,8 +86,8 @@ pub struct World<'a> {
     pub modules: &'a BTreeMap<String, Module>,
     /// Names of map entries: such a name on an unknown value may be a closure of the user.
     pub keys: HashSet<String>,
-    /// Names of parameters at which changes begin that nobody sees, if the values are arrays or maps.
-    pub lost: HashSet<u32>,
+    /// Names at which changes begin that nobody sees, if the values are arrays or maps, and of what copies.
+    pub lost: HashMap<u32, CopyOf>,
     /// Whether a module of the user is imported: its maps may have any method.
     pub is_open: bool,
     /// Whether the default float dtype may be other than f32.

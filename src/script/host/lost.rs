@@ -1,15 +1,26 @@
-//! Changes of parameters that nobody sees (E0114): a warning, once a place.
+//! Changes of copies that nobody sees (E0114): a warning, once a place.
 
 use crate::base::code;
 use crate::base::diag::{Diag, Focus};
 use crate::base::span::{Origin, Site};
 use crate::script::host::Host;
+use crate::script::source::tree::CopyOf;
 
 /// The warning, with the message of `tscript check`.
-pub fn warning(name: &str, at: Origin) -> Box<Diag> {
+pub fn warning(name: &str, of: CopyOf, at: Origin) -> Box<Diag> {
+    let (copied, help) = match of {
+        CopyOf::Argument => (
+            "what the caller gave",
+            format!("return `{name}` and assign the result: `xs = f(xs)`; what functions share is a `cell(v)`"),
+        ),
+        CopyOf::Element => (
+            "the element",
+            format!("assign the changed `{name}` to the element: `for i in 0..xs.len() {{ xs[i] = .. }}`"),
+        ),
+    };
     Diag::warning(code::LOST_CHANGE, format!("this change of `{name}` is lost"))
-        .label(at, Focus::Call, format!("`{name}` is a copy of what the caller gave, and nothing reads it afterwards"))
-        .help(format!("return `{name}` and assign the result: `xs = f(xs)`; what functions share is a `cell(v)`"))
+        .label(at, Focus::Call, format!("`{name}` is a copy of {copied}, and nothing reads it afterwards"))
+        .help(help)
 }
 
 /// A change at a name has been made.
@@ -17,6 +28,8 @@ pub fn warn(host: &Host, at: Site) {
     if !host.lost.lock().insert(at) {
         return;
     }
-    let name = host.sources.read().name(at);
-    host.rt.warn(warning(&name, host.origin_at(at)));
+    let sources = host.sources.read();
+    let (name, of) = (sources.name(at), sources.lost(at).unwrap_or(CopyOf::Argument));
+    drop(sources);
+    host.rt.warn(warning(&name, of, host.origin_at(at)));
 }

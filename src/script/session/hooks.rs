@@ -79,7 +79,7 @@ impl Hooks for SessionHooks {
     }
 
     fn loses(&self, at: Position) -> bool {
-        self.0.sources.read().loses(site_of(at))
+        self.0.sources.read().lost(site_of(at)).is_some()
     }
 
     fn lost(&self, at: Position) {

@@ -39,7 +39,7 @@ pub trait Hooks: Send + Sync + 'static {
     fn look(&self, _value: &Dynamic) -> Result<(), Box<EvalAltResult>> {
         Ok(())
     }
-    /// Whether a change that begins at this name of a parameter is lost, if the value is an array or map.
+    /// Whether a change that begins at this name of a copy is lost, if the value is an array or map.
     fn loses(&self, _at: Position) -> bool {
         false
     }

@@ -8,6 +8,7 @@ use super::lex::LexError;
 use super::pass::{self, Assignment, Marks, Options, Place, Rewritten, Underscore};
 use super::scope::Names;
 use super::span::Spans;
+use super::tree::CopyOf;
 use crate::base::code;
 use crate::base::diag::{Diag, Focus, Label, Result};
 use crate::base::limits::{MAX_COLUMNS, MAX_LINES, SOURCE_BYTES};
@@ -301,10 +302,10 @@ impl SourceMap {
         rest.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or("").to_string()
     }
 
-    /// Whether the name at a site begins a change of a parameter that nobody sees.
-    pub fn loses(&self, site: Site) -> bool {
-        let Some(source) = self.source(site) else { return false };
-        source.rewritten.loses((site.line() as u32).saturating_sub(source.base), site.column() as u32)
+    /// If a change that nobody sees begins at the name at a site: of what copy.
+    pub fn lost(&self, site: Site) -> Option<CopyOf> {
+        let source = self.source(site)?;
+        source.rewritten.lost((site.line() as u32).saturating_sub(source.base), site.column() as u32)
     }
 
     /// Whether a dot stands before the name at a site.

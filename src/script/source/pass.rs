@@ -64,7 +64,7 @@ use super::lex::{self, Kind, LexError, Token};
 use super::parts;
 use super::patterns::Patterns;
 use super::scope::{self, Names};
-use super::tree::{self, Run, Tree};
+use super::tree::{self, CopyOf, Run, Tree};
 use crate::base::limits::MAX_COLUMNS;
 use crate::base::order;
 use std::ops::Range;
@@ -82,8 +82,8 @@ pub struct Rewritten {
     line_starts: Vec<u32>,
     /// The brackets and property names that are assigned to, by line and column.
     targets: Vec<((u32, u32), Assignment)>,
-    /// Where changes of parameters begin that nobody sees, by line and column.
-    lost: Vec<(u32, u32)>,
+    /// Where changes of copies begin that nobody sees, by line and column.
+    lost: Vec<((u32, u32), CopyOf)>,
     /// Original bytes of the names of properties that a statement reads without using them.
     pub unused_properties: Vec<Range<usize>>,
 }
@@ -309,7 +309,7 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
     let unused_properties = tree.unused_properties.iter().map(|&name| tokens[name as usize].range()).collect();
     let out = emit(src, &tokens, edits, options.base);
     let lost = tree.lost.iter().filter(|_| options.marks == Marks::Set);
-    let lost = lost.map(|&name| out.position(start_of(name))).collect();
+    let lost = lost.map(|lost| (out.position(start_of(lost.token)), lost.of)).collect();
     Ok(Rewritten { unused_properties, lost, ..out })
 }
 
@@ -515,9 +515,9 @@ impl Rewritten {
         Some(self.targets[found].1)
     }
 
-    /// Whether the name at a line and column, both from 1, begins a change of a parameter that nobody sees.
-    pub fn loses(&self, line: u32, column: u32) -> bool {
-        self.lost.contains(&(line, column))
+    /// If a change that nobody sees begins at the name at a line and column, both from 1: of what copy.
+    pub fn lost(&self, line: u32, column: u32) -> Option<CopyOf> {
+        self.lost.iter().find(|(place, _)| *place == (line, column)).map(|(_, of)| *of)
     }
 
     pub fn line_count(&self) -> u32 {

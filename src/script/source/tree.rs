@@ -11,6 +11,8 @@ use super::lex::{Kind, Token};
 use crate::base::order;
 use std::collections::HashSet;
 
+pub use lost::{CopyOf, Lost};
+
 mod expressions;
 mod lost;
 mod statements;
@@ -133,7 +135,6 @@ struct Method {
     own: Vec<u32>,
     /// Of closures inside, which have no `this` of their own.
     inner: Vec<u32>,
-    uses: lost::Uses,
 }
 
 /// A function that the text defines.
@@ -210,8 +211,8 @@ pub struct Tree {
     pub recursive: Vec<Recursive>,
     /// Methods whose closures see their `this`.
     pub lent: Vec<Lent>,
-    /// Names of parameters at which changes begin that nobody sees if the values are arrays or maps.
-    pub lost: Vec<u32>,
+    /// Where changes of copies begin that nobody sees if the values are arrays or maps.
+    pub lost: Vec<Lost>,
     /// The token at which nesting exceeds the limit.
     pub too_deep: Option<u32>,
 }
@@ -258,6 +259,8 @@ struct Reader<'a> {
     holders: Vec<(&'a str, bool)>,
     /// The functions and closures around.
     methods: Vec<Method>,
+    /// The bodies around whose variables are copies.
+    copies: Vec<lost::Uses>,
     /// The closure that comes next is the value of a map's entry or of a field.
     field: bool,
     tree: Tree,
@@ -286,6 +289,7 @@ pub fn read(src: &str, tokens: &[Token], is_native: &dyn Fn(&str) -> bool, earli
         in_function: false,
         holders: Vec::new(),
         methods: Vec::new(),
+        copies: Vec::new(),
         field: false,
         tree: Tree::default(),
     };

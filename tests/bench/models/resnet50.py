@@ -37,12 +37,12 @@ def resnet(blocks, classes):
 
 
 def main(small, mode, device):
-    batch, side, classes, blocks = (2, 32, 10, [1, 1, 1, 1]) if small else (64, 224, 1000, [3, 4, 6, 3])
+    batch, side, classes, blocks = (4, 32, 10, [1, 1, 1, 1]) if small else (64, 224, 1000, [3, 4, 6, 3])
     model = fill(resnet(blocks, classes)).to(device)
     run = torch.compile(model) if mode == "compile" else model
     x = spread((batch, 3, side, side), "x").to(device)
     y = torch.arange(batch, device=device) % classes
-    opt = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
+    opt = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9)
 
     def step():
         opt.zero_grad()

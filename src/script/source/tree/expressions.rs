@@ -1,8 +1,7 @@
 //! Expressions: operators, chains of calls, properties and indexers, literals, closures.
 
-use super::lost::Uses;
 use super::{
-    CHAIN_MARKS, CallForm, CallSite, Expr, Lent, Mark, Method, NodeKind, Reader, Run, Shape, binary_precedence,
+    CHAIN_MARKS, CallForm, CallSite, CopyOf, Expr, Lent, Mark, Method, NodeKind, Reader, Run, Shape, binary_precedence,
     calls_a_value, is_assignment, is_keyword, runs, starts_expression,
 };
 use crate::script::source::hooks::{is_bare_word, is_block_word, is_free_word, takes_list};
@@ -465,7 +464,6 @@ impl<'a> Reader<'a> {
     /// The function or closure that was read last has this body.
     pub(super) fn method_ends(&mut self, body: Run) {
         let Some(method) = self.methods.pop() else { return };
-        self.lost_of(&method.uses);
         let uses = || method.own.iter().chain(&method.inner).copied();
         match self.methods.last_mut() {
             // A closure inside another function has its `this`.
@@ -489,14 +487,13 @@ impl<'a> Reader<'a> {
             }
             self.eat("|");
         }
-        let uses = Uses::of(visible..self.visible.len());
-        self.methods.push(Method { is_field, uses, ..Method::default() });
+        self.methods.push(Method { is_field, ..Method::default() });
         // A body is a statement. Not: past a separator, which belongs to the enclosing construct.
         let body = self.at;
         if self.starts_expression() || matches!(self.peek(), "try" | "let" | "const") {
             // What it ends with is its value: `|| m.name;` throws nothing away.
             let (unused, open) = (self.tree.unused_properties.len(), self.peek() == "{");
-            self.statement();
+            self.with_copies(CopyOf::Argument, visible, Self::statement);
             if !open {
                 self.tree.unused_properties.truncate(unused);
             }

@@ -1,9 +1,8 @@
 //! Statements and constructs with blocks: `if`, loops, `switch`, `try`, functions.
 
-use super::lost::Uses;
 use super::{
-    Definition, Destructured, Expr, Method, NodeKind, Pairs, Pattern, Reader, Recursive, Run, Shape, block_statement,
-    is_assignment, pattern_names,
+    CopyOf, Definition, Destructured, Expr, Method, NodeKind, Pairs, Pattern, Reader, Recursive, Run, Shape,
+    block_statement, is_assignment, pattern_names,
 };
 use crate::script::source::counters::{gives_pairs, is_counter};
 use crate::script::source::hooks::is_free_word;
@@ -221,12 +220,11 @@ impl Reader<'_> {
             self.declare_all();
         }
         let body = self.at;
-        let methods = std::mem::take(&mut self.methods);
-        let uses = Uses::of(0..self.visible.len());
-        self.methods.push(Method { is_function: true, uses, ..Method::default() });
-        self.block();
+        let (methods, copies) = (std::mem::take(&mut self.methods), std::mem::take(&mut self.copies));
+        self.methods.push(Method { is_function: true, ..Method::default() });
+        self.with_copies(CopyOf::Argument, 0, Self::block);
         self.method_ends(self.run_from(body));
-        self.methods = methods;
+        (self.methods, self.copies) = (methods, copies);
         (self.visible, self.earlier, self.holders, self.in_function) = (outside, earlier, holders, in_function);
         if named {
             let uses_this = (body..self.at).any(|index| self.text_at(index) == "this");
@@ -361,7 +359,7 @@ impl Reader<'_> {
                 let veiled = over.map(|over| over.run).filter(is_map);
                 self.tree.veiled.extend(veiled);
                 self.visible.extend(declared);
-                let body = self.block();
+                let body = self.with_copies(CopyOf::Element, visible, Self::block);
                 self.visible.truncate(visible);
                 if let Some(body) = body {
                     if let Some(names) = pattern {
