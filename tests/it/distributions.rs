@@ -106,7 +106,9 @@ fn distributions_work_on_other_devices() {
             dist::von_mises(0, one), dist::bernoulli(one / 2), dist::geometric(one / 2), dist::poisson(one), dist::binomial(3, one / 2),
             dist::negative_binomial(2, one / 2), dist::categorical(one), dist::one_hot_categorical(one), dist::multinomial(3, one),
             dist::relaxed_bernoulli(0.5, one / 2), dist::relaxed_one_hot_categorical(0.5, one), dist::independent(n, 1),
-            dist::multivariate_normal(one, one.diag()), dist::mixture_same_family(dist::categorical(one), n),
+            dist::multivariate_normal(one, one.diag()), dist::wishart(3, one.diag()), dist::lkj_cholesky(3, one),
+            dist::continuous_bernoulli(one / 4), dist::generalized_pareto(0, one, 0.2), dist::logistic_normal(0, one),
+            dist::mixture_same_family(dist::categorical(one), n),
             dist::transformed_distribution(n, [dist::affine_transform(1.0, 2.0), dist::stick_breaking_transform()])];
         for d in all {
             let x = d.sample([3]);

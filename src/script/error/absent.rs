@@ -289,14 +289,6 @@ const TABLE: Reasons = &[
         &["BasePruningMethod", "PruningContainer"],
     ),
     (
-        "write `dist::transformed_distribution(dist::normal(loc, scale), dist::stick_breaking_transform())`",
-        &["LogisticNormal"],
-    ),
-    (
-        "it is not among the families of `distributions`",
-        &["ContinuousBernoulli", "GeneralizedPareto", "LKJCholesky", "Wishart"],
-    ),
-    (
         "there are no classes to inherit from: a distribution of your own is a map or module with closures `sample` and \
          `log_prob`",
         &["Distribution", "ExponentialFamily", "Transform"],

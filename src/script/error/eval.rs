@@ -5,6 +5,7 @@ use crate::base::code::{self, Code};
 use crate::base::diag::{Diag, Focus, Frame, Label};
 use crate::base::span::{Origin, Site};
 use crate::script::source::pass::written_name;
+use crate::script::source::tree::is_assignment;
 use crate::script::values::module::MissingField;
 use crate::script::values::raise::{ErrorValue, site_of as site};
 use crate::script::values::type_names;
@@ -137,6 +138,12 @@ fn one(error: EvalAltResult, context: &Context, stack: &[Frame]) -> Box<Diag> {
         ErrorArrayBounds(length, index, _) => bounds("array", "element", length, index),
         ErrorStringBounds(length, index, _) => bounds("string", "character", length, index),
         ErrorBitFieldBounds(length, index, _) => bounds("bit field", "bit", length, index),
+        ErrorMismatchDataType(expected, actual, _) if &*expected == "bool" && is_assignment_at(at, context) => {
+            let message = format!("a bit of an integer is set to true or false, not to {}", a_type(&actual));
+            words(code::TYPE, message, "set here").help(
+                "`n[0]` is the lowest bit of an integer; arrays and tensors have elements: `let xs = [0, 0]; xs[0] = 1;`",
+            )
+        }
         ErrorMismatchDataType(expected, actual, _) | ErrorMismatchOutputType(expected, actual, _) => {
             mismatch(&expected, &actual)
         }
@@ -179,6 +186,14 @@ fn one(error: EvalAltResult, context: &Context, stack: &[Frame]) -> Box<Diag> {
         other => words(code::INTERNAL, format!("the interpreter failed: {other}"), "here"),
     };
     found.at(at)
+}
+
+/// Whether `=` or its kin stands at a position.
+fn is_assignment_at(at: Site, context: &Context) -> bool {
+    let Some(source) = context.sources.source(at) else { return false };
+    let rest = source.text.get(source.offset(at)..).unwrap_or("");
+    let symbol = rest.split(|c: char| c.is_alphanumeric() || c.is_whitespace()).next().unwrap_or("");
+    is_assignment(symbol)
 }
 
 /// Whether the name at a position is assigned there: `x = 5`.

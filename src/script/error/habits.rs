@@ -269,6 +269,12 @@ pub(super) fn method(owner: &str, name: &str) -> Option<&'static str> {
         ("tensor", "print") => "write `print(x)`",
         ("tensor", "concat" | "cat") => "write `cat([x, y], dim)`",
         ("tensor", "is_cuda") => "`is_cuda` is a property: write it without `()`",
+        ("string", "map" | "filter" | "reduce" | "for_each" | "some" | "every") => {
+            "walk over its characters: `text.chars().map(|c| c.upper())`"
+        }
+        ("map", "map" | "filter" | "reduce" | "for_each" | "forEach") => {
+            "walk over its keys, values or pairs: `m.values().map(|v| 2 * v)`, `for [key, value] in m.items()`"
+        }
         ("string", "substr" | "substring") => "write `text[1..3]`",
         ("string", "reverse") => "write `\"\".join(reversed(text))`",
         ("string", "repeat") => "write `text * n`",

@@ -129,6 +129,9 @@ impl<'a> Printer<'a> {
         tried.clear();
         tried.extend(parts.iter().rev().map(|&(flat, doc)| Part { flat, doc, ..of }));
         let mut rest = self.rest.len();
+        // What was left before the comments that came last: they may stand beyond the width where the line ends behind
+        // them, for nothing is gained by breaking what is before.
+        let mut before = None;
         let fits = loop {
             let part = match tried.pop() {
                 Some(part) => part,
@@ -167,11 +170,20 @@ impl<'a> Printer<'a> {
                     None => break false,
                 },
                 Node::Choice(choice) => tried.push(Part { doc: choice.broken, ..part }),
-                // It may stand beyond the width: nothing is gained by breaking what is before it.
                 Node::Comment(index) if self.comments[index as usize].ends_line => break true,
-                Node::Comment(index) => left -= self.comments[index as usize].range().len() as isize + 1,
+                Node::Comment(index) => {
+                    before.get_or_insert(left);
+                    left -= self.comments[index as usize].range().len() as isize + 1;
+                    continue;
+                }
             }
-            if left < 0 {
+            match self.docs.node(part.doc) {
+                Node::Source { .. } => before = None,
+                Node::Words(words) if words != " " => before = None,
+                Node::IfBroken(_) if !part.flat => before = None,
+                _ => {}
+            }
+            if before.unwrap_or(left) < 0 {
                 break false;
             }
         };

@@ -32,8 +32,8 @@ fn texts() -> Vec<String> {
 }
 
 /// Other blanks between the tokens; comments, texts with interpolations, and what stands on one line because it must
-/// stay as they are.
-fn shaken(text: &str, random: &mut impl FnMut(usize) -> usize) -> String {
+/// stay as they are. A new comment comes into one of so many blanks, if that is not 0.
+fn shaken(text: &str, rarity: usize, random: &mut impl FnMut(usize) -> usize) -> String {
     let from = script_start(text);
     let tokens = lex(text, from).expect("tokens");
     let remarks: Vec<Comment> = comments(text, &tokens, from);
@@ -58,6 +58,10 @@ fn shaken(text: &str, random: &mut impl FnMut(usize) -> usize) -> String {
         out.push_str(match is_free && before.is_some() {
             false => gap,
             true if gap.is_empty() => ["", "", " ", "\n", "\t"][random(5)],
+            true if rarity > 0 && random(rarity) == 0 => {
+                [" /* one */ ", " // to the end\n", "\n/* two\n   lines */\n", "\n\n// own\n\n", "/* a *//* b */"]
+                    [random(5)]
+            }
             true => [" ", "\n", "\n\n\n", "  ", "\r\n"][random(5)],
         });
         match token.kind {
@@ -71,15 +75,31 @@ fn shaken(text: &str, random: &mut impl FnMut(usize) -> usize) -> String {
     out + &text[at..]
 }
 
-#[test]
-fn blanks_do_not_change_what_a_text_says() {
+fn dice() -> impl FnMut(usize) -> usize {
     let mut state = 7u64;
-    let mut random = move |below: usize| {
+    move |below: usize| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as usize % below
-    };
+    }
+}
+
+#[test]
+fn comments_may_stand_anywhere() {
+    let mut random = dice();
     for text in texts() {
-        let shaken = shaken(&text, &mut random);
+        let shaken = shaken(&text, 40, &mut random);
+        let width = 1 + random(120);
+        let once = format(&shaken, width).unwrap_or_else(|| panic!("not formatted at {width}:\n{shaken}"));
+        assert!(is_same(&shaken, &once), "{once}");
+        assert_eq!(format(&once, width).as_deref(), Some(once.as_str()), "at {width}");
+    }
+}
+
+#[test]
+fn blanks_do_not_change_what_a_text_says() {
+    let mut random = dice();
+    for text in texts() {
+        let shaken = shaken(&text, 0, &mut random);
         assert!(is_same(&text, &shaken), "{shaken}");
         let width = 1 + random(120);
         let once = format(&shaken, width).unwrap_or_else(|| panic!("not formatted at {width}:\n{shaken}"));

@@ -80,7 +80,7 @@ pub const PLAIN: &[Native] = &[
     entry(Function, "oct", "oct(x) -> string", "An integer with base 8.", "oct(8)", "0o10"),
     entry(Function, "hex", "hex(x) -> string", "An integer with base 16.", "hex(255)", "0xff"),
     entry(Function, "repr", "repr(value) -> string", "The text that `print` shows of a value in an array: a string stands in quotes.", "repr(\"a\")", "\"a\""),
-    entry(Of("text"), "join", "join(values) -> string", "The values as one text, the string between them.", "\", \".join([1, 2])", "1, 2"),
+    entry(Of("text"), "join", "join(values) -> string", "The values as one text, the string between them; they may be whatever a `for` loop takes.", "\", \".join([1, 2])", "1, 2"),
     entry(Of("text"), "find", "find(text)", "Where another string begins in a string, or -1; of an array, the first element that a closure accepts.", "\"abc\".find(\"c\")", "2"),
     entry(Of("xs"), "append", "append(value)", "Puts a value at the end of an array; joins another array to it.", "let xs = [1]; xs.append(2.5); xs", "[1, 2.5]"),
     entry(Of("xs"), "extend", "extend(values)", "Joins another array to an array.", "let xs = [1]; xs.extend([2, 3]); xs", "[1, 2, 3]"),

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 /// One change, at an original byte.
+#[derive(Clone)]
 pub struct Edit<'a> {
     pub at: usize,
     /// Closing texts come before opening ones; of opening ones the widest comes first, of closing ones the narrowest.
@@ -12,6 +13,8 @@ pub struct Edit<'a> {
     /// The name whose position a `__at(` holds.
     pub mark: Option<u32>,
     pub stands_for: Range<usize>,
+    /// What it stands for is removed from its place, and is here now.
+    pub is_moved: bool,
     /// Bytes of the original that are removed, all blank or unreadable to Rhai.
     pub removed: usize,
 }
@@ -19,7 +22,7 @@ pub struct Edit<'a> {
 impl<'a> Edit<'a> {
     /// A text behind what ends at a byte, for whose position it stands.
     pub fn behind(at: usize, text: &'a str) -> Edit<'a> {
-        Edit { at, opens: false, width: 0, text, mark: None, stands_for: at..at, removed: 0 }
+        Edit { at, opens: false, width: 0, text, mark: None, stands_for: at..at, is_moved: false, removed: 0 }
     }
 
     /// A text before what begins at a byte, for whose position it stands.

@@ -79,6 +79,8 @@ pub struct Rewritten {
     pieces: Vec<Piece>,
     /// Copied ranges only: original byte and rewritten byte of their starts.
     copies: Vec<(u32, u32)>,
+    /// The same of names that stand elsewhere now.
+    moved: Vec<(u32, u32)>,
     line_starts: Vec<u32>,
     /// The brackets and property names that are assigned to, by line and column.
     targets: Vec<((u32, u32), Assignment)>,
@@ -442,6 +444,9 @@ fn emit(src: &str, tokens: &[Token], edits: Vec<Edit<'_>>, base: u32) -> Rewritt
             continue;
         }
         let Range { start, end } = edit.stands_for;
+        if edit.is_moved {
+            out.moved.push((start as u32, out.text.len() as u32));
+        }
         out.pieces.push(Piece { at: out.text.len() as u32, original: start as u32, end: end as u32, inserted: true });
         let is_part = |letter: char| letter == '_' || letter.is_alphanumeric();
         // `if(x)`: what begins there is no part of the word before it.
@@ -535,7 +540,9 @@ impl Rewritten {
     /// Line and column, from 1, of an original byte in the rewritten text.
     pub fn position(&self, original: usize) -> (u32, u32) {
         let after = self.copies.partition_point(|(start, _)| *start as usize <= original);
-        let at = match after.checked_sub(1).map(|index| self.copies[index]) {
+        let copied = after.checked_sub(1).map(|index| self.copies[index]);
+        let moved = self.moved.iter().find(|(start, _)| *start as usize == original).copied();
+        let at = match moved.or(copied) {
             Some((start, at)) => at as usize + (original - start as usize),
             None => 0,
         };

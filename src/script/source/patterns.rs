@@ -16,8 +16,8 @@ struct Texts {
     name: String,
     /// Behind the value.
     close: String,
-    /// Behind that, or at the beginning of the loop's body.
-    parts: String,
+    /// Behind that, or at the beginning of the loop's body; with the names' tokens where each is declared or given its part.
+    parts: Vec<(String, Option<u32>)>,
 }
 
 impl<'t> Patterns<'t> {
@@ -34,15 +34,19 @@ impl<'t> Patterns<'t> {
             for token in (pattern.run.first..=pattern.run.last).map(range) {
                 edits.push(Edit::before(token.start, "").removing(token.len()));
             }
-            match pattern.of {
+            let at = match pattern.of {
                 Destructured::Let(value) | Destructured::Const(value) => {
                     let (start, end) = (range(value.first).start, range(value.last).end);
                     edits.push(of_pattern(Edit::before(start, "__unpack(").outermost()));
                     edits.push(of_pattern(Edit::behind(end, &texts.close).outermost()));
-                    edits.push(of_pattern(Edit::behind(end, &texts.parts).outermost()));
+                    Edit::behind(end, "").outermost()
                 }
-                Destructured::Each(brace) => edits.push(of_pattern(Edit::behind(range(brace).end, &texts.parts))),
-            }
+                Destructured::Each(brace) => Edit::behind(range(brace).end, ""),
+            };
+            edits.extend(texts.parts.iter().map(|(text, name)| {
+                let stands_for = name.map_or(whole.clone(), range);
+                Edit { text, is_moved: name.is_some(), ..at.clone() }.standing_for(stands_for)
+            }));
         }
     }
 }
@@ -60,14 +64,19 @@ fn texts(src: &str, tokens: &[Token], pattern: &Pattern) -> Texts {
     };
     let word = if is_constant { "const" } else { "let" };
     let from = names.len() - rest.len();
-    let mut parts: String =
-        rest.iter().enumerate().map(|(at, part)| format!("{word} {part}={name}[{}];", at + from)).collect();
-    if from == 1 {
-        parts += &format!("{name}={name}[0]");
+    let mut parts = vec![match pattern.of {
+        Destructured::Each(_) => (format!("let {name}=__unpack({name}{close};"), None),
+        _ => (";".to_string(), None),
+    }];
+    for (at, (part, token)) in rest.iter().zip(&pattern.names[from..]).enumerate() {
+        parts.extend([(format!("{word} "), None), (part.to_string(), Some(*token))]);
+        parts.push((format!("={name}[{}];", at + from), None));
     }
-    let parts = match pattern.of {
-        Destructured::Each(_) => format!("let {name}=__unpack({name}{close};{parts};"),
-        _ => format!(";{parts}"),
-    };
+    if from == 1 {
+        parts.extend([(name.to_string(), Some(pattern.names[0])), (format!("={name}[0]"), None)]);
+    }
+    if matches!(pattern.of, Destructured::Each(_)) {
+        parts.push((";".to_string(), None));
+    }
     Texts { name: name.to_string(), close, parts }
 }

@@ -274,9 +274,11 @@ pub static CHOOSE: Op = Op {
     name: "where",
     params: choose::PARAMS,
     summary: "`input` where the condition holds, `other` elsewhere; `x.where(condition, other)` too.",
-    details: "With the condition alone: the indices of its true elements, one tensor for each dimension, in an array.",
+    details: "With the condition alone, of any dtype: the indices of its elements that are not 0, one tensor for each \
+              dimension, in an array.",
     examples: &[
         ex("where(tensor([true, false]), tensor([1, 2]), 0)", "tensor([1, 0])"),
+        ex("where(tensor([0.5, 0.0, 2.0]))", "[tensor([0, 2])]"),
         ex("tensor([1, 2]).where(tensor([true, false]), 9)", "tensor([1, 9])"),
         ex("where(tensor([1, 0]), 1, 2)", "E0202"),
         ex("where(tensor([true]), tensor([1], #{dtype: \"u8\"}), 300)", "E0206"),
@@ -290,10 +292,10 @@ pub static CHOOSE: Op = Op {
             std::mem::swap(&mut condition, &mut input);
         }
         let Arg::Tensor(condition) = condition else { fail!(ARGUMENT_TYPE, "the condition must be a `bool` tensor") };
-        check_condition(&condition, "condition")?;
         match (a.is_none(choose::input), a.is_none(choose::other)) {
-            (true, true) => positions(e, &condition),
+            (true, true) => e.apply(&crate::op::rows::indexing::masks::NONZERO, args![&condition, true]),
             (false, false) => {
+                check_condition(&condition, "condition")?;
                 let other = a.get(choose::other).clone();
                 // A number beside integers is one of them, or refused.
                 for (value, beside) in [(&input, &other), (&other, &input)] {
@@ -316,11 +318,6 @@ pub static CHOOSE: Op = Op {
     receiver: 1,
     ..Op::BASE
 };
-
-fn positions(e: &mut dyn Emit, condition: &Tensor) -> Result<Vec<Tensor>> {
-    let found = e.call(&crate::op::rows::indexing::masks::NONZERO, args![condition])?;
-    (0..condition.ndim()).map(|dim| e.call(&crate::op::rows::shape::view::SELECT, args![&found, 1, dim])).collect()
-}
 
 signature!(masked_fill(input: Tensor, mask: Tensor, value: Operand));
 

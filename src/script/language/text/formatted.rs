@@ -11,6 +11,7 @@ use crate::script::language::format::{Field, Part};
 use crate::script::language::growing::Growing;
 use crate::script::language::growth::SizeCheck;
 use crate::script::language::show;
+use crate::script::language::walk;
 use crate::script::values::panics::Place;
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
@@ -173,6 +174,11 @@ fn joined(module: &mut Natives, host: &Arc<Host>) {
         join(&shared, &context, &words, between)
     };
     of(module, "join").place_in(&mut module.module, text_first);
+    let shared = host.clone();
+    let walked = move |context: NativeCallContext, between: &str, values: Dynamic| -> Native {
+        join(&shared, &context, &walk::elements(&shared, &context, &values)?, between)
+    };
+    of(module, "join").place_in(&mut module.module, walked);
     let shared = host.clone();
     let array_first = move |context: NativeCallContext, words: &mut Array, between: &str| -> Native {
         join(&shared, &context, words, between)
