@@ -30,6 +30,8 @@ pub struct Printer<'a> {
     indent: usize,
     /// A comment came last behind which nothing may stand.
     must_end: bool,
+    /// Where a comment came last that stands close to the bracket before it, as it does not where its line ends.
+    close: Option<usize>,
     rest: Vec<Part>,
     tried: Vec<Part>,
 }
@@ -48,6 +50,7 @@ impl<'a> Printer<'a> {
             line: 0,
             indent: 0,
             must_end: false,
+            close: None,
             rest: Vec::new(),
             tried: Vec::new(),
         }
@@ -201,6 +204,7 @@ impl<'a> Printer<'a> {
                 return;
             }
         }
+        self.close = None;
         self.begin_line();
         if merges(self.out.as_bytes(), text.as_bytes()) {
             self.out.push(' ');
@@ -233,6 +237,9 @@ impl<'a> Printer<'a> {
         if self.out.is_empty() {
             return;
         }
+        if let Some(at) = self.close.take() {
+            self.out.insert(at, ' ');
+        }
         self.trim();
         self.out.push_str(self.line_end);
         if blank {
@@ -260,6 +267,7 @@ impl<'a> Printer<'a> {
             self.trim();
             self.column -= before - self.out.len();
             let opened = self.out.ends_with(['(', '[', '.', '|', '-', '!']) && !comment.ends_line;
+            self.close = opened.then_some(self.out.len());
             if !opened {
                 self.out.push(' ');
                 self.column += 1;

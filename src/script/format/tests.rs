@@ -59,7 +59,7 @@ fn shaken(text: &str, rarity: usize, random: &mut impl FnMut(usize) -> usize) ->
             false => gap,
             true if gap.is_empty() => ["", "", " ", "\n", "\t"][random(5)],
             true if rarity > 0 && random(rarity) == 0 => {
-                [" /* one */ ", " // to the end\n", "\n/* two\n   lines */\n", "\n\n// own\n\n", "/* a *//* b */"]
+                [" /* one */ ", " // to the end\n", "\n/* two\n   lines */\n", "\n\n// own\n\n", " /* a *//* b */"]
                     [random(5)]
             }
             true => [" ", "\n", "\n\n\n", "  ", "\r\n"][random(5)],
