@@ -217,8 +217,7 @@ fn warned_twice(text: &str) -> Vec<String> {
     for _ in 0..2 {
         session.run_str("a", text).expect("it runs");
     }
-    let found = warned.lock().expect("no panic").clone();
-    found
+    warned.lock().expect("no panic").clone()
 }
 
 /// What runs is told of a change of a tensor in a map; the text alone does not say what `m.w` is.

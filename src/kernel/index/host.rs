@@ -9,16 +9,21 @@ pub mod bag;
 pub mod gather;
 pub mod rows;
 
+use crate::base::dtype::DType;
 use crate::base::layout::{Shape, Strides};
 use crate::kernel::abi::{Call, Fault, FaultKind, Faults, RawView, Threads};
-use crate::kernel::copy::host::copy_view;
+use crate::kernel::copy::host::{copy_bytes, copy_view};
 use crate::kernel::host::element::{Element, by_dtype, by_size};
+use crate::kernel::host::simd;
 use crate::kernel::host::walk::{Ptr, StridedIter, flag, int, ints, read_ints};
 use smallvec::SmallVec;
 use std::ops::Range;
 
 /// Indices that are checked and converted into offsets at a time: two buffers of 4 KB on the stack.
 const BLOCK: usize = 512;
+/// Slices that are asked for before they are needed, and the bytes of each: what follows them the processor foresees.
+const AHEAD: usize = 6;
+const PREFETCHED: usize = 512;
 /// The offset of an index that is out of range or skipped.
 const INVALID: isize = isize::MIN;
 
@@ -37,19 +42,21 @@ impl Bounded<'_> {
     /// are any.
     #[inline]
     unsafe fn read(&self, at: (isize, isize), out: &mut [i64], position: impl Fn(usize) -> usize) -> bool {
-        // SAFETY: the caller promises that the elements `at.0 + k * at.1`, `k < out.len()`, exist in the index.
-        unsafe { read_ints(self.index, at.0, at.1, out) };
         let size = self.size as i64;
         let shift = if self.wraps { size } else { 0 };
-        let mut bad = false;
-        for i in out.iter_mut() {
-            *i += if *i < 0 { shift } else { 0 };
-            bad |= *i as u64 >= size as u64;
-        }
-        if bad {
+        // SAFETY: the caller promises that the elements `at.0 + k * at.1`, `k < out.len()`, exist in the index.
+        let good = unsafe {
+            if self.index.dtype == DType::I64 && at.1 == 1 {
+                within()(Ptr::<i64>::of(self.index).at(at.0), out.as_mut_ptr(), out.len(), shift, size)
+            } else {
+                read_ints(self.index, at.0, at.1, out);
+                within()(out.as_ptr(), out.as_mut_ptr(), out.len(), shift, size)
+            }
+        };
+        if !good {
             self.report(out, position);
         }
-        !bad
+        good
     }
 
     #[cold]
@@ -62,6 +69,24 @@ impl Bounded<'_> {
             *i = -1;
         }
     }
+}
+
+/// Writes `n` indices, `shift` added to those that are negative, and says whether all are in `0..size`. Vectorized;
+/// `from` may be `out`.
+type Within = unsafe fn(from: *const i64, out: *mut i64, n: usize, shift: i64, size: i64) -> bool;
+
+fn within() -> Within {
+    const ALL: [Within; 3] = simd::levels!(<S> fn(from: *const i64, out: *mut i64, n: usize, shift: i64, size: i64) -> bool {
+        let mut bad = 0i64;
+        for k in 0..n {
+            let read = *from.add(k);
+            let index = read + if read < 0 { shift } else { 0 };
+            bad |= ((index < 0) | (index >= size)) as i64;
+            *out.add(k) = index;
+        }
+        bad == 0
+    });
+    ALL[simd::level()]
 }
 
 /// How an index value becomes an offset in the indexed tensor.
@@ -224,6 +249,7 @@ impl<'a> AdvancedIndex<'a> {
         let mut buffer = [0isize; BLOCK];
         // The longer contiguous dim of `other` is the inner loop.
         let entries_inside = self.slice.numel == 1 || (slice_to != 1 && entry_step == 1);
+        let slice_bytes = if slice_from == 1 { slice.len() * ends.size as usize } else { 0 };
         self.entries.pieces(entries, |first, [to], n| {
             for start in (0..n).step_by(BLOCK) {
                 let offsets = &mut buffer[..BLOCK.min(n - start)];
@@ -247,6 +273,9 @@ impl<'a> AdvancedIndex<'a> {
                         continue;
                     }
                     for (i, &offset) in offsets.iter().enumerate() {
+                        if let Some(&ahead) = offsets.get(i + AHEAD).filter(|ahead| **ahead != INVALID) {
+                            prefetch(ends.x(ahead), slice_bytes);
+                        }
                         let to = to + i as isize * entry_step;
                         let (base, moves) = match (offset == INVALID, loops.missing) {
                             (false, _) => (ends.x(offset), 1),
@@ -262,6 +291,20 @@ impl<'a> AdvancedIndex<'a> {
             }
         });
     }
+}
+
+/// Asks for the memory at a pointer before it is needed: slices lie anywhere, so that the processor does not foresee them.
+#[inline]
+fn prefetch(from: *const u8, bytes: usize) {
+    #[cfg(target_arch = "x86_64")]
+    for line in (0..bytes.min(PREFETCHED)).step_by(64) {
+        // SAFETY: a prefetch accesses nothing, wherever it points; SSE is part of every x86-64 processor.
+        unsafe {
+            std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(from.wrapping_add(line).cast())
+        };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (from, bytes);
 }
 
 /// Both tensors, in bytes.
@@ -298,7 +341,17 @@ struct PairLoops {
 /// # Safety
 /// Of `apply`: `x` and `other` name one element each, which nobody else touches meanwhile.
 trait PairOp<T>: 'static {
+    /// In which direction elements are copied as they are, if that is all.
+    const COPIES: Option<Copies> = None;
     unsafe fn apply(x: *mut T, other: *mut T, factor: T);
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Copies {
+    /// From `x`.
+    Out,
+    /// Into `x`.
+    In,
 }
 
 struct Get;
@@ -307,6 +360,7 @@ struct Add;
 struct AddScaled;
 
 impl<T: Copy> PairOp<T> for Get {
+    const COPIES: Option<Copies> = Some(Copies::Out);
     #[inline(always)]
     unsafe fn apply(x: *mut T, other: *mut T, _: T) {
         // SAFETY: `x` and `other` name one element each (`PairOp`), which nobody else touches now.
@@ -314,6 +368,7 @@ impl<T: Copy> PairOp<T> for Get {
     }
 }
 impl<T: Copy> PairOp<T> for Set {
+    const COPIES: Option<Copies> = Some(Copies::In);
     #[inline(always)]
     unsafe fn apply(x: *mut T, other: *mut T, _: T) {
         // SAFETY: `x` and `other` name one element each (`PairOp`), which nobody else touches now.
@@ -378,7 +433,10 @@ fn pair_loops<T: Copy, M: PairOp<T>>(missing: Option<Ptr<u8>>, factor: [u8; 8]) 
         // factor.
         unsafe {
             let factor = loops.factor.as_ptr().cast::<T>().read_unaligned();
-            if (step, other_step) == (1, 1) {
+            if let (true, Some(copies)) = ((step, other_step) == (1, 1), M::COPIES) {
+                let (from, to) = if copies == Copies::Out { (x, other) } else { (other, x) };
+                copy_bytes(from.cast_const().cast(), to.cast(), n * size_of::<T>());
+            } else if (step, other_step) == (1, 1) {
                 (0..n).for_each(|i| M::apply(x.add(i), other.add(i), factor));
             } else {
                 (0..n as isize).for_each(|i| M::apply(x.offset(i * step), other.offset(i * other_step), factor));

@@ -6,7 +6,7 @@
 use crate::base::dtype::Scalar;
 use crate::base::layout::{Shape, Strides};
 use crate::kernel::abi::{Call, RawView, Threads};
-use crate::kernel::copy::host::{copy_view, expanded, scalar_bytes};
+use crate::kernel::copy::host::{copy_bytes, copy_view, expanded, scalar_bytes};
 use crate::kernel::guard;
 use crate::kernel::host::element::{Acc, Element, by_dtype, by_size};
 use crate::kernel::host::walk::{Ptr, StridedIter, ints, scalar, shifted, word};
@@ -90,9 +90,9 @@ unsafe fn rows_around<T: Copy + Send + Sync>(
             unsafe {
                 let to = std::slice::from_raw_parts_mut(to.at(t), cols);
                 if shown {
-                    let from = std::slice::from_raw_parts(from.at(f), len);
                     to[..first].fill(value);
-                    to[first..first + len].copy_from_slice(from);
+                    let shown = &mut to[first..first + len];
+                    copy_bytes(from.at(f).cast(), shown.as_mut_ptr().cast(), size_of_val(shown));
                     to[first + len..].fill(value);
                 } else {
                     to.fill(value);
@@ -160,7 +160,8 @@ pub unsafe fn pad(call: &Call<'_>) {
                 // SAFETY: one row of the output; the tables stay inside the input.
                 unsafe {
                     if let Some(&first) = inner.get(run.start) {
-                        std::ptr::copy_nonoverlapping(from.at(f + first), to.at(t + run.start as isize), run.len());
+                        let (from, to) = (from.at(f + first), to.at(t + run.start as isize));
+                        copy_bytes(from.cast(), to.cast(), run.len() * size_of::<T>());
                     }
                     for i in (0..run.start).chain(run.end..inner.len()) {
                         *to.at(t + i as isize * y.strides[last]) = *from.at(f + inner[i]);

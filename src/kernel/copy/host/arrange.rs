@@ -2,7 +2,7 @@
 //!
 //! Each is expressed by views and left to `copy_view`; only tril and triu have a loop of their own.
 
-use super::{copy_view, expanded, scalar_bytes, zero};
+use super::{copy_bytes, copy_view, expanded, scalar_bytes, zero};
 use crate::base::dtype::Scalar;
 use crate::kernel::abi::{Call, RawView};
 use crate::kernel::host::element::by_size;
@@ -226,7 +226,8 @@ unsafe fn triangle(call: &Call<'_>, column_range: impl Fn(i64, i64, i64) -> (i64
                         let to = std::slice::from_raw_parts_mut(to.at(t), cols);
                         let (start, end) = (start as usize, (end.max(start)) as usize);
                         to[..start].fill(0);
-                        std::ptr::copy_nonoverlapping(from.at(f + start as isize), to[start..].as_mut_ptr(), end - start);
+                        let size = size_of_val(&to[..end - start]);
+                        copy_bytes(from.at(f + start as isize).cast(), to[start..].as_mut_ptr().cast(), size);
                         to[end..].fill(0);
                     } else {
                         for i in 0..cols as isize {

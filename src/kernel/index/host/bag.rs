@@ -1,10 +1,24 @@
 //! Sums of rows of a table by bags.
 
-use super::Bounded;
+use super::{AHEAD, Bounded, prefetch};
+use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, FaultKind};
 use crate::kernel::guard;
 use crate::kernel::host::element::{Element, by_category};
+use crate::kernel::host::simd;
 use crate::kernel::host::walk::{Ptr, int};
+
+/// Adds `n` elements of a row to sums. Vectorized.
+type AddRow = unsafe fn(row: *const f32, sums: *mut f64, n: usize);
+
+fn add_row() -> AddRow {
+    const ALL: [AddRow; 3] = simd::levels!(<S> fn(row: *const f32, sums: *mut f64, n: usize) {
+        for column in 0..n {
+            *sums.add(column) += *row.add(column) as f64;
+        }
+    });
+    ALL[simd::level()]
+}
 
 /// Additions of a piece of work.
 const GRAIN: usize = 16 * 1024;
@@ -28,8 +42,15 @@ pub unsafe fn embedding_bag(call: &Call<'_>) {
                 // SAFETY: good numbers name rows of the table; each row of `y` is written once.
                 unsafe {
                     bounded.read((bag as isize * numbers.strides[0], numbers.strides[1]), &mut rows, |k| bag * n + k);
-                    for &row in rows.iter().filter(|&&row| row >= 0) {
+                    for (k, &row) in rows.iter().enumerate().filter(|(_, row)| **row >= 0) {
                         let first = from.at(row as isize * table.strides[0]);
+                        if let Some(&ahead) = rows.get(k + AHEAD).filter(|ahead| **ahead >= 0) {
+                            prefetch(from.at(ahead as isize * table.strides[0]).cast(), d * size_of::<T>());
+                        }
+                        if table.strides[1] == 1 && T::DTYPE == DType::F32 {
+                            add_row()(first.cast(), sums.as_mut_ptr(), d);
+                            continue;
+                        }
                         if table.strides[1] == 1 {
                             let row = std::slice::from_raw_parts(first, d);
                             sums.iter_mut().zip(row).for_each(|(sum, x)| *sum += x.to_f64());
