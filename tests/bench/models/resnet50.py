@@ -42,7 +42,7 @@ def main(small, mode, device):
     run = torch.compile(model) if mode == "compile" else model
     x = spread((batch, 3, side, side), "x").to(device)
     y = torch.arange(batch, device=device) % classes
-    opt = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9)
+    opt = torch.optim.SGD(model.parameters(), lr=0.0001, momentum=0.9)
 
     def step():
         opt.zero_grad()
