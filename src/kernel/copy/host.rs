@@ -308,6 +308,20 @@ mod tests {
     }
 
     #[test]
+    fn bytes_are_copied_whatever_their_number_and_alignment() {
+        let from: Vec<u8> = (0..8192u32).map(|i| ((i * 31) >> 3) as u8).collect();
+        for n in [0, 1, 127, 1023, 1024, 1025, 1151, 1152, 1153, 2048, 4093, 5000] {
+            for (a, b) in [(0, 0), (1, 0), (0, 1), (13, 32), (31, 5)] {
+                let mut to = vec![0xA5u8; n + 64];
+                // SAFETY: both have `n` bytes from there on.
+                unsafe { copy_bytes(from[a..].as_ptr(), to[b..].as_mut_ptr(), n) };
+                assert_eq!(to[b..b + n], from[a..a + n], "{n} bytes");
+                assert!(to[..b].iter().chain(&to[b + n..]).all(|&byte| byte == 0xA5), "{n} bytes");
+            }
+        }
+    }
+
+    #[test]
     fn every_pair_of_dtypes_and_layouts() {
         let mut dice = Dice(1);
         for from in DType::REAL {
