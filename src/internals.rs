@@ -113,7 +113,7 @@ pub mod kernel {
         pub use crate::kernel::family::{Family, Kernel};
     }
     pub mod program {
-        pub use crate::kernel::program::{Check, Class, Draw, Function, Instr, Program, ReduceKind};
+        pub use crate::kernel::program::{Check, Class, Draw, Epilogue, Function, Instr, Program, ReduceKind};
     }
 
     pub use crate::kernel::{

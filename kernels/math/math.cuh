@@ -51,6 +51,18 @@ TS_BOTH(ts_nextafter, 2, nextafterf(a, b), nextafter(a, b))
 #undef TS_1
 #undef TS_2
 
+// 2^n for an integer n from -1000 to 1000: adding 1.5 * 2^52 leaves the integer in the lowest bits.
+TS_FN double ts_power_of_two(double n) {
+    return __longlong_as_double(__double_as_longlong(n + 1023.0 + 6755399441055744.0) << 52);
+}
+TS_FN double ts_within_1000(double n) { return fmin(fmax(n, -1000.0), 1000.0); }
+// a * 2^b for integers b. What three powers of the exponent's range do not reach is 0 or infinite.
+TS_FN float ts_ldexp(float a, float b) { return (float)((double)a * ts_power_of_two(ts_within_1000(b))); }
+TS_FN double ts_ldexp(double a, double b) {
+    const double first = ts_within_1000(b), second = ts_within_1000(b - first), third = ts_within_1000(b - first - second);
+    return a * ts_power_of_two(first) * ts_power_of_two(second) * ts_power_of_two(third);
+}
+
 TS_FN bool ts_signbit(float a) { return __float_as_int(a) < 0; }
 TS_FN bool ts_signbit(double a) { return __double_as_longlong(a) < 0; }
 TS_FN bool ts_signbit(ts_i64 a) { return a < 0; }
@@ -224,6 +236,11 @@ template <class T> TS_FN T ts_logsigmoid(T a) { return (a > 0 ? T(0) : a) - ts_l
 template <class T> TS_FN T ts_tanhshrink(T a) { return a - ts_tanh(a); }
 template <class T> TS_FN T ts_softshrink(T a, T b) { return ts_abs(a) <= b ? T(0) : a - ts_copysign(b, a); }
 template <class T> TS_FN T ts_hardshrink(T a, T b) { return ts_abs(a) <= b ? T(0) : a; }
+template <class T> TS_FN T ts_smooth_l1(T a, T b) {
+    return ts_abs(a) < b ? T(0.5) * a * a / b : ts_abs(a) - T(0.5) * b;
+}
+template <class T> TS_FN T ts_huber(T a, T b) { return ts_abs(a) < b ? T(0.5) * a * a : (ts_abs(a) - T(0.5) * b) * b; }
+template <class T> TS_FN T ts_nan_to_zero(T a) { return a == a ? a : T(0); }
 template <class T> TS_FN T ts_threshold(T a, T b, T c) { return a <= b ? c : a; }
 template <class T> TS_FN T ts_gelu_erf_grad(T a, T b) {
     T below = T(0.5) * (T(1) + ts_erf(b * T(0.7071067811865475)));

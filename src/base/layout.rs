@@ -155,6 +155,22 @@ impl Layout {
         dims.filter(|&dim| self.shape[dim] > 1 && self.strides[dim] == 0)
     }
 
+    /// Whether two indices may touch one element. Exact for layouts made of slices and permutations, careful for others.
+    pub fn may_overlap(&self) -> bool {
+        if self.is_contiguous() {
+            return false;
+        }
+        let dims = self.strides.iter().map(|&s| s as usize).zip(self.shape.iter().copied());
+        let mut dims: SmallVec<[(usize, usize); 8]> = dims.filter(|&(_, n)| n > 1).collect();
+        dims.sort_unstable();
+        let mut reach = 0;
+        dims.into_iter().any(|(stride, n)| {
+            let clash = stride <= reach;
+            reach += stride * (n - 1);
+            clash
+        })
+    }
+
     /// Offset of the lowest element and one past the highest; `None` for an empty layout.
     pub fn extent(&self) -> Option<(usize, usize)> {
         if self.is_empty() {

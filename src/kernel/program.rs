@@ -4,7 +4,7 @@
 //! `F32` registers and are rounded by `Cast` after each operation, small integers live in `I64` and are
 //! wrapped by `Cast`; so a fused chain gives bit for bit what single operations give.
 
-use super::abi::FaultKind;
+use super::abi::{FaultKind, RawView};
 use crate::base::dtype::DType;
 use crate::base::layout::{Shape, Strides, contiguous_strides};
 use crate::kernel::fused::host::Prepared;
@@ -188,13 +188,50 @@ pub struct Program {
     /// For programs that use positions: the place of each dim of the iteration shape among the dims of the script's
     /// tensor; empty for the identity. Positions so do not depend on the order in which a step iterates.
     pub order: SmallVec<[u8; 8]>,
+    /// What is computed from the reductions' results; none for a pure map.
+    pub epilogue: Option<Box<Epilogue>>,
     /// What the CPU prepares at the program's first run. Invariant: the fields above do not change afterwards.
     pub prepared: Prepared,
 }
 
+/// A map over the dims that remain, after the reductions of a program: a mean's division, the root of a norm.
+///
+/// Invariants: it has no `Check`, `Position` or `Random`; what it reads is a result of a `Reduce`, of its own, or memory
+/// that the program does not write; what it writes is not read by the program and is either such a result, through the
+/// same view, or other memory.
+#[derive(Clone, Debug)]
+pub struct Epilogue {
+    /// Its scalar table is the program's.
+    pub program: Program,
+    /// For each slot of `program` the slot of the whole program.
+    pub slots: SmallVec<[u16; 8]>,
+    /// The first slot that nothing before the epilogue accesses; those behind it are like it.
+    pub first: u16,
+    /// Slots of `Reduce` instructions whose values are read by nobody else: a device need not write them.
+    pub unread: SmallVec<[u16; 4]>,
+}
+
+impl Epilogue {
+    /// The views of its slots.
+    pub fn views(&self, views: &[RawView]) -> SmallVec<[RawView; 4]> {
+        self.slots.iter().map(|&slot| views[slot as usize].clone()).collect()
+    }
+
+    /// Its program, with slots of the whole program.
+    pub fn over_all_slots(&self) -> Program {
+        let mut program = self.program.clone();
+        for instr in &mut program.instrs {
+            if let Instr::Load { slot, .. } | Instr::Store { slot, .. } = instr {
+                *slot = self.slots[*slot as usize];
+            }
+        }
+        program
+    }
+}
+
 impl Program {
     pub fn new(instrs: Vec<Instr>, regs: Vec<Class>, reduced: usize) -> Program {
-        Program { instrs, regs, reduced, order: SmallVec::new(), prepared: Prepared::default() }
+        Program { instrs, regs, reduced, ..Program::default() }
     }
 
     /// Distance between positions along each dim of the iteration shape.

@@ -54,6 +54,8 @@ pub enum Batching {
     Table,
     /// Places in sorted numbers.
     Search,
+    /// A new tensor like another: each sample gets its own.
+    Made,
 }
 
 type List = (Batching, &'static [&'static str]);
@@ -127,6 +129,19 @@ const PUBLIC: &[List] = &[
     (Batching::Positions, &["index_select", "index_add", "index_copy", "index_fill"]),
     (Batching::Flat, &["take", "put"]),
     (Batching::Search, &["searchsorted", "bucketize"]),
+    (
+        Batching::Made,
+        &[
+            "zeros_like",
+            "ones_like",
+            "empty_like",
+            "full_like",
+            "new_zeros",
+            "new_ones",
+            "new_empty",
+            "new_full",
+        ],
+    ),
 ];
 
 /// Rows that other rows are composed of.

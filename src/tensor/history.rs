@@ -1,5 +1,6 @@
 //! The gradient graph: what is recorded when a row is called, and what in-place changes do to it.
 
+use super::batch;
 use super::engine::Engine;
 use crate::args;
 use crate::base::attr::Ints;
@@ -592,15 +593,17 @@ pub fn check_saved(saved: &Saved, node: &GradNode) -> Result<()> {
 
 /// A gradient of a `piecewise_linear` row, which also depends formally on the row's operands.
 pub fn depend_on_operands(e: &mut Engine, node: &GradNode, g: &Tensor) -> Result<Tensor> {
-    let alias = e.tensor(g.view());
-    let mut edges: Edges = smallvec![edge_of(e, g)?];
+    // Inside of `vmap` the gradient may have samples where the operands have none.
+    let all = batch::value(g);
+    let alias = e.tensor(all.view());
+    let mut edges: Edges = smallvec![edge_of(e, &all)?];
     edges.extend(node.edges.iter().cloned());
-    let mut inputs: SmallVec<[Option<Meta>; 2]> = smallvec![Some(Meta::of(g))];
+    let mut inputs: SmallVec<[Option<Meta>; 2]> = smallvec![Some(Meta::of(&all))];
     inputs.extend(node.inputs.iter().cloned());
-    let mut of_gradient = plain_node(e, &STILL, Args::default(), inputs, smallvec![Meta::of(g)], edges);
+    let mut of_gradient = plain_node(e, &STILL, Args::default(), inputs, smallvec![Meta::of(&all)], edges);
     of_gradient.origin = node.origin;
     attach(&alias, &Arc::new(of_gradient), 0);
-    Ok(alias)
+    Ok(batch::like(e, alias, g))
 }
 
 /// Rebuilds a saved operand. Only `connected` ones get their place in the graph again.

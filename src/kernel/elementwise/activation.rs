@@ -89,6 +89,7 @@ functions! {
             low - Math::log1p::<S>(Math::exp::<S>(-a.abs()))
         };
     }
+    NAN_TO_ZERO "nan_to_zero" "ts_nan_to_zero(a)" { float(a) = if a.is_nan() { 0.0 } else { a }; }
     TANHSHRINK "tanhshrink" "ts_tanhshrink(a)" { float(a) = a - Math::tanh::<S>(a); }
     SOFTSHRINK "softshrink" "ts_softshrink(a, b)" {
         float(a, b) = {
@@ -97,6 +98,20 @@ functions! {
         };
     }
     HARDSHRINK "hardshrink" "ts_hardshrink(a, b)" { float(a, b) = if a.abs() <= b { 0.0 } else { a }; }
+    /// Half the square of `a` over `b` below it, the absolute value less half of `b` elsewhere.
+    SMOOTH_L1 "smooth_l1" "ts_smooth_l1(a, b)" {
+        float(a, b) = {
+            let (near, far) = (0.5 * a * a / b, a.abs() - 0.5 * b);
+            if a.abs() < b { near } else { far }
+        };
+    }
+    /// The same, times `b`.
+    HUBER "huber" "ts_huber(a, b)" {
+        float(a, b) = {
+            let (near, far) = (0.5 * a * a, (a.abs() - 0.5 * b) * b);
+            if a.abs() < b { near } else { far }
+        };
+    }
     /// `a` where it exceeds `b`, else `c`.
     THRESHOLD "threshold" "ts_threshold(a, b, c)" {
         float(a, b, c) = if a <= b { c } else { a };

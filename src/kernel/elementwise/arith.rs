@@ -94,6 +94,19 @@ macro_rules! float_division {
 float_division!(floor_div_f32, remainder_f32, f32);
 float_division!(floor_div_f64, remainder_f64, f64);
 
+#[inline(always)]
+fn within_1000(n: f64) -> f64 {
+    n.max(-1000.0).min(1000.0)
+}
+
+/// 2^n for an integer n from -1000 to 1000.
+#[inline(always)]
+fn power_of_two(n: f64) -> f64 {
+    // Adding 1.5 · 2^52 leaves the integer in the lowest bits.
+    let bits = (n + 1023.0 + 6_755_399_441_055_744.0).to_bits();
+    f64::from_bits(bits << 52)
+}
+
 /// The 16-bit float next to `a`, whose bits are given, towards `b`.
 fn neighbor(a: f32, b: f32, bits: u16, value: impl Fn(u16) -> f32) -> f32 {
     if a.is_nan() || b.is_nan() {
@@ -157,6 +170,17 @@ functions! {
     ATAN2 "atan2" "ts_atan2(a, b)" { float(a, b) = Math::atan2::<S>(a, b); }
     HYPOT "hypot" "ts_hypot(a, b)" { float(a, b) = Math::hypot::<S>(a, b); }
     COPYSIGN "copysign" "ts_copysign(a, b)" { float(a, b) = a.copysign(b); }
+    /// a · 2^b for integers b.
+    LDEXP "ldexp" "ts_ldexp(a, b)" {
+        (a: F32, b: F32) -> F32 = (a as f64 * power_of_two(within_1000(b as f64))) as f32;
+        (a: F64, b: F64) -> F64 = {
+            // What three powers of the exponent's range do not reach is 0 or infinite.
+            let first = within_1000(b);
+            let second = within_1000(b - first);
+            let third = within_1000(b - first - second);
+            a * power_of_two(first) * power_of_two(second) * power_of_two(third)
+        };
+    }
     NEXTAFTER "nextafter" "ts_nextafter(a, b)" { float(a, b) = Math::next_after(a, b); }
     /// For f16, whose values are in f32 registers.
     NEXTAFTER_F16 "nextafter_f16" "ts_nextafter_f16(a, b)" {

@@ -22,31 +22,32 @@ impl Runtime {
         nodes: &[Node],
         step: &mut Step,
         kept: &mut Option<Arc<Operands>>,
+        slot: u32,
         faults: &mut Found,
     ) -> bool {
         match step {
-            Step::Fused(fused) => self.fill_fused(nodes, fused, faults),
+            Step::Fused(fused) => self.fill_fused(nodes, fused, slot, faults),
             Step::Kernel(at) => {
                 let node = &nodes[*at];
-                let ready = self.ensure_all(node, *at, faults);
+                let ready = self.ensure_all(node, *at, slot, faults);
                 if ready {
                     fill_kernel(node, kept);
                 }
                 ready
             }
-            Step::Each(at, _) => self.ensure_all(&nodes[*at], *at, faults),
+            Step::Each(at, _) => self.ensure_all(&nodes[*at], *at, slot, faults),
         }
     }
 
     /// Allocates memory for a step's output. If that fails, other programs took memory that admission had counted on:
     /// the node faults, the session goes on.
     #[inline]
-    fn ensure(&self, view: &View, node: &Node, at: usize, faults: &mut Found) -> bool {
-        view.buffer.has_memory() || self.ensure_new(view, node, at, faults)
+    fn ensure(&self, view: &View, node: &Node, at: usize, slot: u32, faults: &mut Found) -> bool {
+        view.buffer.has_memory() || self.ensure_new(view, node, at, slot, faults)
     }
 
-    fn ensure_new(&self, view: &View, node: &Node, at: usize, faults: &mut Found) -> bool {
-        match self.give_memory(&view.buffer) {
+    fn ensure_new(&self, view: &View, node: &Node, at: usize, slot: u32, faults: &mut Found) -> bool {
+        match self.give_memory_of(&view.buffer, slot) {
             Ok(()) => true,
             Err(mut diag) => {
                 for label in &mut diag.labels {
@@ -62,11 +63,11 @@ impl Runtime {
     }
 
     /// Addresses and scalars of one run of a fused step; false if there is no memory.
-    fn fill_fused(&self, nodes: &[Node], step: &mut Fused, faults: &mut Found) -> bool {
+    fn fill_fused(&self, nodes: &[Node], step: &mut Fused, stream: u32, faults: &mut Found) -> bool {
         for (slot, raw) in step.slots.iter().zip(Arc::make_mut(&mut step.views)) {
             let node = &nodes[slot.node];
             let view = view_of(node, slot.operand);
-            if !self.ensure(view, node, slot.node, faults) {
+            if !self.ensure(view, node, slot.node, stream, faults) {
                 return false;
             }
             raw.ptr = view.ptr();
@@ -81,16 +82,16 @@ impl Runtime {
 
     /// Not: one iterator over both, whose closure is called for each view.
     #[inline]
-    fn ensure_all(&self, node: &Node, at: usize, faults: &mut Found) -> bool {
+    fn ensure_all(&self, node: &Node, at: usize, slot: u32, faults: &mut Found) -> bool {
         for input in &node.inputs {
             if let Input::View(view) = input
-                && !self.ensure(view, node, at, faults)
+                && !self.ensure(view, node, at, slot, faults)
             {
                 return false;
             }
         }
         for view in &node.outputs {
-            if !self.ensure(view, node, at, faults) {
+            if !self.ensure(view, node, at, slot, faults) {
                 return false;
             }
         }

@@ -195,7 +195,7 @@ impl Runtime {
             let device_of = |stream: u32| state.streams[stream as usize].name.device;
             submission.guard(gate, step.nodes(), &device_of);
         }
-        if !self.make_ready(nodes, step, kept, faults) {
+        if !self.make_ready(nodes, step, kept, place.slot, faults) {
             submission.skip(nodes, step.nodes());
             return;
         }

@@ -147,13 +147,19 @@ impl Runtime {
         buffer.address.store(taken.address, Ordering::Release);
     }
 
-    /// Allocates memory now; out of memory is an error value.
+    /// Allocates memory now, of the device's current stream; out of memory is an error value.
     pub fn give_memory(&self, buffer: &Buffer) -> Result<()> {
+        self.give_memory_of(buffer, self.slot_of(buffer.device))
+    }
+
+    /// The same of the stream whose work will write it first, which need not be the current one: what another stream has freed
+    /// may still be in use there.
+    pub fn give_memory_of(&self, buffer: &Buffer, slot: u32) -> Result<()> {
         if buffer.has_memory() {
             return Ok(());
         }
         let owner = buffer.writer.load(Ordering::Relaxed);
-        let slot = if buffer.pinned { HOST } else { self.slot_of(buffer.device) };
+        let slot = if buffer.pinned { HOST } else { slot };
         let mut planned = true;
         if let (DeviceId::Cuda(_), Some(gpus)) = (buffer.device, self.gpus())
             && gpus.counts_requests
@@ -175,7 +181,7 @@ impl Runtime {
             taken
         });
         if taken.is_err() && planned && self.drop_copies_ahead() {
-            return self.give_memory(buffer);
+            return self.give_memory_of(buffer, slot);
         }
         let report = match taken {
             Ok(taken) => {

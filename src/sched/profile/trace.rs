@@ -95,7 +95,8 @@ fn describe(device: DeviceId, nodes: &[Node], step: &Step) -> Pass {
     let (mut read_bytes, mut written_bytes, mut stored) = (0, 0, 0);
     let shape = match step {
         Step::Fused(fused) => {
-            for slot in &fused.slots {
+            let unread = |at: usize| fused.program.epilogue.as_ref().is_some_and(|e| e.unread.contains(&(at as u16)));
+            for (_, slot) in fused.slots.iter().enumerate().filter(|&(at, _)| !unread(at)) {
                 let size = bytes(view_of(&nodes[slot.node], slot.operand));
                 match slot.operand {
                     Operand::Input(_) => read_bytes += size,

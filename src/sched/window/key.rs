@@ -3,6 +3,7 @@
 //! The key contains: rows' functions, dtypes, layouts, which operands share a buffer and at which offset. Not:
 //! scalars, kernels' attributes, random offsets, addresses; those are read from the nodes at each run.
 
+use super::fuse::Group;
 use super::node::{Input, Node, Work};
 use crate::op::tensor::{Buffer, View};
 use crate::sched::order::gate::Gate;
@@ -97,14 +98,15 @@ pub fn of(nodes: &[Node]) -> Key {
     key
 }
 
-/// The key of a group of nodes, given by their indices, that becomes one fused step. `stored` says which results have
-/// readers outside.
-pub fn of_group(nodes: &[Node], group: &[usize], stored: &dyn Fn(&Arc<Buffer>) -> bool) -> Key {
-    let mut key = Key(0xA409_3822_299F_31D0, group.len() as u64);
-    let mut seen = Vec::with_capacity(group.len() + 4);
-    for node in group.iter().map(|&at| &nodes[at]) {
+/// The key of a group of nodes that becomes one fused step. `stored` says which results have readers outside.
+pub fn of_group(nodes: &[Node], group: &Group, stored: &dyn Fn(&Arc<Buffer>) -> bool) -> Key {
+    let mut key = Key(0xA409_3822_299F_31D0, group.nodes.len() as u64);
+    let mut seen = Vec::with_capacity(group.nodes.len() + 4);
+    for at in &group.nodes {
+        let node = &nodes[*at];
         let is_stored = node.outputs.first().is_some_and(|view| stored(&view.buffer));
-        push_work(&mut key, &node.work, (is_stored as u64) << 63);
+        let in_epilogue = group.epilogue.contains(at);
+        push_work(&mut key, &node.work, (is_stored as u64) << 63 | (in_epilogue as u64) << 62);
         push_operands(&mut key, &mut seen, node);
     }
     seen.iter().for_each(|seen| seen.buffer.window_index.store(0, Ordering::Relaxed));

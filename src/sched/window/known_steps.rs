@@ -19,7 +19,7 @@ pub struct KnownSteps(ByKey<Fused>);
 impl KnownSteps {
     /// The step of a group: as it is known, or compiled. `stored` says which results have readers outside.
     pub fn step(&mut self, nodes: &[Node], group: &Group, stored: &dyn Fn(&Arc<Buffer>) -> bool) -> Fused {
-        let key = key::of_group(nodes, &group.nodes, stored);
+        let key = key::of_group(nodes, group, stored);
         if let Some(known) = self.0.get(&key) {
             return moved(known, |place| group.nodes[place]);
         }

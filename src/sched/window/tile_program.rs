@@ -6,17 +6,27 @@ use super::plan::{Fused, Operand, ScalarRef, Slot, view_of};
 use crate::base::dtype::DType;
 use crate::base::layout::{Layout, Shape, Strides};
 use crate::kernel::abi::RawView;
-use crate::kernel::program::{Class, Draw, Instr, Program, Reg};
+use crate::kernel::program::{Class, Draw, Epilogue, Instr, Program, Reg};
 use crate::op::tensor::{Buffer, View};
+use smallvec::SmallVec;
 use std::sync::Arc;
 
 /// Compiles a group. `stored` says which results have readers outside.
 pub fn build(nodes: &[Node], group: &Group, stored: &dyn Fn(&Arc<Buffer>) -> bool) -> Fused {
-    let mut builder = Builder::new(group);
-    for &at in &group.nodes {
-        builder.node(at, &nodes[at], stored);
+    let mut body = Builder::new(&group.shape, group.reduced.unwrap_or(0));
+    for at in group.nodes.iter().filter(|at| !group.epilogue.contains(at)) {
+        body.node(*at, &nodes[*at], stored);
     }
-    builder.finish(nodes, group)
+    body.tidy();
+    let epilogue = group.epilogue.first().map(|&first| {
+        let mut epilogue = Builder::new(nodes[first].iteration(), 0);
+        for &at in &group.epilogue {
+            epilogue.node(at, &nodes[at], stored);
+        }
+        epilogue.tidy();
+        body.append(epilogue, nodes, stored)
+    });
+    body.finish(nodes, group, epilogue)
 }
 
 /// A value that is already in a register: memory seen through a layout, as a dtype.
@@ -43,14 +53,14 @@ struct Builder {
 }
 
 impl Builder {
-    fn new(group: &Group) -> Builder {
-        let mask = group.reduced.unwrap_or(0);
+    /// `mask`: bits of the reduced dims.
+    fn new(shape: &[usize], mask: u32) -> Builder {
         let is_reduced = |dim: &usize| mask & (1 << dim) != 0;
-        let ndim = group.shape.len();
+        let ndim = shape.len();
         let mut order: Vec<usize> = (0..ndim).filter(|dim| !is_reduced(dim)).collect();
         order.extend((0..ndim).filter(is_reduced));
         Builder {
-            shape: order.iter().map(|&dim| group.shape[dim]).collect(),
+            shape: order.iter().map(|&dim| shape[dim]).collect(),
             reduced: (0..ndim).filter(is_reduced).count(),
             order,
             instrs: Vec::new(),
@@ -230,9 +240,50 @@ impl Builder {
         self.slot(node, Operand::Output(0), strides, shape)
     }
 
-    fn finish(mut self, nodes: &[Node], group: &Group) -> Fused {
+    fn tidy(&mut self) {
         self.drop_dead();
         self.drop_unused_slots();
+    }
+
+    /// Takes over the slots and scalars of a map over the results of the reductions.
+    fn append(&mut self, after: Builder, nodes: &[Node], stored: &dyn Fn(&Arc<Buffer>) -> bool) -> Box<Epilogue> {
+        let first = self.slots.len() as u16;
+        let results: SmallVec<[u16; 4]> = self.instrs.iter().filter_map(reduce_slot).collect();
+        let reduced = self.order[self.order.len() - self.reduced..].to_vec();
+        let without = after.order.len() + reduced.len() == self.order.len();
+        let is_kept = |dim: usize| without || !reduced.contains(&dim);
+        let mut slots = SmallVec::new();
+        for slot in after.slots {
+            let view = view_of(&nodes[slot.node], slot.operand);
+            let is_view = |at: &&u16| {
+                let known = &self.slots[**at as usize];
+                let result = view_of(&nodes[known.node], known.operand);
+                Arc::ptr_eq(&result.buffer, &view.buffer) && result.layout == view.layout && result.dtype == view.dtype
+            };
+            let known = results.iter().find(is_view).copied();
+            slots.push(known.unwrap_or_else(|| {
+                let kept = (0..slot.shape.len()).filter(|&dim| is_kept(dim));
+                let (shape, strides) = kept.map(|dim| (slot.shape[dim], slot.strides[dim])).unzip();
+                self.slot(slot.node, slot.operand, strides, shape)
+            }));
+        }
+        let mut instrs = after.instrs;
+        for instr in &mut instrs {
+            if let Instr::Scalar { index, .. } = instr {
+                *index += self.scalars.len() as u16;
+            }
+        }
+        self.scalars.extend(after.scalars);
+        let is_unread = |at: &u16| {
+            let slot = &self.slots[*at as usize];
+            !stored(&view_of(&nodes[slot.node], slot.operand).buffer)
+        };
+        let (instrs, regs) = reuse_registers(instrs, &after.regs);
+        let unread = results.into_iter().filter(is_unread).collect();
+        Box::new(Epilogue { program: Program::new(instrs, regs, 0), slots, first, unread })
+    }
+
+    fn finish(self, nodes: &[Node], group: &Group, epilogue: Option<Box<Epilogue>>) -> Fused {
         let (instrs, regs) = reuse_registers(self.instrs, &self.regs);
         let views = self
             .slots
@@ -246,6 +297,7 @@ impl Builder {
             .collect();
         let mut program = Program::new(instrs, regs, self.reduced);
         program.order = self.order.iter().map(|&dim| dim as u8).collect();
+        program.epilogue = epilogue;
         Fused {
             views: Arc::new(views),
             table: Arc::new(vec![0; self.scalars.len()]),
@@ -297,6 +349,11 @@ fn slot_of(instr: &mut Instr) -> Option<&mut u16> {
         Instr::Load { slot, .. } | Instr::Store { slot, .. } | Instr::Reduce { slot, .. } => Some(slot),
         _ => None,
     }
+}
+
+/// The slot of a reduction's result.
+fn reduce_slot(instr: &Instr) -> Option<u16> {
+    if let Instr::Reduce { slot, .. } = *instr { Some(slot) } else { None }
 }
 
 /// Registers that an instruction reads and the one that it writes.

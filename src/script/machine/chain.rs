@@ -111,7 +111,8 @@ impl Machine<'_> {
         }
         // It is a function with a name, or the arguments have changed the variable.
         let mut root = frame.slots[slot as usize].clone().boxed();
-        self.walk(frame.rest, chain, 0, &mut root, &mut operands, Goal::Read).map(Some)
+        self.holding_nothing(|machine| machine.walk(frame.rest, chain, 0, &mut root, &mut operands, Goal::Read))
+            .map(Some)
     }
 
     /// `m.f(x)` of a map in a variable that has a closure with this name: the map stays where it is.
@@ -135,7 +136,7 @@ impl Machine<'_> {
     }
 
     fn follow(&mut self, frame: &mut Frame, chain: &Chain, goal: Goal) -> R {
-        self.follow_anywhere(frame, chain, goal).map_err(|mut fault| {
+        self.holding_nothing(|machine| machine.follow_anywhere(frame, chain, goal)).map_err(|mut fault| {
             // Rhai knows the constant by its place among the operands.
             let name = match &chain.root {
                 Root::Constant(_, name) => Some(name.to_string()),
@@ -260,6 +261,9 @@ impl Machine<'_> {
             // Modules and cells are handles: the variable is not held while their methods run.
             let module = target.read_lock::<ModuleValue>().map(|module| Dynamic::from(module.clone()));
             let handle = module.or_else(|| target.read_lock::<Cell>().map(|cell| Dynamic::from(cell.clone())));
+            // A tensor's methods change what it stands for, and not the variable.
+            let tensor = || target.read_lock::<Tensor>().map(|tensor| Dynamic::from(tensor.clone()));
+            let handle = handle.or_else(|| if matches!(goal, Goal::Write(..)) { None } else { tensor() });
             if let Some(mut handle) = handle {
                 return self.walk(stack, chain, at, &mut handle, operands, goal);
             }
@@ -267,8 +271,7 @@ impl Machine<'_> {
             if let Some((method, value)) = self.before_callbacks(chain, at, target, operands) {
                 return self.on_copy(stack, chain, at..method, target, value, operands, goal);
             }
-            let Some(mut inside) = target.write_lock::<Dynamic>() else { return Err(in_use()) };
-            return self.walk(stack, chain, at, &mut inside, operands, goal);
+            return self.while_held(stack, chain, at, target, operands, goal);
         }
         if step.or_unit && target.is_unit() {
             return Ok(Value::Unit);
@@ -319,20 +322,20 @@ impl Machine<'_> {
                 if matches!(goal, Goal::Read | Goal::Ask)
                     && let Value::Int(number) = operands[*operand]
                     && target.is_string()
-                    && let Some(mut letter) = slices::letter(target, number)
+                    && let Some(letter) = slices::letter(target, number)
                 {
                     return match is_last {
                         true => Ok(Value::of(letter)),
-                        false => self.walk(stack, chain, at + 1, &mut letter, operands, goal),
+                        false => self.go_on(stack, chain, at + 1, letter, operands, goal),
                     };
                 }
                 if matches!(goal, Goal::Read | Goal::Ask)
                     && let Value::Other(range) = &operands[*operand]
-                    && let Some(mut part) = slices::part(target, range)
+                    && let Some(part) = slices::part(target, range)
                 {
                     return match is_last {
                         true => Ok(Value::of(part)),
-                        false => self.walk(stack, chain, at + 1, &mut part, operands, goal),
+                        false => self.go_on(stack, chain, at + 1, part, operands, goal),
                     };
                 }
                 if is_last && matches!(goal, Goal::Read | Goal::Ask) {
@@ -355,40 +358,96 @@ impl Machine<'_> {
                 }
                 if changes {
                     // What a tensor gives is read again by Rhai where it is no handle: its change would be lost.
-                    let mut value = match site.find(&[&mut *target]) {
+                    let value = match site.find(&[&mut *target]) {
                         Some(entry) => self.invoke(entry, getter, &mut [&mut *target], true, step.at)?,
                         None => self.one_step(chain, at, target, operands, (site, 1))?.boxed(),
                     };
                     return match is_handle(&value) {
-                        true => self.walk(stack, chain, at + 1, &mut value, operands, goal),
+                        true => self.go_on(stack, chain, at + 1, value, operands, goal),
                         false => self.hand_over(chain, at, target, operands, goal),
                     };
                 }
                 if let Some(entry) = site.find(&[&mut *target]) {
-                    let mut value = self.invoke(entry, getter, &mut [&mut *target], true, step.at)?;
+                    let value = self.invoke(entry, getter, &mut [&mut *target], true, step.at)?;
                     return match is_last {
                         true => Ok(Value::of(value)),
-                        false => self.walk(stack, chain, at + 1, &mut value, operands, goal),
+                        false => self.go_on(stack, chain, at + 1, value, operands, goal),
                     };
                 }
                 if is_last {
                     return self.hand_over_noting(chain, at, target, operands, Some((site, 1)));
                 }
-                let mut value = self.one_step(chain, at, target, operands, (site, 1))?.boxed();
-                self.walk(stack, chain, at + 1, &mut value, operands, goal)
+                let value = self.one_step(chain, at, target, operands, (site, 1))?.boxed();
+                self.go_on(stack, chain, at + 1, value, operands, goal)
             }
             StepKind::Method { .. } => {
                 let result = match self.method(stack, chain, at, target, operands)? {
                     Some(result) => result,
                     None => return self.hand_over(chain, at, target, operands, goal),
                 };
-                if is_last {
-                    return Ok(result);
+                match is_last {
+                    true => Ok(result),
+                    false => self.go_on(stack, chain, at + 1, result.boxed(), operands, goal),
                 }
-                let mut value = result.boxed();
-                self.walk(stack, chain, at + 1, &mut value, operands, goal)
             }
         }
+    }
+
+    /// Goes on with a value of its own: where the chain holds values that are shared, after it has let go of them, so that closures
+    /// may name their variables.
+    fn go_on(
+        &mut self,
+        stack: &mut [Value],
+        chain: &Chain,
+        at: usize,
+        mut value: Dynamic,
+        operands: &mut Values,
+        goal: Goal,
+    ) -> R {
+        if self.held > 0 {
+            self.resume = Some((at, value));
+            return Ok(Value::Unit);
+        }
+        self.walk(stack, chain, at, &mut value, operands, goal)
+    }
+
+    /// Goes on from a value that closures share, which is held as far as the chain goes through it.
+    fn while_held(
+        &mut self,
+        stack: &mut [Value],
+        chain: &Chain,
+        at: usize,
+        target: &mut Dynamic,
+        operands: &mut Values,
+        goal: Goal,
+    ) -> R {
+        let then = match goal {
+            Goal::Read => Goal::Read,
+            Goal::Ask => Goal::Ask,
+            Goal::Write(..) => {
+                let Some(mut inside) = target.write_lock::<Dynamic>() else { return Err(in_use()) };
+                return self.walk(stack, chain, at, &mut inside, operands, goal);
+            }
+        };
+        let result = {
+            let Some(mut inside) = target.write_lock::<Dynamic>() else { return Err(in_use()) };
+            self.held += 1;
+            let result = self.walk(stack, chain, at, &mut inside, operands, goal);
+            self.held -= 1;
+            result.inspect_err(|_| self.resume = None)?
+        };
+        match self.resume.take_if(|_| self.held == 0) {
+            Some((at, mut value)) => self.walk(stack, chain, at, &mut value, operands, then),
+            None => Ok(result),
+        }
+    }
+
+    /// Runs another chain, which holds nothing yet.
+    fn holding_nothing(&mut self, run: impl FnOnce(&mut Self) -> R) -> R {
+        let held = std::mem::take(&mut self.held);
+        let result = run(self);
+        self.held = held;
+        result
     }
 
     /// An entry of a map.

@@ -8,7 +8,7 @@ use super::run::{Machine, R};
 use super::tree::{Chain, Step, StepKind};
 use super::value::Value;
 use crate::script::bind::apply::{Callee, callee};
-use crate::script::values::module::{ModuleValue, holds_itself, is_computed, is_handle, may_hold_modules};
+use crate::script::values::module::{ModuleValue, holds_itself, is_computed, is_handle, may_hold_modules, mode};
 use crate::script::values::raise::raise;
 use rhai::{Dynamic, ImmutableString};
 use std::mem::take;
@@ -44,9 +44,10 @@ impl Machine<'_> {
             return self.walk(stack, chain, next, &mut value.boxed(), operands, goal);
         }
         let in_place = match &goal {
-            Goal::Read | Goal::Ask => {
-                module.read().get(name.as_str()).and_then(|field| read(field, rest, operands, false))
-            }
+            Goal::Read | Goal::Ask => module.read().get(name.as_str()).and_then(|field| {
+                let mode = if rest.is_empty() { mode(&name, field) } else { None };
+                mode.map(Value::of).or_else(|| read(field, rest, operands, false))
+            }),
             Goal::Write(assign, value) => {
                 write_field(module, &name, rest, operands, assign, value).map(|()| Value::Unit)
             }

@@ -41,6 +41,9 @@ pub struct Machine<'m> {
     pub looks: bool,
     /// The name at which the change begins that is under way, if nobody will see it in an array or map.
     pub losing: Option<Position>,
+    /// Shared values that the chain that runs holds, and where it goes on when it does not hold them any more.
+    pub held: usize,
+    pub resume: Option<(usize, Dynamic)>,
     /// Whether the times of functions are recorded.
     pub profiles: bool,
     /// The text whose environment is in effect.
@@ -108,7 +111,7 @@ impl<'m> Machine<'m> {
         kept: Kept,
     ) -> Machine<'m> {
         let Kept { looks, profiles, unit } = kept;
-        Machine { engine, global, hooks, jump: None, looks, losing: None, profiles, unit, recent: SmallVec::new() }
+        Machine { engine, global, hooks, jump: None, looks, losing: None, held: 0, resume: None, profiles, unit, recent: SmallVec::new() }
     }
 
     /// One step, which a limit or an interrupt may end.

@@ -59,6 +59,11 @@ pub fn module(value: &Dynamic) -> Option<ModuleValue> {
 /// The field that says whether a module trains.
 const MODE: &str = "training";
 
+/// Whether a module trains, of the field that keeps it in a cell.
+pub fn mode(name: &str, field: &Dynamic) -> Option<Dynamic> {
+    if name == MODE { field.read_lock::<Cell>().map(|cell| cell.get()) } else { None }
+}
+
 /// Bound: nesting of values in which a module looks for itself.
 const DEPTH: usize = 128;
 
@@ -101,7 +106,7 @@ impl ModuleValue {
 
     /// The value of a field; none if there is no such field.
     pub fn get(&self, name: &str) -> Option<Dynamic> {
-        self.read().get(name).map(Dynamic::flatten_clone)
+        self.read().get(name).map(|field| mode(name, field).unwrap_or_else(|| field.flatten_clone()))
     }
 
     /// The closure that gives the value of a field, where one does.

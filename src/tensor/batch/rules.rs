@@ -50,7 +50,20 @@ pub(super) fn apply(
         Batching::Indices => indexing::indices(e, op, args, all),
         Batching::Flat => indexing::flat(e, op, args, all),
         Batching::Search => indexing::search(e, op, args, all),
+        Batching::Made => made(e, op, args, all),
     }
+}
+
+/// A tensor of one sample, repeated for all in memory of their own. A leaf of the gradient graph is one that all share.
+fn made(e: &mut Engine, op: &'static Op, args: &Args, all: &Levels) -> Result<Option<Results>> {
+    let Lower::Compose(rule) = op.lower else { return Ok(None) };
+    let [one]: [Tensor; 1] = rule(e, args)?.try_into().expect("it makes one tensor");
+    if one.requires_grad() {
+        return Ok(Some(Results::from_iter([one])));
+    }
+    let wide = all_samples(e, &one, all)?;
+    let own = e.call_row(&CLONE, args![&wide])?;
+    Ok(Some(hidden(e, Results::from_iter([own]), all)))
 }
 
 /// A call with all samples of some arguments.

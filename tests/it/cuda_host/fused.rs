@@ -10,7 +10,7 @@ use tscript::internals::kernel::cuda::{ConvCall, Gpu, GpuError, Launch, MatmulCa
 use tscript::internals::kernel::elementwise;
 use tscript::internals::kernel::fused::cuda as device;
 use tscript::internals::kernel::fused::host;
-use tscript::internals::kernel::program::{Check, Class, Draw, Function, Instr, Program, ReduceKind};
+use tscript::internals::kernel::program::{Check, Class, Draw, Epilogue, Function, Instr, Program, ReduceKind};
 
 /// Memory of a view, with room for holes.
 pub struct Memory {
@@ -649,5 +649,60 @@ fn a_reduction_with_a_prologue() {
             (DType::F64, vec![shape[0]], vec![1]),
         ];
         compare(&program, &shape, &[x, y], &outputs, &[], 2e-3);
+    }
+}
+
+/// What follows from two results and another operand, one of them in place, rows and columns, whole and in parts.
+#[test]
+fn a_reduction_with_an_epilogue() {
+    use elementwise as f;
+    for (shape, strides) in [
+        ([50, 64], [64, 1]),
+        ([64, 50], [1, 64]),
+        ([3, 4096], [4096, 1]),
+        ([4096, 30], [1, 4096]),
+        ([1, 70_000], [70_000, 1]),
+        ([0, 5], [5, 1]),
+        ([5, 0], [1, 1]),
+    ] {
+        let mut program = Program::new(
+            vec![
+                Instr::Load { slot: 0, out: 0 },
+                Instr::Reduce { kind: ReduceKind::Sum, reg: 0, class: Class::F32, slot: 1 },
+                Instr::Reduce { kind: ReduceKind::Prod, reg: 0, class: Class::F32, slot: 2 },
+            ],
+            vec![Class::F32],
+            1,
+        );
+        let after = Program::new(
+            vec![
+                Instr::Load { slot: 0, out: 0 },
+                Instr::Scalar { index: 0, class: Class::F32, out: 1 },
+                apply(&f::MUL, &F2, [0, 1, 0, 0], 2),
+                Instr::Store { reg: 2, slot: 0 },
+                Instr::Load { slot: 1, out: 3 },
+                apply(&f::ADD, &F2, [2, 3, 0, 0], 4),
+                apply(&f::ERFINV, &F2[..1], [4, 0, 0, 0], 4),
+                Instr::Cast { reg: 4, from: Class::F32, to: DType::BF16, out: 5 },
+                Instr::Store { reg: 5, slot: 2 },
+            ],
+            vec![Class::F32; 6],
+            0,
+        );
+        program.epilogue = Some(Box::new(Epilogue {
+            program: after,
+            slots: [1, 3, 4].into_iter().collect(),
+            first: 3,
+            unread: Default::default(),
+        }));
+        let x = Memory::new(DType::F32, &shape, &strides, |i| wave(i) * 0.01);
+        let kept = vec![shape[0]];
+        let outputs = [
+            (DType::F32, kept.clone(), vec![1]),
+            (DType::F32, kept.clone(), vec![1]),
+            (DType::F16, kept.clone(), vec![2]),
+            (DType::BF16, kept, vec![3]),
+        ];
+        compare(&program, &shape, &[x], &outputs, &[0.125f64.to_bits()], 2e-2);
     }
 }

@@ -183,7 +183,7 @@ fn position(parts: &Parts, form: &Form, views: usize, inner: &str) -> String {
 fn columns(parts: &Parts, views: &[RawView], results: bool) -> Vec<usize> {
     let mut columns: Vec<usize> = parts.loads.iter().chain(&parts.stores).copied().collect();
     if results {
-        columns.extend(parts.tasks.iter().map(|task| task.slot));
+        columns.extend(parts.result_slots());
     }
     if parts.positions {
         columns.push(views.len());
@@ -366,19 +366,36 @@ pub(super) fn tiles(
     text
 }
 
-/// Writes an accumulator's results to the views, at offsets `o{slot}` plus `plus(slot)`.
+/// Writes an accumulator's results, and what the epilogue makes of them, to the views, at offsets `o{slot}` plus
+/// `plus(slot)`.
 fn results(parts: &Parts, views: &[RawView], acc: &str, plus: &dyn Fn(usize) -> String, indent: &str) -> String {
     let mut text = String::new();
+    let place = |slot: usize| format!("{}[o{slot}{}]", pointer(slot, views), plus(slot));
+    let (reads, unread) = match &parts.epilogue {
+        Some(epilogue) => (&epilogue.results[..], &epilogue.unread[..]),
+        None => (&[][..], &[][..]),
+    };
+    if parts.epilogue.is_some() {
+        let _ = writeln!(text, "{indent}Results made;");
+    }
     for task in &parts.tasks {
         let slot = task.slot;
-        let _ = writeln!(
-            text,
-            "{indent}{}[o{slot}{}] = ts_downcast<{}>({acc}.{});",
-            pointer(slot, views),
-            plus(slot),
-            memory_type(views[slot].dtype),
-            task.result
-        );
+        let value = format!("ts_downcast<{}>({acc}.{})", memory_type(views[slot].dtype), task.result);
+        if reads.contains(&slot) {
+            let _ = writeln!(text, "{indent}made.a{slot} = {value};");
+        }
+        if !unread.contains(&slot) {
+            let _ = writeln!(text, "{indent}{} = {value};", place(slot));
+        }
+    }
+    if let Some(epilogue) = &parts.epilogue {
+        for &slot in &epilogue.loads {
+            let _ = writeln!(text, "{indent}made.a{slot} = {};", place(slot));
+        }
+        let _ = writeln!(text, "{indent}epilogue(g, made, made);");
+        for &slot in &epilogue.stores {
+            let _ = writeln!(text, "{indent}{} = made.a{slot};", place(slot));
+        }
     }
     text
 }
@@ -623,7 +640,7 @@ fn closed(text: String, close: &str) -> String {
 
 /// `ts_merge_partials`: the lanes of a row merge its partials, which have a stride of `g.m`.
 fn close_rows(parts: &Parts, views: &[RawView], form: &Form) -> String {
-    let slots: Vec<usize> = parts.tasks.iter().map(|task| task.slot).collect();
+    let slots = parts.result_slots();
     let mut text = "TS_FN void ts_merge_partials(const Args& g, ts_u64 parts) {\n".to_string();
     let _ = writeln!(text, "    __shared__ Acc shared[{}];", BLOCK / 32);
     let _ = writeln!(text, "    const ts_u64 row = (ts_u64)blockIdx.x * ({BLOCK} / g.lanes) + threadIdx.x / g.lanes;");
@@ -644,7 +661,7 @@ fn close_rows(parts: &Parts, views: &[RawView], form: &Form) -> String {
 
 /// `ts_merge_partials`: a thread merges the partials of a column, which have a stride of `g.m` vectors.
 fn close_columns(parts: &Parts, views: &[RawView], form: &Form) -> String {
-    let slots: Vec<usize> = parts.tasks.iter().map(|task| task.slot).collect();
+    let slots = parts.result_slots();
     let (v, k) = (form.vector, form.output_dims);
     let mut text = "TS_FN void ts_merge_partials(const Args& g, ts_u64 parts) {\n".to_string();
     let _ = writeln!(text, "    for (ts_u64 r = threadIdx.x; r < {}; r += {BLOCK}) {{", 32 * v);

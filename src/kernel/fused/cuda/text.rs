@@ -5,7 +5,7 @@
 use crate::base::dtype::DType;
 use crate::kernel::abi::RawView;
 use crate::kernel::cuda::headers;
-use crate::kernel::program::{Check, Class, Draw, Instr, Program, ReduceKind, Reg};
+use crate::kernel::program::{Check, Class, Draw, Epilogue, Instr, Program, ReduceKind, Reg};
 use std::fmt::Write;
 
 /// The memory type of a dtype in the text.
@@ -37,7 +37,8 @@ fn class_type(class: Class) -> &'static str {
 
 /// The name of a function of `program` that the headers do not define.
 pub(super) fn undefined_function(program: &Program) -> Option<&'static str> {
-    program.instrs.iter().find_map(|instr| match instr {
+    let epilogue = program.epilogue.iter().flat_map(|epilogue| &epilogue.program.instrs);
+    program.instrs.iter().chain(epilogue).find_map(|instr| match instr {
         Instr::Apply { function, .. } if !is_known(function.cuda) => Some(function.name),
         _ => None,
     })
@@ -87,6 +88,17 @@ impl Task {
     }
 }
 
+/// What an epilogue's function `epilogue(g, in, out)` reads and writes, as members `a{slot}` of `struct Results`.
+pub(super) struct EpilogueText {
+    /// Slots of reductions that it reads.
+    pub results: Vec<usize>,
+    /// Slots that it reads from memory.
+    pub loads: Vec<usize>,
+    pub stores: Vec<usize>,
+    /// Slots of reductions that it alone reads.
+    pub unread: Vec<usize>,
+}
+
 /// The parts of a program's text, and what its launches need to know.
 pub(super) struct Parts {
     /// `#include` lines.
@@ -100,13 +112,73 @@ pub(super) struct Parts {
     pub fallible: usize,
     pub positions: bool,
     pub random: bool,
-    /// `struct In`, `struct Out`, `element(g, in, pos, out)`.
+    /// `struct In`, `struct Out`, `element(g, in, pos, out)`, and the epilogue's.
     pub element: String,
+    pub epilogue: Option<EpilogueText>,
+}
+
+impl Parts {
+    /// Slots whose places at the end of a reduction are needed.
+    pub fn result_slots(&self) -> Vec<usize> {
+        let mut slots: Vec<usize> = self.tasks.iter().map(|task| task.slot).collect();
+        if let Some(epilogue) = &self.epilogue {
+            slots.retain(|slot| !epilogue.unread.contains(slot));
+            slots.extend(epilogue.loads.iter().chain(&epilogue.stores));
+            slots.sort_unstable();
+            slots.dedup();
+        }
+        slots
+    }
 }
 
 /// Writes the element function of `program`.
 pub(super) fn parts(program: &Program, views: &[RawView], scalar_count: usize) -> Parts {
-    let mut w = Writer {
+    let mut w = writer(program, views, scalar_count);
+    for instr in &program.instrs {
+        w.instr(instr, program);
+    }
+    let mut parts = w.finish();
+    if let Some(epilogue) = &program.epilogue {
+        add_epilogue(&mut parts, epilogue, views);
+    }
+    parts
+}
+
+/// Adds the text of the epilogue, one thread's code for one result.
+fn add_epilogue(parts: &mut Parts, epilogue: &Epilogue, views: &[RawView]) {
+    let program = epilogue.over_all_slots();
+    let mut w = writer(&program, views, parts.scalars.len());
+    for instr in &program.instrs {
+        w.instr(instr, &program);
+    }
+    let Writer { parts: made, code, special, .. } = w;
+    if special && !parts.includes.contains(SPECIAL) {
+        parts.includes.push_str(SPECIAL);
+    }
+    for (scalar, own) in parts.scalars.iter_mut().zip(made.scalars) {
+        *scalar = scalar.or(own);
+    }
+    let mut accessed = [&made.loads[..], &made.stores].concat();
+    accessed.sort_unstable();
+    accessed.dedup();
+    let is_result = |slot: &usize| parts.tasks.iter().any(|task| task.slot == *slot);
+    let fields = fields(&accessed, views);
+    let text = format!(
+        "struct Results {{{fields} }};\nTS_FN void epilogue(const Args& g, const Results& in, Results& out) {{\n{code}}}\n"
+    );
+    parts.element.push_str(&text);
+    let (results, loads) = made.loads.into_iter().partition(is_result);
+    let unread = epilogue.unread.iter().map(|&slot| slot as usize).collect();
+    parts.epilogue = Some(EpilogueText { results, loads, stores: made.stores, unread });
+}
+
+/// Members of a struct that holds an element of each slot.
+fn fields(slots: &[usize], views: &[RawView]) -> String {
+    slots.iter().map(|&slot| format!(" {} a{slot};", memory_type(views[slot].dtype))).collect()
+}
+
+fn writer<'a>(program: &Program, views: &'a [RawView], scalar_count: usize) -> Writer<'a> {
+    Writer {
         views,
         now: vec![String::new(); program.regs.len()],
         code: String::new(),
@@ -121,14 +193,13 @@ pub(super) fn parts(program: &Program, views: &[RawView], scalar_count: usize) -
             positions: false,
             random: false,
             element: String::new(),
+            epilogue: None,
         },
         special: false,
-    };
-    for instr in &program.instrs {
-        w.instr(instr, program);
     }
-    w.finish()
 }
+
+const SPECIAL: &str = "#include \"math/special.cuh\"\n";
 
 struct Writer<'a> {
     views: &'a [RawView],
@@ -284,18 +355,11 @@ impl Writer<'_> {
             parts.includes.push_str("#include \"random/philox.cuh\"\n");
         }
         if special {
-            parts.includes.push_str("#include \"math/special.cuh\"\n");
+            parts.includes.push_str(SPECIAL);
         }
         let mut text = String::new();
-        let fields = |slots: &[usize]| {
-            let mut fields = String::new();
-            for &slot in slots {
-                let _ = write!(fields, " {} a{slot};", memory_type(views[slot].dtype));
-            }
-            fields
-        };
-        let _ = writeln!(text, "struct In {{{} }};", fields(&parts.loads));
-        let _ = writeln!(text, "struct Out {{{} }};", fields(&parts.stores));
+        let _ = writeln!(text, "struct In {{{} }};", fields(&parts.loads, views));
+        let _ = writeln!(text, "struct Out {{{} }};", fields(&parts.stores, views));
         let (mut members, mut init, mut merge) = (String::new(), String::new(), String::new());
         let mut code = code;
         for (n, task) in parts.tasks.iter().enumerate() {

@@ -54,6 +54,28 @@ pub unsafe fn run(
     threads: &Threads,
     faults: &[Faults],
 ) {
+    let body = program.epilogue.as_ref().map_or(views, |epilogue| &views[..epilogue.first as usize]);
+    // SAFETY: views are valid and not shared (this function's contract, which is that of both parts).
+    unsafe { run_body(program, shape, body, scalars, threads, faults) };
+    if let Some(epilogue) = &program.epilogue {
+        let kept = &shape[..shape.len() - program.reduced];
+        // SAFETY: views are valid and not shared (this function's contract), and the body has ended.
+        unsafe { run_body(&epilogue.program, kept, &epilogue.views(views), scalars, threads, &[]) };
+    }
+}
+
+/// A program without its epilogue.
+///
+/// # Safety
+/// As for [`run`].
+unsafe fn run_body(
+    program: &Program,
+    shape: &[usize],
+    views: &[RawView],
+    scalars: &[u64],
+    threads: &Threads,
+    faults: &[Faults],
+) {
     if let Some((from, to, convert)) = as_integers(program, views) {
         let (from, to, size) = (Address(from.ptr), Address(to.ptr), to.dtype.size_bytes());
         threads.split(shape.iter().product(), GRAIN, |range| {

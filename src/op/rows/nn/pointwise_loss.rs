@@ -5,14 +5,16 @@ use crate::args;
 use crate::base::diag::Result;
 use crate::base::dtype::Scalar;
 use crate::fail;
+use crate::kernel::elementwise as f;
+use crate::kernel::program::Function;
 use crate::op::args::Args;
 use crate::op::emit::Emit;
 use crate::op::expr::{Expr, compute};
-use crate::op::row::{CallForm, Example, Grad, Lower, Op, Param, Save, ex};
+use crate::op::row::{CallForm, Example, Grad, Lower, Op, Param, Promote, Save, ex};
 use crate::op::rows::nn::activation::LOGSIGMOID;
 use crate::op::rows::nn::loss::{reduced, widened};
 use crate::op::rows::nn::windows::float_only;
-use crate::op::rows::pointwise::blend::CLAMP_MIN;
+use crate::op::rows::pointwise::blend::{CLAMP_MAX, CLAMP_MIN};
 use crate::op::rows::pointwise::compare::NE;
 use crate::op::rows::pointwise::power::XLOGY;
 use crate::op::rows::pointwise::unary::ABS;
@@ -103,12 +105,17 @@ pub static L1_LOSS: Op = row(
     }),
 );
 
-/// Arguments: input, target, reduction, weight.
-fn weighted(e: &mut dyn Emit, loss: Tensor, a: &Args) -> Result<Vec<Tensor>> {
-    let Some(weight) = a.opt_tensor(mse_loss::weight) else { return reduced(e, loss, a.text(mse_loss::reduction)) };
+fn weight_fits(weight: &Tensor, loss: &Tensor) -> Result<()> {
     if weight.shape() != loss.shape() {
         fail!(SHAPE, "`weight` has shape {:?}, the loss {:?}", weight.shape().as_slice(), loss.shape().as_slice());
     }
+    Ok(())
+}
+
+/// Arguments: input, target, reduction, weight.
+fn weighted(e: &mut dyn Emit, loss: Tensor, a: &Args) -> Result<Vec<Tensor>> {
+    let Some(weight) = a.opt_tensor(mse_loss::weight) else { return reduced(e, loss, a.text(mse_loss::reduction)) };
+    weight_fits(weight, &loss)?;
     let loss = e.mul(&loss, weight)?;
     if a.text(mse_loss::reduction) != "mean" {
         return reduced(e, loss, a.text(mse_loss::reduction));
@@ -117,12 +124,35 @@ fn weighted(e: &mut dyn Emit, loss: Tensor, a: &Args) -> Result<Vec<Tensor>> {
     Ok(vec![e.div(&sum, &all)?])
 }
 
-/// Where a difference reaches a bound, and the difference elsewhere. It is 0 there: of an infinite one the gradient of
-/// the square is no number, even where another formula is chosen. NaN reaches no bound.
-fn near(size: Expr<'_>, bound: f64) -> (Expr<'_>, Expr<'_>) {
-    let far = size.greater_equal(bound);
-    (far, size.zero_where(far))
+signature!(bounded(input: Tensor, bound: Number));
+
+/// A function of a difference that is quadratic below a bound, and its gradient.
+const fn quadratic_below(name: &'static str, function: &'static Function, grad: Grad) -> Op {
+    Op {
+        name,
+        params: bounded::PARAMS,
+        summary: "A square that continues as a line.",
+        lower: Lower::Map { function, promote: Promote::FloatOnly },
+        saves: &[Save::INPUT],
+        grad,
+        call: CallForm::Internal,
+        ..Op::BASE
+    }
 }
+
+static SMOOTH_L1: Op = quadratic_below(
+    "smooth_l1_loss",
+    &f::SMOOTH_L1,
+    Grad::Of(&[|t| t.g * (t.input * (1.0 / t.float(bounded::bound))).with(&CLAMP_MIN, -1.0).with(&CLAMP_MAX, 1.0)]),
+);
+static HUBER: Op = quadratic_below(
+    "huber_loss",
+    &f::HUBER,
+    Grad::Of(&[|t| {
+        let bound = t.float(bounded::bound);
+        t.g * t.input.with(&CLAMP_MIN, -bound).with(&CLAMP_MAX, bound)
+    }]),
+);
 
 signature!(smooth_l1_loss(
     input: Tensor, target: Tensor, reduction: Str(&["mean", "sum", "none"]) = "mean", beta: Float = 1.0,
@@ -144,15 +174,10 @@ pub static SMOOTH_L1_LOSS: Op = row(
             fail!(VALUE, "`beta` must not be negative, not {beta}");
         }
         let d = difference(e, a)?;
-        let size = e.call(&ABS, args![&d])?;
-        if beta == 0.0 {
-            return reduced(e, size, a.text(smooth_l1_loss::reduction));
-        }
-        let loss = compute(e, |c| {
-            let size = c.of(&size);
-            let (far, small) = near(size, beta);
-            far.choose(size - 0.5 * beta, small * small * (0.5 / beta))
-        })?;
+        let loss = match beta {
+            0.0 => e.call(&ABS, args![&d])?,
+            _ => e.call(&SMOOTH_L1, args![&d, float(beta)])?,
+        };
         reduced(e, loss, a.text(smooth_l1_loss::reduction))
     }),
 );
@@ -184,22 +209,14 @@ pub static HUBER_LOSS: Op = row(
             crate::op::rows::pointwise::arith::common(e, &[a.get(huber_loss::input), a.get(huber_loss::target)]);
         let (x, t) = (e.cast(a.input(), widened(dtype))?, e.cast(a.tensor(huber_loss::target), widened(dtype))?);
         let d = difference(e, &args![&x, &t])?;
-        let loss = compute(e, |c| {
-            let size = c.of(&d).abs();
-            let (far, small) = near(size, delta);
-            let loss = far.choose((size - 0.5 * delta) * delta, small * small * 0.5);
-            loss.cast(dtype)
-        })?;
-        weighted(
-            e,
-            loss,
-            &args![
-                a.input(),
-                a.tensor(huber_loss::target),
-                a.attr(huber_loss::reduction).clone(),
-                a.opt_tensor(huber_loss::weight)
-            ],
-        )
+        let loss = e.call(&HUBER, args![&d, float(delta)])?;
+        let loss = e.cast(&loss, dtype)?;
+        let weight = a.opt_tensor(huber_loss::weight);
+        if let Some(weight) = weight {
+            weight_fits(weight, &loss)?;
+        }
+        let loss = times_weight(e, loss, weight)?;
+        reduced(e, loss, a.text(huber_loss::reduction))
     }),
 );
 
@@ -486,7 +503,9 @@ pub static COSINE_EMBEDDING_LOSS: Op = row(
 pub static ROWS: &[&Op] = &[
     &MSE_LOSS,
     &L1_LOSS,
+    &SMOOTH_L1,
     &SMOOTH_L1_LOSS,
+    &HUBER,
     &HUBER_LOSS,
     &CROSS,
     &BINARY_CROSS_ENTROPY,

@@ -12,9 +12,8 @@ use crate::op::expr::{Operand, compute, derive};
 use crate::op::row::{CallForm, Grad, Lower, Op, Promote, Save, ex};
 use crate::op::rows::pointwise::arith;
 use crate::op::rows::pointwise::arith::{POW, common, pair, two, unmasked};
-use crate::op::rows::pointwise::blend::CLAMP;
 use crate::op::rows::pointwise::compare::{EQ, GE, GT, ISNAN, LT};
-use crate::op::rows::pointwise::unary::{EXP2, FLOOR, RECIPROCAL};
+use crate::op::rows::pointwise::unary::{EXP2, RECIPROCAL};
 use crate::op::rows::signatures::{binary, two_tensors, unary};
 use crate::op::tensor::Tensor;
 use crate::signature;
@@ -460,20 +459,32 @@ pub static LDEXP: Op = Op {
             let scale = e.call(&POW, two(2.0.into(), n.into()))?;
             return Ok(vec![e.mul(x, &scale)?]);
         }
-        // Two halves of the power, in f64: the power alone may be beyond what holds the product.
         let dtype = x.dtype();
-        let (x, n) = (e.cast(x, DType::F64)?, e.cast(n, DType::F64)?);
-        let n = e.call(&CLAMP, args![&n, Scalar::Float(-4000.0), Scalar::Float(4000.0)])?;
-        let half = e.mul(&n, 0.5)?;
-        let half = e.call(&FLOOR, args![&half])?;
-        let rest = e.sub(&n, &half)?;
-        let (first, second) = (e.call(&POW, args![2.0, &half])?, e.call(&POW, args![2.0, &rest])?);
-        let once = e.mul(&x, &first)?;
-        let twice = e.mul(&once, &second)?;
-        Ok(vec![e.cast(&twice, dtype)?])
+        let (x, n) = (e.cast(x, dtype.compute())?, e.cast(n, dtype.compute())?);
+        let y = e.call(&SCALED, args![&x, &n])?;
+        Ok(vec![e.cast(&y, dtype)?])
     }),
     grad: Grad::Composed,
     inplace: true,
+    ..Op::BASE
+};
+
+/// The same of two floating-point tensors, of which the second holds integers.
+static SCALED: Op = Op {
+    name: "ldexp",
+    params: two_tensors::PARAMS,
+    summary: "input · 2^other, rounded once.",
+    lower: Lower::Map { function: &f::LDEXP, promote: Promote::FloatOnly },
+    saves: &[Save::In(two_tensors::other)],
+    grad: Grad::Rule(|e, v| {
+        pair(
+            e,
+            v,
+            |e| e.call(&SCALED, two(v.g().into(), v.operand(two_tensors::other))),
+            |e| e.zeros_like(v.meta(two_tensors::other)),
+        )
+    }),
+    call: CallForm::Internal,
     ..Op::BASE
 };
 
@@ -532,6 +543,7 @@ pub static ROWS: &[&Op] = &[
     &LCM,
     &XLOGY,
     &LDEXP,
+    &SCALED,
     &HEAVISIDE,
     &POWER,
     &SQUARED,

@@ -5,18 +5,20 @@ use crate::base::diag::Result;
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::Shape;
 use crate::fail;
+use crate::kernel::elementwise as f;
 use crate::kernel::program::ReduceKind;
 use crate::op::args::Args;
 use crate::op::emit::{Backward, Emit};
 use crate::op::expr::compute;
 use crate::op::infer;
-use crate::op::row::{CallForm, Grad, Lower, Op, ReduceType, Save, Source, ex};
-use crate::op::rows::pointwise::arith::{CAST, masked, unmasked};
+use crate::op::row::{CallForm, Grad, Lower, Op, Promote, ReduceType, Save, Source, ex};
+use crate::op::rows::pointwise::arith::{CAST, masked};
 use crate::op::rows::pointwise::compare::{EQ, ISNAN, LOGICAL_AND, LOGICAL_OR, NE};
 use crate::op::rows::reduction::scan::CUMPROD_ALONG;
 use crate::op::rows::shape::join::CAT;
 use crate::op::rows::shape::rearrange::NARROW;
 use crate::op::rows::shape::view::{EXPAND, RESHAPE};
+use crate::op::rows::signatures::unary;
 use crate::op::tensor::{Meta, Tensor};
 use crate::signature;
 
@@ -286,9 +288,22 @@ pub fn without_nan(e: &mut dyn Emit, x: &Tensor) -> Result<Tensor> {
     if !x.dtype().is_float() {
         return Ok(x.clone());
     }
-    let missing = e.call(&ISNAN, args![x])?;
-    unmasked(e, &missing, x)
+    e.call(&NAN_TO_ZERO, args![x])
 }
+
+static NAN_TO_ZERO: Op = Op {
+    name: "nansum",
+    params: unary::PARAMS,
+    summary: "0 in place of NaN.",
+    lower: Lower::Map { function: &f::NAN_TO_ZERO, promote: Promote::FloatOnly },
+    saves: &[Save::INPUT],
+    grad: Grad::Of(&[|t| {
+        let missing = t.input.of(&ISNAN);
+        t.g.zero_where(missing)
+    }]),
+    call: CallForm::Internal,
+    ..Op::BASE
+};
 
 signature!(sum_to_size(input: Tensor, size: Sizes));
 
@@ -332,4 +347,4 @@ pub static NANSUM: Op = Op {
 };
 
 pub static ROWS: &[&Op] =
-    &[&SUM, &PROD, &AMAX, &AMIN, &ALL_OF, &ANY_OF, &ALL, &ANY, &COUNT_NONZERO, &SUM_TO_SIZE, &NANSUM];
+    &[&SUM, &PROD, &AMAX, &AMIN, &ALL_OF, &ANY_OF, &ALL, &ANY, &COUNT_NONZERO, &SUM_TO_SIZE, &NAN_TO_ZERO, &NANSUM];

@@ -16,11 +16,12 @@ use crate::op::rows::indexing::gather::SCATTER_ADD;
 use crate::op::rows::pointwise::arith::ADD;
 use crate::op::rows::pointwise::compare::LOGICAL_XOR;
 use crate::op::rows::reduction::minmax::tangent_picked;
-use crate::op::rows::reduction::reduce::SUM;
+use crate::op::rows::reduction::reduce::{AMAX, SUM};
+use crate::op::rows::shape::copies::FLIP;
 use crate::op::rows::shape::join::CAT;
 use crate::op::rows::shape::rearrange::NARROW;
 use crate::op::rows::shape::view::{CLONE, RESHAPE, SELECT};
-use crate::op::tensor::Tensor;
+use crate::op::tensor::{Meta, Tensor};
 use crate::signature;
 
 /// One scan kernel. Arguments: `x, dim, dtype, reverse`.
@@ -91,9 +92,56 @@ fn sums(x: Expr<'_>, dim: i64, reverse: bool) -> Expr<'_> {
     x.call(&CUMSUM_ALONG, args![dim, (), reverse])
 }
 
+/// The gradient of running products. One that has gradients itself is computed without dividing by what may be 0: that an
+/// element is 0 does not end what depends on it.
+fn cumprod_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Tensor> {
+    if e.grad_enabled() { cumprod_grad_by_doubling(e, v) } else { cumprod_grad_by_division(e, v) }
+}
+
+/// What comes before an element, times `q[j] = g[j] + x[j + 1] q[j + 1]`. The recurrence is computed in log2(n) steps, each of
+/// which joins maps `q -> b + a q` over twice the distance (Hillis and Steele, "Data parallel algorithms", 1986).
+fn cumprod_grad_by_doubling(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Tensor> {
+    let (at, reverse) = (v.args.int(cumsum_along::dim), v.args.flag(cumsum_along::reverse));
+    let (mut x, mut g) = (e.cast(v.input(), v.outputs[0].dtype)?, v.g().clone());
+    if x.ndim() == 0 {
+        return Ok(g);
+    }
+    let dim = infer::dim(at, x.ndim())?;
+    if reverse {
+        (x, g) = (e.call(&FLIP, args![&x, &[dim][..]])?, e.call(&FLIP, args![&g, &[dim][..]])?);
+    }
+    let n = x.shape()[dim];
+    // The elements from `from` on, and `value` behind them.
+    let later = |e: &mut dyn Emit, x: &Tensor, from: usize, value: i64| {
+        let mut edge = x.shape();
+        edge[dim] = from;
+        let rest = e.call(&NARROW, args![x, dim, from, n - from])?;
+        let behind = e.full(&edge, Scalar::Int(value), &Meta::of(x))?;
+        e.call(&CAT, args![vec![rest, behind], dim])
+    };
+    let mut edge = x.shape();
+    edge[dim] = n.min(1);
+    let one = e.full(&edge, Scalar::Int(1), &Meta::of(&x))?;
+    let before = e.call(&NARROW, args![&x, dim, 0, n.saturating_sub(1)])?;
+    let before = e.call(&CAT, args![vec![one, before], dim])?;
+    let before = e.call(&CUMPROD_ALONG, args![&before, dim, (), false])?;
+    let mut sum = g;
+    let mut factor = later(e, &x, n.min(1), 1)?;
+    let mut step = 1;
+    while step < n {
+        let (next, further) = (later(e, &sum, step, 0)?, later(e, &factor, step, 1)?);
+        let product = e.mul(&factor, &next)?;
+        sum = e.add(&sum, &product)?;
+        factor = e.mul(&factor, &further)?;
+        step *= 2;
+    }
+    let grad = e.mul(&before, &sum)?;
+    if reverse { e.call(&FLIP, args![&grad, &[dim][..]]) } else { Ok(grad) }
+}
+
 /// `rev_cumsum(g y) / x` before the first zero of a row. At the first zero the products go on as if it were 1;
 /// behind it everything is 0.
-fn cumprod_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Tensor> {
+fn cumprod_grad_by_division(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Tensor> {
     let (dim, reverse, y) = (v.args.int(cumsum_along::dim), v.args.flag(cumsum_along::reverse), v.result());
     let x = e.cast(v.input(), v.outputs[0].dtype)?;
     compute(e, |c| {
@@ -141,6 +189,18 @@ static LOGCUMSUMEXP_ALONG: Op = Op {
     saves: &[Save::INPUT, Save::RESULT],
     grad: Grad::Of(&[|t| positive_part(t, t.g) - positive_part(t, -t.g)]),
     call: CallForm::Internal,
+    forward: crate::op::row::Forward::Rule(|e, v| {
+        let (dim, reverse) = (v.args.int(cumsum_along::dim), v.args.flag(cumsum_along::reverse));
+        let x = v.input();
+        compute(e, |c| {
+            // Exponentials of at most 1, as PyTorch computes them.
+            let largest = if x.ndim() == 0 { c.of(x) } else { c.of(x).call(&AMAX, args![dim, true]) };
+            let largest = largest.abs().equals(f64::INFINITY).choose(0, largest).detach();
+            let sizes = (c.of(x) - largest).exp();
+            sums(sizes * c.of(v.tangent()), dim, reverse) / sums(sizes, dim, reverse)
+        })
+        .map(Some)
+    }),
     ..Op::BASE
 };
 
@@ -272,22 +332,28 @@ fn diff(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
     Ok(x)
 }
 
-/// The areas of the trapezoids between neighbors along a dim, doubled.
-fn trapezoids(e: &mut dyn Emit, a: &Args) -> Result<(Tensor, usize)> {
+/// The values of a curve, and the dim along which they lie.
+fn curve(e: &mut dyn Emit, a: &Args) -> Result<(Tensor, usize)> {
     let y = a.tensor(area::y);
     if y.ndim() == 0 {
         fail!(SHAPE, "a tensor of at least one dimension is expected");
     }
+    if !matches!(a.get(area::x), Arg::None) && a.opt_float(area::dx).is_some() {
+        fail!(EXTRA_ARGUMENT, "`x` and `dx` exclude each other");
+    }
     let y = if y.dtype() == DType::Bool { e.cast(y, DType::I64)? } else { y.clone() };
     let dim = infer::dim(a.int(area::dim), y.ndim())?;
+    Ok((y, dim))
+}
+
+/// The areas of the trapezoids between neighbors along a dim, doubled.
+fn trapezoids(e: &mut dyn Emit, a: &Args) -> Result<(Tensor, usize)> {
+    let (y, dim) = curve(e, a)?;
     let n = y.shape()[dim];
     let rest = n.saturating_sub(1);
     let later = e.call(&NARROW, args![&y, dim, n - rest, rest])?;
     let earlier = e.call(&NARROW, args![&y, dim, 0, rest])?;
     let sums = e.call(&ADD, args![&later, &earlier])?;
-    if !matches!(a.get(area::x), Arg::None) && a.opt_float(area::dx).is_some() {
-        fail!(EXTRA_ARGUMENT, "`x` and `dx` exclude each other");
-    }
     let areas = match a.opt_tensor(area::x) {
         None => e.mul(&sums, a.scalar(area::dx).unwrap_or(Scalar::Int(1)))?,
         Some(x) => {
@@ -332,17 +398,17 @@ pub static TRAPEZOID: Op = Op {
         ex("trapezoid(ones([2]), (), 1.0, 1)", "E0209"),
     ],
     lower: Lower::Compose(|e, a| {
-        let (areas, dim) = trapezoids(e, a)?;
-        let y = a.tensor(area::y);
-        if y.dtype().is_int() && matches!(a.get(area::x), Arg::None) && y.shape()[dim] > 0 {
-            // Sums of neighbors would wrap in small integers; as in PyTorch, the sum of all does not.
-            let first = e.call(&SELECT, args![y, dim, 0])?;
-            let last = e.call(&SELECT, args![y, dim, -1])?;
+        let (y, dim) = curve(e, a)?;
+        if matches!(a.get(area::x), Arg::None) && y.shape()[dim] > 0 {
+            // As in PyTorch, all values less half of those at the ends.
+            let first = e.call(&SELECT, args![&y, dim, 0])?;
+            let last = e.call(&SELECT, args![&y, dim, -1])?;
             let ends = e.call(&ADD, args![&first, &last])?;
-            let (sum, half) = (e.call(&SUM, args![y, &[dim][..]])?, e.mul(&ends, 0.5)?);
+            let (sum, half) = (e.call(&SUM, args![&y, &[dim][..]])?, e.mul(&ends, 0.5)?);
             let area = e.sub(&sum, &half)?;
             return Ok(vec![e.mul(&area, a.scalar(area::dx).unwrap_or(Scalar::Int(1)))?]);
         }
+        let (areas, dim) = trapezoids(e, a)?;
         let sum = e.call(&SUM, args![&areas, &[dim][..]])?;
         Ok(vec![e.div(&sum, 2.0)?])
     }),

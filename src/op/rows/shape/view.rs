@@ -284,7 +284,7 @@ fn as_strided_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tens
     let moved = |layout: &Layout| Layout { offset: layout.offset - start, ..layout.clone() };
     let (part, base) = (moved(&part), moved(&base));
     let mut flat = spread(e, v.g(), &[end - start], &part)?;
-    if overlaps(&base) {
+    if base.may_overlap() {
         let ones = e.full(&base.shape, crate::base::dtype::Scalar::Int(1), v.meta(as_strided::input))?;
         let counts = spread(e, &ones, &[end - start], &base)?;
         // Places that the operand does not show are 0 / 0 and never read.
@@ -292,21 +292,6 @@ fn as_strided_grad(e: &mut dyn Emit, v: &Backward<'_>) -> Result<Vec<Option<Tens
     }
     let (size, strides) = sizes(&base);
     Ok(vec![Some(e.call(&AS_STRIDED, args![&flat, size, strides, base.offset])?)])
-}
-
-/// May two indices touch one element? Exact for layouts made of slices and permutations, careful for others.
-fn overlaps(layout: &Layout) -> bool {
-    let mut dims: Vec<(usize, usize)> = (layout.strides.iter().map(|&s| s as usize))
-        .zip(layout.shape.iter().copied())
-        .filter(|&(_, n)| n > 1)
-        .collect();
-    dims.sort_unstable();
-    let mut reach = 0;
-    dims.into_iter().any(|(stride, n)| {
-        let clash = stride <= reach;
-        reach += stride * (n - 1);
-        clash
-    })
 }
 
 fn sizes(layout: &Layout) -> (Ints, Ints) {

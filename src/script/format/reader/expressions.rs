@@ -96,10 +96,13 @@ impl Reader<'_> {
             return self.power();
         }
         let is_number = self.is_number(self.at + 1);
+        // `-5.abs()` takes the sign with the number, `- 5.abs()` does not.
+        let is_apart = is_number && self.tokens[self.at].range().end < self.tokens[self.at + 1].range().start;
         let sign = self.token();
         let end = self.tokens.get(self.at).map_or(self.at, |token| token.partner as usize);
         let operand = self.nested(end, Self::unary, Expr::other);
-        let doc = self.docs.concat(&[sign, operand.doc]);
+        let gap = if is_apart { self.docs.space() } else { Docs::NOTHING };
+        let doc = self.docs.concat(&[sign, gap, operand.doc]);
         let shape = if is_number && operand.shape == Shape::Number { Shape::Number } else { Shape::Other };
         Expr::new(doc, shape)
     }

@@ -8,7 +8,7 @@ pub mod slices;
 use super::numbers;
 use super::tree::{AssignChain, Op, Step, StepKind};
 use super::value::Value;
-use crate::script::values::module::{Computed, ModuleValue, is_own, may_hold_modules, module};
+use crate::script::values::module::{Computed, ModuleValue, is_own, may_hold_modules, mode, module};
 use rhai::{Array, Dynamic, ImmutableString, Map};
 use smallvec::SmallVec;
 
@@ -52,6 +52,10 @@ pub fn reach<T>(
         Some(map) => reach(map.get(name)?, rest, operands, shared, ask),
         None => match module(value)?.read().get(name)? {
             field if field.is::<Computed>() => None,
+            field if rest.is_empty() => Some(match mode(name, field) {
+                Some(mode) => ask(&mode),
+                None => ask(field),
+            }),
             field => reach(field, rest, operands, shared, ask),
         },
     }
