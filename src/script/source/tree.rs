@@ -191,6 +191,10 @@ pub struct Tree {
     pub quoted: Vec<u32>,
     /// Names that are used as values.
     pub values: Vec<u32>,
+    /// Those of them that no variable has where they stand.
+    pub free: Vec<u32>,
+    /// Names of variables that closures take along, where they use them.
+    pub captured: Vec<u32>,
     /// Names that are declared: variables, parameters, aliases.
     pub declared: Vec<u32>,
     /// Names of calls `module::f(x)` that are not in a native module.
@@ -250,6 +254,8 @@ struct Reader<'a> {
     visible: Vec<&'a str>,
     /// How many of them are of earlier texts.
     earlier: usize,
+    /// How many of them are outside of the closure that is read.
+    outside: usize,
     /// Constants of the top level, which functions see.
     constants: HashSet<&'a str>,
     /// Constants that code sees everywhere, see `Earlier`.
@@ -283,6 +289,7 @@ pub fn read(src: &str, tokens: &[Token], is_native: &dyn Fn(&str) -> bool, earli
         own_functions,
         is_native,
         earlier: earlier.variables.len(),
+        outside: 0,
         visible: earlier.variables.iter().map(String::as_str).collect(),
         constants,
         around,

@@ -337,6 +337,7 @@ impl<'a> Reader<'a> {
                     if holds {
                         self.name_holder(path);
                         self.note_use(first);
+                        self.note_captured(first);
                     }
                     self.tree.applied.push((self.run_from(first), is_outer));
                     if marks.len() == before {
@@ -388,11 +389,13 @@ impl<'a> Reader<'a> {
                 self.note_use(first);
                 let word = self.text_at(first);
                 if !self.is_visible(word) {
+                    self.tree.free.push(name as u32);
                     if self.is_outer_constant(word) {
                         self.tree.outer_constants.push(name as u32);
                     }
                 } else {
                     self.name_holder(word);
+                    self.note_captured(name);
                 }
             }
             _ => {}
@@ -403,6 +406,17 @@ impl<'a> Reader<'a> {
     /// Whether a name is that of a variable here, or of the one that will hold the closure that is read.
     fn is_visible(&self, name: &str) -> bool {
         self.visible.contains(&name) || self.holders.iter().any(|(holder, _)| *holder == name)
+    }
+
+    /// Notes the name of a variable here, if a closure takes the variable along: one outside, or one that will hold a closure
+    /// around.
+    fn note_captured(&mut self, name: usize) {
+        let word = self.text_at(name);
+        if self.outside > 0
+            && self.visible.iter().rposition(|visible| *visible == word).is_none_or(|at| at < self.outside)
+        {
+            self.tree.captured.push(name as u32);
+        }
     }
 
     /// Notes that the closure which is read names the variable that will hold it.
@@ -456,7 +470,9 @@ impl<'a> Reader<'a> {
     pub(super) fn closure(&mut self) {
         let visible = self.visible.len();
         let is_field = std::mem::take(&mut self.field);
+        let outside = std::mem::replace(&mut self.outside, visible);
         let body = self.closure_here(is_field);
+        self.outside = outside;
         self.visible.truncate(visible);
         self.method_ends(self.run_from(body));
     }
