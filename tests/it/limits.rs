@@ -289,6 +289,20 @@ fn tall_matrices_need_little() {
     }
 }
 
+#[test]
+fn counts_of_characters_are_checked_before_there_are_any() {
+    for text in [
+        "\"\\t\".expandtabs(100000000000)",
+        "\"a\".center(100000000000)",
+        "\"a\".ljust(9223372036854775807)",
+        "\"-5\".zfill(100000000000)",
+    ] {
+        assert_eq!(code(Session::builder(), text), "E0807", "{text}");
+        assert_eq!(code(Session::builder().string_limit(0).heap_limit(64 << 20), text), "E0804", "{text}");
+    }
+    assert_eq!(code(Session::builder(), "if [] * 9223372036854775807 != [] { throw 1 }"), "no error");
+}
+
 /// Strings in arrays are shared, so that the text of an array can be larger than all there is.
 #[test]
 fn texts_are_no_longer_than_they_may_be() {

@@ -26,7 +26,14 @@ impl Growing<'_> {
         Ok(())
     }
 
-    /// Adds the `Debug` form of a text.
+    /// Adds a character so many times.
+    pub fn fill(&mut self, character: char, count: usize) -> Result<()> {
+        self.reserve(self.text.len().saturating_add(count.saturating_mul(character.len_utf8())))?;
+        self.text.extend(std::iter::repeat_n(character, count));
+        Ok(())
+    }
+
+    /// Adds a text as a literal of the language.
     pub fn push_quoted(&mut self, more: &str) -> Result<()> {
         // Escaping makes a text up to ten times longer.
         self.push("\"")?;

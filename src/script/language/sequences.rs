@@ -235,6 +235,8 @@ fn growing(module: &mut Natives, host: &Arc<Host>) {
         let times = usize::try_from(times).unwrap_or(0);
         let (elements, bytes) = values.iter().map(growth::size).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
         SizeCheck { host, context }.array(elements.saturating_mul(times), bytes.saturating_mul(times))?;
+        // Not: `repeat_n` of nothing, which goes through all the times.
+        let times = if values.is_empty() { 0 } else { times };
         Ok(std::iter::repeat_n(values, times).flatten().cloned().collect())
     }
     let own = || FuncRegistration::new("*").in_global_namespace();
