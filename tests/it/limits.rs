@@ -21,6 +21,16 @@ fn statements_among_many_variables_end_in_time() {
     assert_eq!(code(builder().time_limit(std::time::Duration::from_secs(15)), &text), "no error");
 }
 
+/// The old value moves into the new one, whatever stands beside it.
+#[test]
+fn values_that_grow_around_themselves_are_not_copied() {
+    for value in ["#{n: a, v: [i]}", "[a, [i], i + 1]", "[a, one(i)]", "[[a], i]", "[i, #{n: a}]"] {
+        let text = format!("fn one(i) {{ [i] }} let a = (); for i in 0..10000 {{ a = {value}; }}");
+        let builder = builder().time_limit(std::time::Duration::from_secs(15));
+        assert_eq!(code(builder, &text), "no error", "{value}");
+    }
+}
+
 /// On this thread, of 2 MiB, and on one with little more than nothing.
 #[test]
 fn recursion_without_end_is_an_error_on_any_stack() {

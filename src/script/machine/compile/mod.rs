@@ -473,9 +473,13 @@ impl Compiler {
         let at = pair.lhs.position();
         let is_this = matches!(pair.lhs, Expr::ThisPtr(..));
         let target = self.variable(&pair.lhs).cloned();
+        // Parts that Rhai evaluates may name any variable.
+        let needs_all = self.needs_all.replace(false);
         let mut value = self.expr(&pair.rhs)?;
+        let is_open = self.needs_all.replace(needs_all | self.needs_all.get());
         if let Some(target) = target.as_ref().filter(|target| op.is_none() && !target.is_constant) {
-            lending::move_into(&mut value, target.slot);
+            let is_alone = || !is_open && lending::count_in(&pair.rhs, &target.name) == 1;
+            lending::move_into(&mut value, target.slot, is_alone);
             let is_dead = self.running.is_some() || !self.unit.upgrade()?.hooks.keeps_variables();
             if self.tries == 0 && is_dead {
                 lending::move_to_call(&mut value, target.slot);
