@@ -119,13 +119,37 @@ impl<'a> Reader<'a> {
         let sign = self.peek();
         self.at += 1;
         let operand = if self.starts_expression() { self.nested(Self::unary) } else { None }?;
-        if operand.shape == Shape::Power {
+        // To Rhai the sign is a part of the number.
+        let is_chain = operand.run.last > operand.run.first && self.tokens[first + 1].kind == Kind::Number;
+        if operand.shape == Shape::Power || (sign == "-" && is_chain) {
             self.tree.groups.push(operand.run);
+        }
+        if sign == "-" && self.is_least(operand.run) {
+            self.tree.veiled.push(operand.run);
         }
         let call = Run { first: first as u32, last: first as u32 };
         self.node(NodeKind::Unary, first, first, call, vec![operand.run]);
         let shape = if sign == "!" && operand.shape == Shape::Bool { Shape::Bool } else { Shape::Other };
         Some(Expr { run: self.run_from(first), shape })
+    }
+
+    /// Whether an operand is the literal of the smallest integer, which Rhai's parser negates to a float.
+    fn is_least(&self, operand: Run) -> bool {
+        let (mut first, mut last) = (operand.first as usize, operand.last as usize);
+        while self.text_at(first) == "(" && self.tokens[first].partner as usize == last && last > first + 1 {
+            (first, last) = (first + 1, last - 1);
+        }
+        let is_negated = self.text_at(first) == "-" && first + 1 == last;
+        if self.tokens[last].kind != Kind::Number || (first != last && !is_negated) {
+            return false;
+        }
+        let digits = self.text_at(last).replace('_', "").to_ascii_lowercase();
+        let of_radix = |prefix: &str, radix| u64::from_str_radix(digits.strip_prefix(prefix)?, radix).ok();
+        let value = match is_negated {
+            true => digits.parse().ok(),
+            false => of_radix("0x", 16).or_else(|| of_radix("0b", 2)).or_else(|| of_radix("0o", 8)),
+        };
+        value == Some(1 << 63)
     }
 
     pub(super) fn power(&mut self) -> Option<Expr> {
