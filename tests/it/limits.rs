@@ -46,6 +46,9 @@ fn recursion_without_end_is_an_error_on_any_stack() {
         assert_eq!(code(builder().call_depth_limit(20), caught), "E0802", "{caught}");
         assert_eq!(code(builder(), caught), "E0802", "{caught}");
     }
+    let evaluated = "let text = \"try { eval(text) } catch {}\"; eval(text);";
+    assert_eq!(code(builder().call_depth_limit(20), evaluated), "E0802");
+    assert_eq!(code(builder(), evaluated), "E0802");
     let thread = std::thread::Builder::new().stack_size(64 << 20);
     let deep = "fn down(n) { if n == 0 { 0 } else { down(n - 1) + 1 } } if down(300) != 300 { throw \"wrong\" }";
     let handle = thread.spawn(move || code(builder().stack_bytes(64 << 20), deep));
