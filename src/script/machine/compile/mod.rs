@@ -16,7 +16,7 @@ use super::quick::{self, Luck};
 use super::quick_store;
 use super::rest;
 use super::tree::*;
-use super::unit::{CAPTURED, MOST_SLOTS, Unit};
+use super::unit::{self, CAPTURED, MOST_SLOTS, Unit};
 use super::value::Value;
 use crate::base::span::Site as Place;
 use crate::script::source::hooks::BLOCK_WORDS;
@@ -613,6 +613,12 @@ impl Compiler {
             return self.operator(call, at);
         }
         if &*call.name == "curry" && call.args.len() > 1 {
+            if let Expr::DynamicConstant(pointer, _) = &call.args[0]
+                && let Some(pointer) = pointer.read_lock::<rhai::FnPtr>()
+                && let Some(function) = unit::closure(&*self.unit.upgrade()?.hooks, pointer.fn_name())
+            {
+                function.takes_along(call.args.len() - 1);
+            }
             let closure = self.expr(&call.args[0])?;
             let captured: Option<Vec<Node>> = call.args[1..].iter().map(|arg| self.expr(arg)).collect();
             return Some(Node::Curry(Box::new((closure, captured?.into()))));
