@@ -332,9 +332,16 @@ fn conversions(module: &mut Natives, host: &Arc<Host>) {
             shared.raise(&context, diag, "")
         })
     };
-    module.place_on(TypeId::of::<ImmutableString>(), "int", 1..=2, &GuardedCall::new(parse));
-    of(module, "float").place_in(&mut module.module, |context: NativeCallContext, text: &str| -> Outcome<f64> {
-        numerals::float(text).ok_or_else(|| wrong(&context, code::VALUE, format!("`float`: {text:?} is no number")))
+    let parse = GuardedCall::new(parse);
+    for text in [TypeId::of::<ImmutableString>(), TypeId::of::<char>()] {
+        module.place_on(text, "int", 1..=2, &parse);
+    }
+    fn float(context: &NativeCallContext, text: &str) -> Outcome<f64> {
+        numerals::float(text).ok_or_else(|| wrong(context, code::VALUE, format!("`float`: {text:?} is no number")))
+    }
+    of(module, "float").place_in(&mut module.module, |context: NativeCallContext, text: &str| float(&context, text));
+    of(module, "float").place_in(&mut module.module, |context: NativeCallContext, letter: char| {
+        float(&context, letter.encode_utf8(&mut [0; 4]))
     });
     of(module, "int").place_in(&mut module.module, |on: bool| on as i64);
     of(module, "float").place_in(&mut module.module, |on: bool| on as i64 as f64);

@@ -180,7 +180,7 @@ impl<'a> Reader<'a> {
                     let open = self.at;
                     let close = self.tokens[open].partner;
                     let (args, commas) = self.group();
-                    if open == first_end && self.is_float(open + 1, close as usize) {
+                    if open == first_end && self.is_refused(open + 1, close as usize) {
                         self.tree.veiled.extend(args.first().map(|index| index.run));
                     }
                     // `x["..."]` alone too: a tensor has no indexer for strings, since Rhai would call it for unknown
@@ -229,8 +229,11 @@ impl<'a> Reader<'a> {
         Some(Expr { run: self.run_from(first), shape: root.shape })
     }
 
-    /// Whether a number with a point, and nothing else, stands between two brackets.
-    fn is_float(&self, from: usize, close: usize) -> bool {
+    /// Whether a number with a point or a character, and nothing else, stands between two brackets.
+    fn is_refused(&self, from: usize, close: usize) -> bool {
+        if from + 1 == close && self.tokens[from].kind == Kind::Char {
+            return true;
+        }
         let number = from + (self.text_at(from) == "-") as usize;
         number + 1 == close && self.tokens[number].kind == Kind::Number && self.text_at(number).contains(['.', 'e'])
     }
