@@ -20,12 +20,17 @@ use rhai::Dynamic;
 
 pub(super) fn variable(name: &str, at: Site, context: &Context, stack: &[Frame]) -> Words {
     let known: &Known = context.known;
+    if let Some(name) = name.strip_prefix("global::") {
+        return words(code::UNKNOWN_VARIABLE, format!("there is no constant `{name}` yet"), "not found")
+            .help(format!("call the function below the line `const {name} = ..`"));
+    }
     let found = match paths::is_import(at, context) {
         true => words(code::SYNTAX, paths::IMPORT, "here"),
         false => words(code::UNKNOWN_VARIABLE, format!("there is no variable `{name}`"), "not found"),
     };
     let inside = stack.iter().any(|frame| !frame.function.contains(' '));
-    if inside && known.variables.iter().any(|other| other == name) {
+    let is_outside = || known.variables.iter().any(|other| other == name) || paths::is_of_top(name, at, context);
+    if inside && is_outside() {
         let help = format!(
             "pass it as an argument; what never changes can be a constant, `const {name} = ..`, which functions see"
         );
