@@ -42,6 +42,10 @@ pub fn float_floor_divide(a: f64, b: f64) -> f64 {
         return f64::NAN;
     }
     let exact = (a - float_remainder(a, b)) / b;
+    if exact == 0.0 {
+        // The sign of the quotient: what is subtracted from `a` leaves that of `a` alone.
+        return 0.0f64.copysign(a / b);
+    }
     let floor = exact.floor();
     if exact - floor > 0.5 { floor + 1.0 } else { floor }
 }
@@ -131,12 +135,15 @@ mod tests {
             (-7.5, 2.0, 0.5, -4.0),
             (7.5, -2.0, -0.5, -4.0),
             (-0.0, 2.0, 0.0, -0.0),
+            (-2.16, -3.0, -2.16, 0.0),
+            (2.16, 3.0, 2.16, 0.0),
             (5.0, inf, 5.0, 0.0),
             (-5.0, inf, inf, -1.0),
             (0.3, 0.1, 0.09999999999999998, 2.0),
         ] {
             assert_eq!(float_remainder(a, b), rest, "{a} % {b}");
             assert_eq!(float_floor_divide(a, b), quotient, "{a} // {b}");
+            assert_eq!(float_floor_divide(a, b).is_sign_negative(), quotient.is_sign_negative(), "{a} // {b}");
         }
         assert!(float_remainder(1.0, 0.0).is_nan() && float_floor_divide(0.0, 0.0).is_nan());
         assert_eq!(float_floor_divide(-1.0, 0.0), -inf);

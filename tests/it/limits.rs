@@ -21,6 +21,16 @@ fn statements_among_many_variables_end_in_time() {
     assert_eq!(code(builder().time_limit(std::time::Duration::from_secs(15)), &text), "no error");
 }
 
+/// The old value moves into the new one, whatever stands beside it.
+#[test]
+fn values_that_grow_around_themselves_are_not_copied() {
+    for value in ["#{n: a, v: [i]}", "[a, [i], i + 1]", "[a, one(i)]", "[[a], i]", "[i, #{n: a}]"] {
+        let text = format!("fn one(i) {{ [i] }} let a = (); for i in 0..10000 {{ a = {value}; }}");
+        let builder = builder().time_limit(std::time::Duration::from_secs(15));
+        assert_eq!(code(builder, &text), "no error", "{value}");
+    }
+}
+
 /// On this thread, of 2 MiB, and on one with little more than nothing.
 #[test]
 fn recursion_without_end_is_an_error_on_any_stack() {
@@ -36,6 +46,9 @@ fn recursion_without_end_is_an_error_on_any_stack() {
         assert_eq!(code(builder().call_depth_limit(20), caught), "E0802", "{caught}");
         assert_eq!(code(builder(), caught), "E0802", "{caught}");
     }
+    let evaluated = "let text = \"try { eval(text) } catch {}\"; eval(text);";
+    assert_eq!(code(builder().call_depth_limit(20), evaluated), "E0802");
+    assert_eq!(code(builder(), evaluated), "E0802");
     let thread = std::thread::Builder::new().stack_size(64 << 20);
     let deep = "fn down(n) { if n == 0 { 0 } else { down(n - 1) + 1 } } if down(300) != 300 { throw \"wrong\" }";
     let handle = thread.spawn(move || code(builder().stack_bytes(64 << 20), deep));
@@ -287,6 +300,20 @@ fn tall_matrices_need_little() {
         let limits = || builder().memory_limit(64 << 20).time_limit(std::time::Duration::from_secs(30));
         assert_eq!(code(limits(), text), "no error", "{text}");
     }
+}
+
+#[test]
+fn counts_of_characters_are_checked_before_there_are_any() {
+    for text in [
+        "\"\\t\".expandtabs(100000000000)",
+        "\"a\".center(100000000000)",
+        "\"a\".ljust(9223372036854775807)",
+        "\"-5\".zfill(100000000000)",
+    ] {
+        assert_eq!(code(Session::builder(), text), "E0807", "{text}");
+        assert_eq!(code(Session::builder().string_limit(0).heap_limit(64 << 20), text), "E0804", "{text}");
+    }
+    assert_eq!(code(Session::builder(), "if [] * 9223372036854775807 != [] { throw 1 }"), "no error");
 }
 
 /// Strings in arrays are shared, so that the text of an array can be larger than all there is.

@@ -26,6 +26,7 @@ use crate::script::values::native_forms::LazyForms;
 use crate::script::values::raise::ErrorValue;
 use parking_lot::RwLock;
 use rhai::{Dynamic, Engine};
+use std::collections::HashMap;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
@@ -42,6 +43,8 @@ pub struct Known {
     pub modules: Vec<String>,
     /// Functions of the script, with the number of their parameters.
     pub written: Vec<(String, usize)>,
+    /// Closures that take variables along, which are their first parameters, and how many.
+    pub captured: HashMap<String, usize>,
     /// Modules that were imported.
     pub loaded: Vec<rhai::Shared<rhai::Module>>,
     /// The forms of native functions.

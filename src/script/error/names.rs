@@ -20,12 +20,17 @@ use rhai::Dynamic;
 
 pub(super) fn variable(name: &str, at: Site, context: &Context, stack: &[Frame]) -> Words {
     let known: &Known = context.known;
+    if let Some(name) = name.strip_prefix("global::") {
+        return words(code::UNKNOWN_VARIABLE, format!("there is no constant `{name}` yet"), "not found")
+            .help(format!("call the function below the line `const {name} = ..`"));
+    }
     let found = match paths::is_import(at, context) {
         true => words(code::SYNTAX, paths::IMPORT, "here"),
         false => words(code::UNKNOWN_VARIABLE, format!("there is no variable `{name}`"), "not found"),
     };
     let inside = stack.iter().any(|frame| !frame.function.contains(' '));
-    if inside && known.variables.iter().any(|other| other == name) {
+    let is_outside = || known.variables.iter().any(|other| other == name) || paths::is_of_top(name, at, context);
+    if inside && is_outside() {
         let help = format!(
             "pass it as an argument; what never changes can be a constant, `const {name} = ..`, which functions see"
         );
@@ -160,17 +165,20 @@ fn closure(path: &str, types: &[&str], at: Site, context: &Context) -> Words {
     let is_method = paths::is_method(at, context)
         && types.first().is_some_and(|of| matches!(native_forms::plain(of), "map" | "module"));
     let types = if is_method { &types[1..] } else { types };
+    let captured = context.known.captured.get(path).copied().unwrap_or(0);
+    let types = types.get(captured..).unwrap_or(types);
     let name = match paths::name_at(at, context) {
         name if is_method && !name.is_empty() => format!("`{name}`"),
         _ => "this closure".to_string(),
     };
     let known: &Known = context.known;
     let written = known.written.iter().find(|(other, _)| other == path).map(|(_, count)| *count);
+    let given = |count: usize| count.saturating_sub(captured);
     let of_module = || {
         let mut functions = known.loaded.iter().flat_map(|module| module.iter_script_fn_info());
         functions.find_map(|(_, _, name, params, _)| (name == path).then_some(params))
     };
-    match written.or_else(of_module) {
+    match written.or_else(of_module).map(given) {
         Some(arity) if arity != types.len() => {
             let code = if arity > types.len() { code::MISSING_ARGUMENT } else { code::EXTRA_ARGUMENT };
             found(code, format!("{name} takes {}, not {}", arguments(arity), types.len()))

@@ -8,6 +8,7 @@ use crate::op::table;
 use crate::script::library::texts;
 use crate::script::manual;
 use crate::script::source::lex::{Token, lex_partial};
+use crate::script::source::tree::top_declared;
 use crate::script::source::{Source, SourceKind};
 use std::path::Path;
 use std::sync::Arc;
@@ -55,6 +56,13 @@ pub(super) fn is_entry_around(name: &str, at: Site, context: &Context) -> bool {
         }
         false
     })
+}
+
+/// Whether the text at a position declares a variable outside of all blocks.
+pub(super) fn is_of_top(name: &str, at: Site, context: &Context) -> bool {
+    let Some(source) = context.sources.source(at) else { return false };
+    let (tokens, _) = lex_partial(&source.text);
+    top_declared(&source.text, &tokens, "let").any(|declared| declared == name)
 }
 
 /// Whether a `throw` of the script is at a position.

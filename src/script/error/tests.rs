@@ -32,6 +32,7 @@ fn known() -> Known {
         functions: list(&["softmax", "sum", "relu", "nn::linear", "print", "fail"]),
         properties: list(&["shape", "dtype"]),
         modules: list(&["nn", "optim"]),
+        captured: Default::default(),
         written: Vec::new(),
         loaded: Vec::new(),
         forms: Arc::default(),

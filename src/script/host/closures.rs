@@ -22,6 +22,13 @@ impl Closures {
         all.insert(name, closure);
     }
 
+    /// Those that take variables along, and how many; `captured` knows the number.
+    pub fn captured(&self, captured: impl Fn(&(dyn Any + Send + Sync)) -> usize) -> HashMap<String, usize> {
+        let all = self.0.read();
+        let counted = all.iter().filter_map(|(name, closure)| Some((name.to_string(), captured(&*closure.upgrade()?))));
+        counted.filter(|(_, count)| *count > 0).collect()
+    }
+
     pub fn get(&self, name: &str) -> Option<Arc<dyn Any + Send + Sync>> {
         self.0.read().get(name)?.upgrade()
     }

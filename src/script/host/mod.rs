@@ -13,6 +13,7 @@ use self::function_times::FunctionTimes;
 use super::draw::raster::Raster;
 use super::error::Error;
 use super::error::Known;
+use super::machine::captured;
 use super::source::scope::{self, Function, Names, SCRIPT};
 use super::source::{Assignment, Source, SourceKind, SourceMap};
 use crate::base::diag::{Diag, Focus, Result};
@@ -159,6 +160,7 @@ impl Host {
         let mut known = self.known();
         known.written = self.written.read().clone();
         known.functions.extend(known.written.iter().map(|(name, _)| name.clone()));
+        known.captured = self.closures.captured(|closure| captured(closure));
         known.forms = self.forms();
         known.loaded = self.loaded.read().clone();
         known.modules.extend(crate::script::library::texts::STD.iter().map(|library| library.name.to_string()));

@@ -7,6 +7,7 @@ use crate::base::span::Origin;
 use crate::sched::streams::facts::MemoryFacts;
 use crate::script::draw::terminal::Terminal;
 use crate::script::error::Error;
+use crate::script::language::growing::literal;
 use crate::script::language::show;
 use crate::script::manual;
 use crate::script::manual::Page;
@@ -279,7 +280,7 @@ fn brief(value: &Dynamic, depth: usize) -> String {
         return format!("#{{{}}}", list(items.collect(), map.len()));
     }
     if value.is_string() {
-        return format!("{:?}", value.to_string());
+        return literal(&value.to_string());
     }
     if value.is_fnptr() {
         return "closure".to_string();

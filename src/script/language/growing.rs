@@ -26,13 +26,19 @@ impl Growing<'_> {
         Ok(())
     }
 
-    /// Adds the `Debug` form of a text.
+    /// Adds a character so many times.
+    pub fn fill(&mut self, character: char, count: usize) -> Result<()> {
+        self.reserve(self.text.len().saturating_add(count.saturating_mul(character.len_utf8())))?;
+        self.text.extend(std::iter::repeat_n(character, count));
+        Ok(())
+    }
+
+    /// Adds a text as a literal of the language.
     pub fn push_quoted(&mut self, more: &str) -> Result<()> {
         // Escaping makes a text up to ten times longer.
         self.push("\"")?;
         for part in parts(more, CHECK_BYTES / 16) {
-            let quoted = format!("{part:?}");
-            self.push(&quoted[1..quoted.len() - 1])?;
+            self.push(&escaped(part))?;
         }
         self.push("\"")
     }
@@ -60,6 +66,42 @@ impl Growing<'_> {
     }
 }
 
+/// A text as a literal of the language.
+pub fn literal(text: &str) -> String {
+    format!("\"{}\"", escaped(text))
+}
+
+/// A text as it stands between quotes in a script. What cannot be printed is escaped, as in Python's `repr`.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            '\r' => out.push_str("\\r"),
+            c if is_printed(c) => out.push(c),
+            c => out.push_str(&match c as u32 {
+                code @ ..0x100 => format!("\\x{code:02x}"),
+                code @ ..0x10000 => format!("\\u{code:04x}"),
+                code => format!("\\U{code:08x}"),
+            }),
+        }
+    }
+    out
+}
+
+fn is_printed(c: char) -> bool {
+    if c.is_ascii() {
+        return !c.is_ascii_control();
+    }
+    // Not: `char::escape_debug`, which also escapes marks that stand above another character.
+    let mut above = [b'a'; 5];
+    let end = 1 + c.encode_utf8(&mut above[1..]).len();
+    str::from_utf8(&above[..end]).is_ok_and(|text| text.escape_debug().nth(1) == Some(c))
+}
+
 /// Splits a text into parts of about so many bytes.
 fn parts(text: &str, bytes: usize) -> impl Iterator<Item = &str> {
     let mut rest = text;
@@ -76,6 +118,12 @@ fn parts(text: &str, bytes: usize) -> impl Iterator<Item = &str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_quoted_is_a_literal() {
+        let text = "a\"\\\n\t\r\0\u{7f}é\u{85}e\u{301}\u{301}\u{2028}\u{e0001}😀'";
+        assert_eq!(literal(text), "\"a\\\"\\\\\\n\\t\\r\\x00\\x7fé\\x85e\u{301}\u{301}\\u2028\\U000e0001😀'\"");
+    }
 
     #[test]
     fn parts_join_to_the_text() {

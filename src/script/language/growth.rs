@@ -80,13 +80,8 @@ impl SizeCheck<'_> {
 
 /// The forms of `replace`, `split`, `split_rev` and `pad` that take a string or a character.
 fn of_delimiter<D: Variant + Clone + ToString>(module: &mut Module, host: &Arc<Host>) {
-    let shared = host.clone();
-    let replace = move |context: NativeCallContext, text: &mut ImmutableString, find: D, with: ImmutableString| {
-        let size_check = SizeCheck { host: &shared, context: &context };
-        *text = replaced(&size_check, text, &find.to_string(), &with)?;
-        Ok::<_, Box<EvalAltResult>>(text.clone())
-    };
-    changing("replace").place_in(module, replace);
+    replace::<D, ImmutableString>(module, host);
+    replace::<D, char>(module, host);
     for (name, backwards) in [("split", false), ("split_rev", true)] {
         let shared = host.clone();
         let all = move |context: NativeCallContext, text: &mut ImmutableString, by: D| {
@@ -133,6 +128,17 @@ fn of_delimiter<D: Variant + Clone + ToString>(module: &mut Module, host: &Arc<H
             pad(&shared, &context, text, whole(&shared, &context, length)?, with)
         },
     );
+}
+
+/// `replace` of strings or characters by strings or characters.
+fn replace<D: Variant + Clone + ToString, W: Variant + Clone + ToString>(module: &mut Module, host: &Arc<Host>) {
+    let host = host.clone();
+    let replace = move |context: NativeCallContext, text: &mut ImmutableString, find: D, with: W| {
+        let size_check = SizeCheck { host: &host, context: &context };
+        *text = replaced(&size_check, text, &find.to_string(), &with.to_string())?;
+        Ok::<_, Box<EvalAltResult>>(text.clone())
+    };
+    changing("replace").place_in(module, replace);
 }
 
 /// The length for which a float stands. The operation `pad` of tensors takes what no form here takes.

@@ -17,6 +17,7 @@ use crate::script::values::types::Tensor;
 use crate::tensor::observe;
 use rhai::{Array, Dynamic, FuncRegistration, ImmutableString, Map, NativeCallContext, RhaiFunc};
 use std::any::TypeId;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Bytes of a value in a list that grows; twice while it is copied.
@@ -52,9 +53,37 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     let parse = move |context: NativeCallContext, text: &str| -> Native {
         let values = text.bytes().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count();
         shared.watch.room(values.saturating_mul(VALUE)).map_err(|diag| shared.raise(&context, diag, ""))?;
-        serde_json::from_str::<Dynamic>(text).map_err(|error| error.to_string().into())
+        serde_json::from_str::<Dynamic>(&with_integers(text)).map_err(|error| error.to_string().into())
     };
     FuncRegistration::new("parse_json").in_global_namespace().place_in(&mut module.module, parse);
+}
+
+/// A text with ` 0` for `-0`, which its reader makes a float.
+fn with_integers(text: &str) -> Cow<'_, str> {
+    let mut changed = Cow::Borrowed(text);
+    if !text.contains("-0") {
+        return changed;
+    }
+    let (mut in_string, mut is_escaped, mut before) = (false, false, b' ');
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = in_string,
+            b'"' => in_string = !in_string,
+            b'-' if !in_string && !matches!(before, b'e' | b'E') && is_zero(&text[at + 1..]) => {
+                changed.to_mut().replace_range(at..=at, " ");
+            }
+            _ => {}
+        }
+        before = byte;
+    }
+    changed
+}
+
+/// Whether a number that begins a text is the integer 0.
+fn is_zero(text: &str) -> bool {
+    let goes_on = |c: char| c.is_ascii_digit() || matches!(c, '.' | 'e' | 'E');
+    text.strip_prefix('0').is_some_and(|rest| !rest.starts_with(goes_on))
 }
 
 /// How many blanks deeper each value stands: `#{indent: 2}`, or 2; none where all is on one line.

@@ -235,6 +235,8 @@ fn growing(module: &mut Natives, host: &Arc<Host>) {
         let times = usize::try_from(times).unwrap_or(0);
         let (elements, bytes) = values.iter().map(growth::size).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
         SizeCheck { host, context }.array(elements.saturating_mul(times), bytes.saturating_mul(times))?;
+        // Not: `repeat_n` of nothing, which goes through all the times.
+        let times = if values.is_empty() { 0 } else { times };
         Ok(std::iter::repeat_n(values, times).flatten().cloned().collect())
     }
     let own = || FuncRegistration::new("*").in_global_namespace();
@@ -330,9 +332,16 @@ fn conversions(module: &mut Natives, host: &Arc<Host>) {
             shared.raise(&context, diag, "")
         })
     };
-    module.place_on(TypeId::of::<ImmutableString>(), "int", 1..=2, &GuardedCall::new(parse));
-    of(module, "float").place_in(&mut module.module, |context: NativeCallContext, text: &str| -> Outcome<f64> {
-        numerals::float(text).ok_or_else(|| wrong(&context, code::VALUE, format!("`float`: {text:?} is no number")))
+    let parse = GuardedCall::new(parse);
+    for text in [TypeId::of::<ImmutableString>(), TypeId::of::<char>()] {
+        module.place_on(text, "int", 1..=2, &parse);
+    }
+    fn float(context: &NativeCallContext, text: &str) -> Outcome<f64> {
+        numerals::float(text).ok_or_else(|| wrong(context, code::VALUE, format!("`float`: {text:?} is no number")))
+    }
+    of(module, "float").place_in(&mut module.module, |context: NativeCallContext, text: &str| float(&context, text));
+    of(module, "float").place_in(&mut module.module, |context: NativeCallContext, letter: char| {
+        float(&context, letter.encode_utf8(&mut [0; 4]))
     });
     of(module, "int").place_in(&mut module.module, |on: bool| on as i64);
     of(module, "float").place_in(&mut module.module, |on: bool| on as i64 as f64);

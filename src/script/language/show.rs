@@ -7,7 +7,7 @@ use crate::base::float_text::float_text;
 use crate::base::print::{self, Printed, format};
 use crate::op::tensor::View;
 use crate::script::host::Host;
-use crate::script::language::growing::Growing;
+use crate::script::language::growing::{Growing, literal};
 use crate::script::source::pass::written_name;
 use crate::script::values::types::Tensor;
 use crate::tensor::observe;
@@ -185,7 +185,7 @@ fn plain(item: &Dynamic) -> String {
         return found.shown();
     }
     if let Some(pattern) = item.read_lock::<crate::script::language::text::re::PatternValue>() {
-        return format!("re::compile({:?})", pattern.0.source);
+        return format!("re::compile({})", literal(&pattern.0.source));
     }
     if let Some(function) = item.read_lock::<rhai::FnPtr>() {
         let name = function.fn_name();

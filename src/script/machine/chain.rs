@@ -202,7 +202,9 @@ impl Machine<'_> {
             }
             Root::Constant(slot, _) => {
                 let mut value = frame.slots[*slot as usize].clone().boxed();
-                if value.is::<ModuleValue>() && !matches!(goal, Goal::Write(..)) {
+                let is_method = |step: &Step| matches!(step.kind, StepKind::Method { .. });
+                let reads = !matches!(goal, Goal::Write(..));
+                if reads && (value.is::<ModuleValue>() || !chain.steps.iter().any(is_method)) {
                     return self.walk(frame.rest, chain, 0, &mut value, &mut operands, goal);
                 }
                 let mut root = if value.is_read_only() { value } else { value.into_read_only() };
@@ -480,6 +482,12 @@ impl Machine<'_> {
             return Ok(Value::Unit);
         } else if matches!(goal, Goal::Ask) && is_last {
             return Ok(Value::Unit);
+        } else if chain.steps[at].or_unit && matches!(goal, Goal::Read | Goal::Ask) {
+            // `m?.name` asks.
+            return match is_last {
+                true => Ok(Value::Unit),
+                false => self.walk(stack, chain, at + 1, &mut Dynamic::from(()), operands, goal),
+            };
         } else if matches!(goal, Goal::Write(..)) && is_last {
             // The name or key, as of what is read.
             let at = match &chain.rests()[at] {

@@ -37,4 +37,4 @@ pub use compile::names::{Called, Foreign, UnknownVariable, foreign_names};
 pub use top_level::evaluate;
 #[cfg(test)]
 pub use top_level::run_text;
-pub use unit::{Function, Unit, adopt, install};
+pub use unit::{Function, Unit, adopt, captured, install};

@@ -229,16 +229,28 @@ impl<'m> Machine<'m> {
             Node::Array(items) => {
                 let mut array = rhai::Array::with_capacity(items.len());
                 for item in items {
-                    array.push(self.eval(frame, item)?.boxed());
+                    array.push(self.part(frame, item)?);
+                }
+                for (place, item) in array.iter_mut().zip(items) {
+                    if let Some(slot) = moves_last(frame, item) {
+                        *place = self.moved(slot)?.boxed();
+                    }
                 }
                 Ok(Value::Other(Dynamic::from_array(array)))
             }
             Node::Map(literal) => {
                 let mut map = literal.template.clone();
                 for (name, value) in &literal.entries {
-                    let value = self.eval(frame, value)?.boxed();
+                    let value = self.part(frame, value)?;
                     if let Some(place) = map.get_mut(name.as_str()) {
                         *place = value;
+                    }
+                }
+                for (name, value) in &literal.entries {
+                    if let Some(slot) = moves_last(frame, value)
+                        && let Some(place) = map.get_mut(name.as_str())
+                    {
+                        *place = self.moved(slot)?.boxed();
                     }
                 }
                 Ok(Value::Other(Dynamic::from_map(map)))
@@ -320,6 +332,14 @@ impl<'m> Machine<'m> {
             Node::Rest(rest) => self.rest(frame, rest),
             Node::OneTooMany(at) => Err(Some(Box::new(EvalAltResult::ErrorTooManyVariables(*at)))),
             _ => unreachable!("`eval` knows the others"),
+        }
+    }
+
+    /// A part of an array or map, or `()` in the place of one that moves last.
+    fn part(&mut self, frame: &mut Frame, node: &Node) -> R<Dynamic> {
+        match moves_last(frame, node) {
+            Some(_) => Ok(Dynamic::UNIT),
+            None => self.eval(frame, node).map(Value::boxed),
         }
     }
 
@@ -586,6 +606,13 @@ impl<'m> Machine<'m> {
         }
         Ok(Value::Other(pointer.into()))
     }
+}
+
+/// The variable that moves into an array or map when its other parts are made, of which one may fail. Not: one that closures
+/// share, which a part may change.
+fn moves_last<'s>(frame: &'s mut Frame, part: &Node) -> Option<&'s mut Value> {
+    let Node::Take(slot) = part else { return None };
+    Some(&mut frame.slots[*slot as usize]).filter(|value| !value.is_shared())
 }
 
 /// Writes a variable; what closures share with it sees the new value.

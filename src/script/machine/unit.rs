@@ -43,6 +43,8 @@ pub struct Function {
     among_caller: OnceLock<ScopeCode>,
     /// What Rhai calls in its place, held by the module of the text.
     stub: OnceLock<Weak<ScriptFuncDef>>,
+    /// Of a closure: how many of its parameters, the first, are variables that it takes along.
+    captured: OnceLock<usize>,
 }
 
 impl Unit {
@@ -58,6 +60,7 @@ impl Unit {
                     code: OnceLock::new(),
                     among_caller: OnceLock::new(),
                     stub: OnceLock::new(),
+                    captured: OnceLock::new(),
                 });
                 all.push(function.clone());
                 if def.this_type.is_some() {
@@ -97,6 +100,11 @@ impl Function {
         let code =
             self.code.get_or_init(|| compile::function(&self.def, &self.statements(), self.unit.clone()).map(Box::new));
         code.as_deref()
+    }
+
+    /// The closure takes so many variables along.
+    pub(super) fn takes_along(&self, count: usize) {
+        let _ = self.captured.set(count);
     }
 
     /// Where its body begins.
@@ -167,6 +175,12 @@ pub(super) fn closure_named(hooks: &dyn Hooks, name: &str, parameters: usize) ->
 /// The same with any number of parameters.
 pub(super) fn closure(hooks: &dyn Hooks, name: &str) -> Option<Arc<Function>> {
     hooks.kept_closure(name)?.downcast::<Function>().ok()
+}
+
+/// How many variables a closure takes along that the hooks keep.
+pub fn captured(closure: &dyn Any) -> usize {
+    let function = closure.downcast_ref::<Function>();
+    function.and_then(|function| function.captured.get().copied()).unwrap_or(0)
 }
 
 /// The statements of a function, whose type Rhai does not export: read by walking over a tree that has just this function.

@@ -34,6 +34,9 @@ pub fn register(engine: &mut Engine, host: &Arc<Host>) {
 }
 
 fn run(context: &mut EvalContext, host: &Host, hooks: &Arc<dyn Hooks>, text: &Dynamic, at: Position) -> Native {
+    if context.global_runtime_state().level >= context.engine().max_call_levels() {
+        return Err(Box::new(EvalAltResult::ErrorStackOverflow(at)));
+    }
     let source =
         source_of(context, host, text).map_err(|diag| raise(diag.or_at(host.origin_at(site_of(at)), ""), at))?;
     let ast = compiled(context, host, &source, at)?;
@@ -68,9 +71,11 @@ fn compiled(context: &EvalContext, host: &Host, source: &Source, at: Position) -
     error::compile(context.engine(), context.scope(), source, &names).map_err(|mut errors| raise(errors.remove(0), at))
 }
 
-/// The state of the place of the `eval`, in which the text's own constants come to those that there are.
+/// The state of the place of the `eval`, in which the text's own constants come to those that there are. The text counts
+/// as a call.
 fn state(around: &GlobalRuntimeState, ast: &AST) -> GlobalRuntimeState {
     let mut global = around.clone();
+    global.level += 1;
     global.lib.push(ast.shared_lib().clone());
     // Rhai keeps constants for functions where they are declared outside of everything.
     global.scope_level = 0;

@@ -271,7 +271,7 @@ impl Session {
         let _entered = Host::enter(&self.host);
         let mut values: SmallVec<[Dynamic; 8]> = SmallVec::new();
         args.pass(&self.host.boundary(), &mut values).map_err(|diag| self.error(diag))?;
-        // A function that has the same name as a native one is renamed.
+        // A function that has the name of a native one, or of a variable that closures take along, is renamed.
         let own = {
             let own = self.host.own_functions.read();
             !own.is_empty() && own.contains(&(name.to_string(), values.len()))

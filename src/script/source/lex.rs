@@ -4,6 +4,7 @@
 //! complete and fails only on text that no script can contain. It does not know the grammar: `tree.rs` decides what a
 //! `|` means.
 
+use super::tree::is_keyword;
 use std::ops::Range;
 
 /// The kind of a token. Reserved words are `Word`s like any other name; the grammar decides which are keywords.
@@ -226,7 +227,7 @@ impl<'a> Lexer<'a> {
         if written.len() < 19 || !digits.bytes().all(|digit| digit.is_ascii_digit()) || fits(&digits) {
             return Ok(());
         }
-        if self.src[..start].trim_end().ends_with('-') && fits(&format!("-{digits}")) {
+        if self.has_sign(start) && fits(&format!("-{digits}")) {
             return Ok(());
         }
         Err(LexError {
@@ -235,6 +236,17 @@ impl<'a> Lexer<'a> {
             help: Some(format!("a float reaches further: `{written}.0`, `1e20`")),
             incomplete: false,
         })
+    }
+
+    /// Whether a `-` stands right before the number that begins at a byte, and subtracts nothing: to Rhai it is a part of it.
+    fn has_sign(&self, start: usize) -> bool {
+        let [before @ .., sign] = &*self.tokens else { return false };
+        let ends_value = |token: &Token| match (token.kind, &self.src[token.range()]) {
+            (Kind::Word, word) => !is_keyword(word) || matches!(word, "true" | "false"),
+            (Kind::Symbol, symbol) => matches!(symbol, ")" | "]" | "}"),
+            _ => true,
+        };
+        sign.end as usize == start && &self.src[sign.range()] == "-" && !before.last().is_some_and(ends_value)
     }
 
     fn string(&mut self) -> Result<(), LexError> {

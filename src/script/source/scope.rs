@@ -1,8 +1,8 @@
 //! Unique names for functions. Rhai looks a function up by its name alone, in everything that is loaded, and caches
 //! the result: of two modules with a function `helper`, both would call the same one, and a function `relu` of a
 //! script would be called by the library. So the functions of a module, and those of a script with the name of a
-//! native function, are renamed at their definition and wherever their own source calls them. Other sources use
-//! `module::f` by a second name, `f__x`.
+//! native function or of a variable that a closure takes along, are renamed at their definition and wherever their own
+//! source calls them. Other sources use `module::f` by a second name, `f__x`.
 //!
 //! A call means the source's own function if one with that name and number of parameters is defined there; any other
 //! call is unchanged. `written` converts a name back to the user's.
@@ -104,7 +104,10 @@ pub fn constants(src: &str, tokens: &[Token], tree: &Tree, names: &Names) -> Vec
 pub fn places(src: &str, tokens: &[Token], tree: &Tree, names: &Names) -> Vec<usize> {
     let text = |index: u32| &src[tokens[index as usize].range()];
     let end = |index: u32| tokens[index as usize].end as usize;
-    let own: Vec<_> = tree.definitions.iter().filter(|found| names.all || (names.is_taken)(text(found.name))).collect();
+    // Rhai takes no variable along that has the name of a function.
+    let captured: HashSet<&str> = tree.captured.iter().map(|&name| text(name)).collect();
+    let is_renamed = |name: &str| names.all || captured.contains(name) || (names.is_taken)(name);
+    let own: Vec<_> = tree.definitions.iter().filter(|found| is_renamed(text(found.name))).collect();
     let mut functions: HashSet<(&str, usize)> =
         names.elsewhere.iter().map(|(name, count)| (name.as_str(), *count)).collect();
     functions.extend(own.iter().map(|found| (text(found.name), found.parameters)));
@@ -129,9 +132,8 @@ pub fn places(src: &str, tokens: &[Token], tree: &Tree, names: &Names) -> Vec<us
     // `Fn("f")` and `is_def_fn("f", 1)`: after the name, before the closing quote.
     let quoted = tree.quoted.iter().filter(|&&string| any.contains(text(string).trim_matches('"')));
     places.extend(quoted.map(|&string| end(string) - 1));
-    let variables: HashSet<&str> = tree.declared.iter().map(|&name| text(name)).collect();
-    // A function's name as a value, unless it is a variable anywhere in this source.
-    let values = tree.values.iter().filter(|&&name| any.contains(text(name)) && !variables.contains(text(name)));
+    // A function's name as a value.
+    let values = tree.free.iter().filter(|&&name| any.contains(text(name)));
     places.extend(values.map(|&name| end(name)));
     places
 }

@@ -63,6 +63,12 @@ fn block_forms_end_their_statements() {
 fn literals_that_the_parser_refuses_are_veiled() {
     assert_eq!(seen("for k in #{a: 1} { k }"), "for k in ({#{a: 1}}) { k }");
     assert_eq!(seen("[1, 2][-1.0]"), "[1, 2][({-1.0})]");
+    assert_eq!(seen("-(-9223372036854775808)"), "-({(-9223372036854775808)})");
+    assert_eq!(seen("- -9_223_372_036_854_775_808"), "- ({-9_223_372_036_854_775_808})");
+    assert_eq!(seen("-0x8000000000000000"), "-({0x8000000000000000})");
+    for stays in ["-(-9223372036854775807)", "-9223372036854775808", "-0x7fffffffffffffff", "-(1)", "-()"] {
+        assert_eq!(seen(stays), stays);
+    }
     for stays in ["for k in #{a: [1]}.a { k }", "[1, 2][1]", "x[1]"] {
         assert_eq!(seen(stays), stays);
     }

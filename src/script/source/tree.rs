@@ -191,6 +191,10 @@ pub struct Tree {
     pub quoted: Vec<u32>,
     /// Names that are used as values.
     pub values: Vec<u32>,
+    /// Those of them that no variable has where they stand.
+    pub free: Vec<u32>,
+    /// Names of variables that closures take along, where they use them.
+    pub captured: Vec<u32>,
     /// Names that are declared: variables, parameters, aliases.
     pub declared: Vec<u32>,
     /// Names of calls `module::f(x)` that are not in a native module.
@@ -250,6 +254,8 @@ struct Reader<'a> {
     visible: Vec<&'a str>,
     /// How many of them are of earlier texts.
     earlier: usize,
+    /// How many of them are outside of the closure that is read.
+    outside: usize,
     /// Constants of the top level, which functions see.
     constants: HashSet<&'a str>,
     /// Constants that code sees everywhere, see `Earlier`.
@@ -271,7 +277,7 @@ struct Reader<'a> {
 pub fn read(src: &str, tokens: &[Token], is_native: &dyn Fn(&str) -> bool, earlier: &Earlier) -> Tree {
     let text = |token: &Token| &src[token.range()];
     let own_functions = tokens.windows(2).filter(|pair| text(&pair[0]) == "fn").map(|pair| text(&pair[1])).collect();
-    let constants = top_constants(src, tokens).chain(earlier.constants.iter().map(String::as_str)).collect();
+    let constants = top_declared(src, tokens, "const").chain(earlier.constants.iter().map(String::as_str)).collect();
     let around = earlier.around.iter().map(String::as_str).collect();
     let mut reader = Reader {
         src,
@@ -283,6 +289,7 @@ pub fn read(src: &str, tokens: &[Token], is_native: &dyn Fn(&str) -> bool, earli
         own_functions,
         is_native,
         earlier: earlier.variables.len(),
+        outside: 0,
         visible: earlier.variables.iter().map(String::as_str).collect(),
         constants,
         around,
@@ -312,15 +319,15 @@ impl Earlier {
     pub const NONE: Earlier = Earlier { variables: Vec::new(), constants: Vec::new(), around: Vec::new() };
 }
 
-/// The constants that a text declares outside of all blocks.
-fn top_constants<'a>(src: &'a str, tokens: &'a [Token]) -> impl Iterator<Item = &'a str> {
+/// What a text declares outside of all blocks by a keyword, `let` or `const`.
+pub fn top_declared<'a>(src: &'a str, tokens: &'a [Token], keyword: &'a str) -> impl Iterator<Item = &'a str> {
     let mut at = 0;
     std::iter::from_fn(move || {
         while let Some(token) = tokens.get(at) {
             let text = &src[token.range()];
             at = if text == "{" && token.kind == Kind::Symbol { token.partner as usize } else { at } + 1;
             let name = tokens.get(at).filter(|next| next.kind == Kind::Word);
-            if text == "const"
+            if text == keyword
                 && token.kind == Kind::Word
                 && let Some(name) = name
             {

@@ -1,6 +1,6 @@
 //! Strings of a given width: `zfill`, `ljust`, `rjust`, `center`, `expandtabs`.
 
-use super::call::{character, integer, method, written};
+use super::call::{character, integer, method};
 use crate::base::diag::Result;
 use crate::script::bind::rows::Natives;
 use crate::script::host::Host;
@@ -39,15 +39,12 @@ fn missing(text: &str, width: i64) -> usize {
 
 /// A text with so many fillings before and after it; `before` stands before them all.
 fn framed(host: &Host, before: [&str; 2], fill: char, counts: [usize; 2], text: &str) -> Result<Dynamic> {
-    let filled = counts[0].saturating_add(counts[1]).saturating_mul(fill.len_utf8());
     let mut out = Growing::new(host);
-    out.reserve(text.len().saturating_add(filled))?;
-    let mut frame = String::with_capacity(text.len() + filled + 1);
-    before.iter().for_each(|part| frame.push_str(part));
-    frame.extend(std::iter::repeat_n(fill, counts[0]));
-    frame.push_str(text);
-    frame.extend(std::iter::repeat_n(fill, counts[1]));
-    written(host, &frame)
+    before.iter().try_for_each(|part| out.push(part))?;
+    out.fill(fill, counts[0])?;
+    out.push(text)?;
+    out.fill(fill, counts[1])?;
+    out.finish().map(Dynamic::from)
 }
 
 /// Each tab replaced by blanks up to the next column that is a multiple of the size.
@@ -60,9 +57,7 @@ fn expanded(host: &Host, text: &str, size: i64) -> Result<Dynamic> {
             '\t' if size == 0 => {}
             '\t' => {
                 let blanks = size - column % size;
-                // Bound: what a text may have at most is checked before the blanks are made.
-                host.watch.text_fits(blanks)?;
-                out.push(&" ".repeat(blanks))?;
+                out.fill(' ', blanks)?;
                 column += blanks;
             }
             '\n' | '\r' => {

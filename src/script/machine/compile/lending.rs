@@ -95,7 +95,8 @@ pub fn move_out(node: &mut Node, moves: &mut dyn FnMut(Slot)) {
             move_out(&mut branch.no, moves);
         }
         Node::Array(_) | Node::Map(_) => {
-            let mut parts = parts(node);
+            let mut parts = Vec::new();
+            add_parts(node, &mut parts);
             for at in 0..parts.len() {
                 let Node::Local(slot) = *parts[at] else { continue };
                 let is_other = |part: &&mut Node| match &**part {
@@ -112,20 +113,34 @@ pub fn move_out(node: &mut Node, moves: &mut dyn FnMut(Slot)) {
     }
 }
 
-/// What an array or map is made of, in the order in which it is evaluated.
-fn parts(node: &mut Node) -> Vec<&mut Node> {
+/// What an array or map is made of, in the order in which it is evaluated; arrays and maps in it by their parts.
+fn add_parts<'a>(node: &'a mut Node, parts: &mut Vec<&'a mut Node>) {
     match node {
-        Node::Array(items) => items.iter_mut().collect(),
-        Node::Map(map) => map.entries.iter_mut().map(|entry| &mut entry.1).collect(),
-        _ => Vec::new(),
+        Node::Array(items) => items.iter_mut().for_each(|item| add_parts(item, parts)),
+        Node::Map(map) => map.entries.iter_mut().for_each(|entry| add_parts(&mut entry.1, parts)),
+        other => parts.push(other),
     }
 }
 
-/// `l = #{value: 1, next: l}`: the old value moves into the new one, where nothing behind it can fail.
-pub fn move_into(value: &mut Node, target: Slot) {
+/// `l = #{value: 1, next: l}`: the old value moves into the new one. A part of the literal itself moves when all others are
+/// made, which may fail if nothing in them names the variable (`is_alone`); a part of a literal in it, where nothing
+/// behind it can fail.
+pub fn move_into(value: &mut Node, target: Slot, is_alone: impl Fn() -> bool) {
     let is_target = |node: &Node| matches!(node, Node::Local(slot) if *slot == target);
+    let own = match value {
+        Node::Array(items) => items.iter_mut().find(|item| is_target(item)),
+        Node::Map(map) => map.entries.iter_mut().map(|entry| &mut entry.1).find(|part| is_target(part)),
+        _ => return,
+    };
+    if let Some(part) = own
+        && is_alone()
+    {
+        *part = Node::Take(target);
+        return;
+    }
+    let mut parts = Vec::new();
+    add_parts(value, &mut parts);
     let is_safe = |node: &Node| matches!(node, Node::Local(_) | Node::Literal(_));
-    let mut parts = parts(value);
     let Some(at) = parts.iter().rposition(|part| is_target(part)) else { return };
     if parts[at + 1..].iter().all(|part| is_safe(part)) {
         *parts[at] = Node::Take(target);
@@ -146,6 +161,16 @@ pub fn move_to_call(value: &mut Node, target: Slot) {
 /// Whether statements mention a variable of a name.
 pub fn mentions(statements: &[Stmt], name: &str) -> bool {
     !statements.iter().all(|statement| walk::statement(statement, &mut |node| !names(node, name)))
+}
+
+/// How often an expression names a variable.
+pub fn count_in(expr: &Expr, name: &str) -> usize {
+    let mut count = 0;
+    walk::expr(expr, &mut |node| {
+        count += names(node, name) as usize;
+        true
+    });
+    count
 }
 
 /// Whether an expression mentions a variable of a name.

@@ -16,7 +16,7 @@ use super::quick::{self, Luck};
 use super::quick_store;
 use super::rest;
 use super::tree::*;
-use super::unit::{CAPTURED, MOST_SLOTS, Unit};
+use super::unit::{self, CAPTURED, MOST_SLOTS, Unit};
 use super::value::Value;
 use crate::base::span::Site as Place;
 use crate::script::source::hooks::BLOCK_WORDS;
@@ -473,9 +473,13 @@ impl Compiler {
         let at = pair.lhs.position();
         let is_this = matches!(pair.lhs, Expr::ThisPtr(..));
         let target = self.variable(&pair.lhs).cloned();
+        // Parts that Rhai evaluates may name any variable.
+        let needs_all = self.needs_all.replace(false);
         let mut value = self.expr(&pair.rhs)?;
+        let is_open = self.needs_all.replace(needs_all | self.needs_all.get());
         if let Some(target) = target.as_ref().filter(|target| op.is_none() && !target.is_constant) {
-            lending::move_into(&mut value, target.slot);
+            let is_alone = || !is_open && lending::count_in(&pair.rhs, &target.name) == 1;
+            lending::move_into(&mut value, target.slot, is_alone);
             let is_dead = self.running.is_some() || !self.unit.upgrade()?.hooks.keeps_variables();
             if self.tries == 0 && is_dead {
                 lending::move_to_call(&mut value, target.slot);
@@ -609,6 +613,12 @@ impl Compiler {
             return self.operator(call, at);
         }
         if &*call.name == "curry" && call.args.len() > 1 {
+            if let Expr::DynamicConstant(pointer, _) = &call.args[0]
+                && let Some(pointer) = pointer.read_lock::<rhai::FnPtr>()
+                && let Some(function) = unit::closure(&*self.unit.upgrade()?.hooks, pointer.fn_name())
+            {
+                function.takes_along(call.args.len() - 1);
+            }
             let closure = self.expr(&call.args[0])?;
             let captured: Option<Vec<Node>> = call.args[1..].iter().map(|arg| self.expr(arg)).collect();
             return Some(Node::Curry(Box::new((closure, captured?.into()))));

@@ -119,13 +119,37 @@ impl<'a> Reader<'a> {
         let sign = self.peek();
         self.at += 1;
         let operand = if self.starts_expression() { self.nested(Self::unary) } else { None }?;
-        if operand.shape == Shape::Power {
+        // To Rhai the sign is a part of the number.
+        let is_chain = operand.run.last > operand.run.first && self.tokens[first + 1].kind == Kind::Number;
+        if operand.shape == Shape::Power || (sign == "-" && is_chain) {
             self.tree.groups.push(operand.run);
+        }
+        if sign == "-" && self.is_least(operand.run) {
+            self.tree.veiled.push(operand.run);
         }
         let call = Run { first: first as u32, last: first as u32 };
         self.node(NodeKind::Unary, first, first, call, vec![operand.run]);
         let shape = if sign == "!" && operand.shape == Shape::Bool { Shape::Bool } else { Shape::Other };
         Some(Expr { run: self.run_from(first), shape })
+    }
+
+    /// Whether an operand is the literal of the smallest integer, which Rhai's parser negates to a float.
+    fn is_least(&self, operand: Run) -> bool {
+        let (mut first, mut last) = (operand.first as usize, operand.last as usize);
+        while self.text_at(first) == "(" && self.tokens[first].partner as usize == last && last > first + 1 {
+            (first, last) = (first + 1, last - 1);
+        }
+        let is_negated = self.text_at(first) == "-" && first + 1 == last;
+        if self.tokens[last].kind != Kind::Number || (first != last && !is_negated) {
+            return false;
+        }
+        let digits = self.text_at(last).replace('_', "").to_ascii_lowercase();
+        let of_radix = |prefix: &str, radix| u64::from_str_radix(digits.strip_prefix(prefix)?, radix).ok();
+        let value = match is_negated {
+            true => digits.parse().ok(),
+            false => of_radix("0x", 16).or_else(|| of_radix("0b", 2)).or_else(|| of_radix("0o", 8)),
+        };
+        value == Some(1 << 63)
     }
 
     pub(super) fn power(&mut self) -> Option<Expr> {
@@ -156,7 +180,7 @@ impl<'a> Reader<'a> {
                     let open = self.at;
                     let close = self.tokens[open].partner;
                     let (args, commas) = self.group();
-                    if open == first_end && self.is_float(open + 1, close as usize) {
+                    if open == first_end && self.is_refused(open + 1, close as usize) {
                         self.tree.veiled.extend(args.first().map(|index| index.run));
                     }
                     // `x["..."]` alone too: a tensor has no indexer for strings, since Rhai would call it for unknown
@@ -205,8 +229,11 @@ impl<'a> Reader<'a> {
         Some(Expr { run: self.run_from(first), shape: root.shape })
     }
 
-    /// Whether a number with a point, and nothing else, stands between two brackets.
-    fn is_float(&self, from: usize, close: usize) -> bool {
+    /// Whether a number with a point or a character, and nothing else, stands between two brackets.
+    fn is_refused(&self, from: usize, close: usize) -> bool {
+        if from + 1 == close && self.tokens[from].kind == Kind::Char {
+            return true;
+        }
         let number = from + (self.text_at(from) == "-") as usize;
         number + 1 == close && self.tokens[number].kind == Kind::Number && self.text_at(number).contains(['.', 'e'])
     }
@@ -337,6 +364,7 @@ impl<'a> Reader<'a> {
                     if holds {
                         self.name_holder(path);
                         self.note_use(first);
+                        self.note_captured(first);
                     }
                     self.tree.applied.push((self.run_from(first), is_outer));
                     if marks.len() == before {
@@ -388,11 +416,13 @@ impl<'a> Reader<'a> {
                 self.note_use(first);
                 let word = self.text_at(first);
                 if !self.is_visible(word) {
+                    self.tree.free.push(name as u32);
                     if self.is_outer_constant(word) {
                         self.tree.outer_constants.push(name as u32);
                     }
                 } else {
                     self.name_holder(word);
+                    self.note_captured(name);
                 }
             }
             _ => {}
@@ -403,6 +433,17 @@ impl<'a> Reader<'a> {
     /// Whether a name is that of a variable here, or of the one that will hold the closure that is read.
     fn is_visible(&self, name: &str) -> bool {
         self.visible.contains(&name) || self.holders.iter().any(|(holder, _)| *holder == name)
+    }
+
+    /// Notes the name of a variable here, if a closure takes the variable along: one outside, or one that will hold a closure
+    /// around.
+    fn note_captured(&mut self, name: usize) {
+        let word = self.text_at(name);
+        if self.outside > 0
+            && self.visible.iter().rposition(|visible| *visible == word).is_none_or(|at| at < self.outside)
+        {
+            self.tree.captured.push(name as u32);
+        }
     }
 
     /// Notes that the closure which is read names the variable that will hold it.
@@ -456,7 +497,9 @@ impl<'a> Reader<'a> {
     pub(super) fn closure(&mut self) {
         let visible = self.visible.len();
         let is_field = std::mem::take(&mut self.field);
+        let outside = std::mem::replace(&mut self.outside, visible);
         let body = self.closure_here(is_field);
+        self.outside = outside;
         self.visible.truncate(visible);
         self.method_ends(self.run_from(body));
     }
