@@ -495,8 +495,8 @@ fn gradients(module: &mut Natives, host: &Arc<Host>) {
         Ok(Dynamic::UNIT)
     });
     method(module, host, "detach", 1, |host, context, x, _| {
-        let engine = host.engine(context);
-        Ok(Dynamic::from(engine.tensor(x.view())))
+        let mut engine = host.engine(context);
+        Ok(Dynamic::from(engine.detach(x)))
     });
     method(module, host, "detach_", 1, |_, _, x, _| {
         history::detach_in_place(x)?;
