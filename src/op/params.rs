@@ -122,6 +122,10 @@ pub fn taken(name: &str, is_unit: bool, truth: Option<bool>) -> Result<()> {
         "inplace" | "sparse" | "sparse_grad" if truth.is_none() => {
             Err(Diag::error(code::ARGUMENT_TYPE, format!("`{name}` is true or false")))
         }
+        "sparse" | "sparse_grad" if truth == Some(true) => {
+            Err(Diag::error(code::VALUE, format!("`{name}` cannot be other than false here: its gradients are dense"))
+                .help("`embedding(index, weight, #{sparse: true})` has a sparse gradient"))
+        }
         _ => Ok(()),
     }
 }

@@ -374,6 +374,7 @@ pub fn set_leaf(tensor: &Tensor, on: bool) {
 
 /// Removes a tensor from the graph.
 pub fn detach_in_place(tensor: &Tensor) -> Result<()> {
+    let tensor = &batch::value(tensor);
     let mut auto = tensor.0.auto.lock();
     if auto.base.is_some() {
         return Err(Diag::error(code::GRAD_VIEW, "a view cannot be taken out of the gradient graph in place")

@@ -89,6 +89,21 @@ fn what_does_not_fit_a_transform_is_told() {
         "backward",
     );
     fails("func::vmap(|a| { let b = a * 1; b.t_(); b })(ones([3, 2, 2]))", "E0710", "layout");
+    // The dims of the samples are none of a sample's own.
+    for call in [
+        "inv(a)",
+        "det(a)",
+        "lu_factor(a)",
+        "cholesky_ex(a)",
+        "svd(a)",
+        "tril(a)",
+        "inv(a.to(\"c64\"))",
+        "pad(a, [1, 1, 1, 1])",
+    ] {
+        fails(&format!("func::vmap(|a| {call})(eye(3))"), "E02", " 2 dimensions");
+    }
+    fails("func::vmap(|a| view_as_complex(a))(ones([2]))", "E0201", "size 2");
+    fails("func::vmap(|a| fft::irfft2(a, [4], [0]))(ones([2]))", "E0209", "0-dimensional");
     fails("func::vmap(|a| { print(a); a })(ones([3]))", "E0710", "none that the script could read");
     fails("vmap(|a| a)", "E0103", "vmap");
     let net = "import \"nn\" as nn; let m = nn::linear(2, 1);";

@@ -33,7 +33,7 @@ fn real_of(e: &dyn Emit, args: &Args) -> DType {
 }
 
 /// Two operands by their parts.
-fn pair(e: &mut dyn Emit, args: &Args) -> Result<(Z, Z)> {
+pub(super) fn pair(e: &mut dyn Emit, args: &Args) -> Result<(Z, Z)> {
     let real = real_of(e, args);
     let device = |arg: &Arg| arg.as_tensor().map(Meta::of);
     // Numbers lie where the tensors with dimensions lie.

@@ -1,7 +1,7 @@
 //! Analytic functions of one complex number by its parts, with the usual branch cuts; absolute value and angle.
 
-use super::arithmetic::{one, quotient};
-use super::{Z, join, part};
+use super::arithmetic::{one, pair, quotient};
+use super::{Z, join};
 use crate::args;
 use crate::base::diag::Result;
 use crate::base::dtype::Scalar;
@@ -164,11 +164,11 @@ pub fn sinc(e: &mut dyn Emit, _: &'static Op, args: &Args) -> Result<Tensor> {
 
 /// The operand with the larger real part, and the logarithm of one more than the exponential of what the other is beyond it.
 pub fn logaddexp(e: &mut dyn Emit, _: &'static Op, args: &Args) -> Result<Tensor> {
-    let (x, y) = (args.tensor(0), args.tensor(1));
-    let (a, b) = (part(e, x, 0)?, part(e, y, 0)?);
-    let first = e.call(&GE, args![&a, &b])?;
+    let (x, y) = pair(e, args)?;
+    let first = e.call(&GE, args![&x.re, &y.re])?;
+    let (x, y) = (join(e, [x.re, x.im])?, join(e, [y.re, y.im])?);
     compute(e, |c| {
-        let (first, x, y) = (c.of(&first), c.of(x), c.of(y));
+        let (first, x, y) = (c.of(&first), c.of(&x), c.of(&y));
         let (large, small) = (first.choose(x, y), first.choose(y, x));
         large + (small - large).exp().of(&LOG1P)
     })

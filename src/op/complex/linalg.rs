@@ -16,7 +16,7 @@ use crate::op::expr::compute;
 use crate::op::row::Op;
 use crate::op::rows::linalg::lstsq_pinv::PSEUDO;
 use crate::op::rows::linalg::matmul::product;
-use crate::op::rows::linalg::solve::{DET, sized};
+use crate::op::rows::linalg::solve::{DET, sized, squares};
 use crate::op::rows::linalg::svd::{EIGH, SVD, ends};
 use crate::op::rows::linalg::{lu, solve};
 use crate::op::rows::pointwise::arith::{DIV, FLOOR_DIVIDE};
@@ -64,6 +64,7 @@ fn of_blocks(e: &mut dyn Emit, x: &Tensor) -> Result<Tensor> {
 
 /// A matrix function whose value at the blocks is the blocks of its value (`inv`, `matrix_exp`).
 pub fn of_whole(e: &mut dyn Emit, op: &'static Op, args: &Args) -> Result<Vec<Tensor>> {
+    squares("A", args.input())?;
     let z = one(e, args)?;
     let wide = blocks(e, &z)?;
     let mut results = e.apply(op, args![&wide])?;
@@ -113,6 +114,7 @@ pub fn triangular(e: &mut dyn Emit, op: &'static Op, args: &Args) -> Result<Tens
 
 /// The diagonal counts as real, as in PyTorch.
 pub fn cholesky(e: &mut dyn Emit, op: &'static Op, args: &Args) -> Result<Vec<Tensor>> {
+    squares("A", args.input())?;
     let z = one(e, args)?;
     let (below, above) = (e.call(&TRIL, args![&z.im, -1])?, e.call(&TRIU, args![&z.im, 1])?);
     let im = e.add(&below, &above)?;

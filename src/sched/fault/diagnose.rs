@@ -58,7 +58,8 @@ fn describe_fault(fault: Fault, node: &Node) -> Box<Diag> {
             code::KERNEL_PROBABILITY,
             match bound {
                 1 => "probabilities must lie between 0 and 1".to_string(),
-                _ => "probabilities must be finite, not negative, and of a positive sum".to_string(),
+                _ => "probabilities must be finite and not negative, and as many of them positive as are drawn"
+                    .to_string(),
             },
             format!("the first bad one is element {position}"),
         ),

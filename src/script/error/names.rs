@@ -40,7 +40,11 @@ pub(super) fn variable(name: &str, at: Site, context: &Context, stack: &[Frame])
         return found.help(help);
     }
     if let Some((space, function)) = name.rsplit_once("::")
-        && manual::functions(space).iter().any(|known| known.name == function)
+        && (manual::native(name).is_some()
+            || manual::page(name).is_some()
+            || manual::functions(paths::library(space, at, context).unwrap_or(space))
+                .iter()
+                .any(|known| known.name == function))
     {
         return found.help(format!("`{name}` is a function: call it, `{name}(..)`"));
     }
@@ -414,15 +418,19 @@ fn in_module(space: &str, name: &str, types: &[&str], at: Site, context: &Contex
     {
         return absent(help);
     }
+    // The library's name of a module that is imported under another.
+    let library = paths::library(space, at, context).unwrap_or(space);
     // PyTorch's modules have submodules, such as `nn::init`; the library's do not.
     let outer = space.split("::").next().unwrap_or(space);
-    if let Some(found) = paths::in_our_spelling(outer, name).filter(|found| outer != space || *found != name) {
+    let owner = if outer == space { library } else { outer };
+    if let Some(found) = paths::in_our_spelling(owner, name).filter(|found| outer != space || *found != name) {
         let more =
             if outer == space && name.contains(char::is_uppercase) { ": names are in small letters" } else { "" };
         return absent(format!("it is `{outer}::{found}`{more}"));
     }
     let parts: Vec<&str> = space.split("::").chain([name]).collect();
-    let is_known = manual::MODULES.contains(&space) || known.modules.iter().any(|other| other == space);
+    let is_known =
+        manual::MODULES.contains(&space) || library != space || known.modules.iter().any(|other| other == space);
     if let Some(help) = paths::spelled(&parts).filter(|_| !is_known) {
         return absent(help);
     }
@@ -433,19 +441,20 @@ fn in_module(space: &str, name: &str, types: &[&str], at: Site, context: &Contex
             return words(code, message, "called here");
         }
     }
-    let takes = texts::takes(space, name);
+    let takes = texts::takes(library, name);
     if let Some((code, message)) = arity_message(&path, &takes, types.len()) {
         return words(code, message, "called here");
     }
-    if manual::functions(space).iter().any(|function| function.name == name) {
+    if manual::functions(library).iter().any(|function| function.name == name) {
         let message = format!("`{path}` does not take {} by position", arguments(types.len()));
-        let call = manual::signature(&path, false).map(|call| format!("call it as `{space}::{}`", call.text));
+        let call = manual::signature(&format!("{library}::{name}"), false)
+            .map(|call| format!("call it as `{space}::{}`", call.text));
         return words(code::EXTRA_ARGUMENT, message, "called here").maybe(call);
     }
-    let library = manual::functions(space).iter().map(|function| format!("{space}::{}", function.name));
+    let of_library = manual::functions(library).iter().map(|function| format!("{space}::{}", function.name));
     let own = known.functions.iter().filter(|f| f.starts_with(&format!("{space}::"))).cloned();
     let native = manual::natives().filter(|native| native.name.starts_with(&format!("{space}::")));
-    let same: Vec<String> = library.chain(own).chain(native.map(|native| native.name.to_string())).collect();
+    let same: Vec<String> = of_library.chain(own).chain(native.map(|native| native.name.to_string())).collect();
     if same.iter().any(|f| f.rsplit("::").next() == Some(name)) {
         let message = format!("`{path}` does not take {}", a_type_list(types));
         return words(code::ARGUMENT_TYPE, message, "called here");
@@ -457,7 +466,7 @@ fn in_module(space: &str, name: &str, types: &[&str], at: Site, context: &Contex
     let reason = || absent::reason(name).map(str::to_string);
     let elsewhere =
         || manual::page(name).and_then(|page| Some(format!("it is in no module: `{}`", page.calls.first()?)));
-    let habit = habits::of_module(space, name).map(str::to_string);
+    let habit = habits::of_module(library, name).map(str::to_string);
     let hidden = || paths::hidden(space, at, context);
     let help = hidden().or(habit).or(near).or_else(reason).or_else(elsewhere);
     words(code::UNKNOWN_FUNCTION, message, "not found").maybe(help)

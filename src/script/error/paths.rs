@@ -79,6 +79,11 @@ fn import_of<'a>(space: &str, source: &'a Source) -> Option<&'a str> {
     source.text[tokens[at + 1].range()].strip_prefix('"')?.strip_suffix('"')
 }
 
+/// The module of the library that is imported under a name where a position is.
+pub(super) fn library<'a>(space: &str, at: Site, context: &Context<'a>) -> Option<&'a str> {
+    import_of(space, context.sources.source(at)?).filter(|path| texts::library(path).is_some())
+}
+
 /// The text of the file that is imported under a name where a position is.
 pub(super) fn imported(space: &str, at: Site, context: &Context) -> Option<Arc<str>> {
     let path = import_of(space, context.sources.source(at)?)?;

@@ -314,6 +314,7 @@ fn by_neighbors(kind: &ParseErrorType, near: &Around) -> Option<Habit> {
         ("with", _) => {
             word(Before, "write the block alone: `no_grad { .. }`, `with_device(1) { .. }`, `with_stream(s) { .. }`")
         }
+        ("@", "=") => help("write `x = x @ w`"),
         ("+", "+") | (_, "++") | ("++", _) => help("write `x += 1`"),
         (_, "--") | ("--", _) => help("write `x -= 1`, or `- -x` for two signs"),
         ("<", ">") | (_, "<>") => help("write `!=`"),

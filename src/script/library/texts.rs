@@ -95,6 +95,7 @@ libraries! {
         "distributions/relaxed.rhai",
         "distributions/compound.rhai",
         "distributions/transforms.rhai",
+        "distributions/shaped_transforms.rhai",
         "distributions/transformed.rhai",
         "distributions/kl.rhai",
     ],

@@ -46,7 +46,9 @@ fn assemble(kind: &Dynamic, fields: &Dynamic, order: &Dynamic, serial: i64) -> R
         None => fail!(ARGUMENT_TYPE, "the order of a module's names is an array, not {}", type_names::of_value(order)),
     };
     let mut parts: Vec<(usize, i64, ImmutableString)> = Vec::new();
-    for (name, value) in map.iter().filter(|(name, _)| !name.starts_with('_')) {
+    // The order may name fields of the library's own, which are listed then.
+    let is_part = |name: &str| !name.starts_with('_') || first.iter().any(|first| first == name);
+    for (name, value) in map.iter().filter(|(name, _)| is_part(name)) {
         if let Some(order) = creation_order(value, 0)? {
             let position = first.iter().position(|first| first == name.as_str()).unwrap_or(usize::MAX);
             parts.push((position, order, name.as_str().into()));

@@ -159,6 +159,14 @@ fn distinct(value: &Dynamic, buffers: bool) -> Result<Vec<Member>> {
     Ok(kept)
 }
 
+/// The error of `m.train(x)`. A cell would be the mode as it is now, not as it was when it was read.
+#[cold]
+fn no_mode(value: &Dynamic) -> Box<Diag> {
+    let text = format!("true or false is expected, not {}", type_names::of_value(value));
+    let diag = Diag::error(code::ARGUMENT_TYPE, text);
+    if value.is::<Cell>() { diag.help("write `let was = m.training.get();` before the mode changes") } else { diag }
+}
+
 /// Sets every `training` cell below.
 fn set_training(value: &Dynamic, on: bool, depth: usize) -> Result<()> {
     if depth > MAX_DEPTH {
@@ -369,12 +377,7 @@ fn modes(module: &mut Natives, host: &Arc<Host>) {
         for arity in 1..=most {
             method(module, host, name, arity, move |_, _, this, rest| {
                 let on = match rest.first() {
-                    Some(value) => value.as_bool().map_err(|_| {
-                        Diag::error(
-                            code::ARGUMENT_TYPE,
-                            format!("true or false is expected, not {}", type_names::of_value(value)),
-                        )
-                    })?,
+                    Some(value) => value.as_bool().map_err(|_| no_mode(value))?,
                     None => name == "train",
                 };
                 set_training(this, on, 0)?;

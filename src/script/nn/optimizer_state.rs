@@ -84,10 +84,10 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
         shared.call(&context, |engine| step_counts(engine, values[0], values[1]))
     });
     let shared = host.clone();
-    raw(module, "_check_params", 2, move |context, values| -> Native {
+    raw(module, "_check_params", 3, move |context, values| -> Native {
         let context = context.expect("registered with a context");
         let name = values[0].clone().into_string().unwrap_or_default();
-        shared.call(&context, |_| check_params(&name, values[1]))
+        shared.call(&context, |_| check_params(&name, values[1], values[2]))
     });
     let shared = host.clone();
     raw(module, "_clear_grads", 1, move |context, values| -> Native {
@@ -224,8 +224,8 @@ fn tensors(value: &Dynamic) -> Result<Vec<Tensor>> {
     array.iter().map(one).collect()
 }
 
-/// `_check_params(name, params)`: leaves that require gradients, without duplicates.
-fn check_params(name: &str, value: &Dynamic) -> Result<Dynamic> {
+/// `_check_params(name, params, taken)`: leaves that require gradients, without duplicates and those of other groups.
+fn check_params(name: &str, value: &Dynamic, taken: &Dynamic) -> Result<Dynamic> {
     if value.is::<ModuleValue>() {
         let text = format!("`{name}`: the parameters are an array, and this is a module");
         return Err(Diag::error(code::ARGUMENT_TYPE, text).help("write `model.parameters()`"));
@@ -237,6 +237,7 @@ fn check_params(name: &str, value: &Dynamic) -> Result<Dynamic> {
     if all.is_empty() {
         fail!(VALUE, "`{name}`: there are no parameters");
     }
+    let taken = tensors(taken)?;
     for (at, p) in all.iter().enumerate() {
         if !crate::tensor::history::is_leaf(p) {
             let text = format!("`{name}`: parameter {at} is the result of an operation");
@@ -247,6 +248,9 @@ fn check_params(name: &str, value: &Dynamic) -> Result<Dynamic> {
         }
         if all[..at].iter().any(|other| other.same(p)) {
             fail!(VALUE, "`{name}`: parameter {at} is in the list twice");
+        }
+        if taken.iter().any(|other| other.same(p)) {
+            fail!(VALUE, "`{name}`: parameter {at} is in another group, too");
         }
     }
     Ok(all.into_iter().map(Dynamic::from).collect::<Array>().into())

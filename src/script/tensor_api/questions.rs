@@ -19,6 +19,7 @@ use crate::script::values::panics::Place;
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
 use crate::script::values::types::{DTypeValue, Tensor};
+use crate::tensor::batch;
 use crate::tensor::engine::Engine;
 use crate::tensor::history;
 use crate::tensor::movement::{self, Target};
@@ -116,7 +117,9 @@ fn detached(module: &mut Natives, host: &Arc<Host>) {
         &mut module.module,
         move |context: rhai::NativeCallContext, x: Tensor| -> Tensor {
             // As in PyTorch, the graph does not track writes through it.
-            shared.engine(&context).tensor(Arc::new(x.view().counted_apart(0)))
+            let mut engine = shared.engine(&context);
+            let elements = engine.tensor(Arc::new(batch::value(&x).view().counted_apart(0)));
+            batch::like(&mut engine, elements, &x)
         },
     );
     let shared = host.clone();

@@ -4,6 +4,7 @@ use crate::base::code;
 use crate::base::diag::{Diag, Result};
 use crate::base::rng::Generator;
 use crate::base::span::Origin;
+use crate::op::emit::Emit;
 use crate::op::tensor::Tensor;
 use crate::sched::autocast::Modes;
 use crate::sched::runtime::Runtime;
@@ -12,6 +13,7 @@ use crate::script::bind::rows::{Natives, raw};
 use crate::script::host::Host;
 use crate::script::host::caller::Caller;
 use crate::script::values::raise::Native;
+use crate::tensor::batch;
 use crate::tensor::checkpoint::{Keeping, Part};
 use crate::tensor::hooks::GradMode;
 use crate::tensor::{engine::Engine, history};
@@ -142,7 +144,7 @@ impl Again {
 
     /// The arguments, with tensors outside of the graph in place of those in it.
     fn arguments(&self) -> Result<Array> {
-        let engine = Engine::new(self.caller.host().rt.clone(), self.origin);
+        let mut engine = Engine::new(self.caller.host().rt.clone(), self.origin);
         let mut arguments = Array::new();
         for (value, version) in self.arguments.iter().zip(&self.versions) {
             let Some(x) = value.read_lock::<Tensor>().map(|x| x.clone()) else {
@@ -161,9 +163,9 @@ impl Again {
                     "changed in place here",
                 ));
             }
-            let alone = engine.tensor(x.view());
-            if x.requires_grad() {
-                history::set_leaf(&alone, true);
+            let alone = engine.detach(&x);
+            if batch::value(&x).requires_grad() {
+                history::set_leaf(&batch::value(&alone), true);
             }
             arguments.push(Dynamic::from(alone));
         }

@@ -8,6 +8,7 @@ use crate::base::diag::Result;
 use crate::kernel::program::ReduceKind;
 use crate::op::args::{Arg, Args};
 use crate::op::batching::Batching;
+use crate::op::dry_run::{self, Outcome};
 use crate::op::infer;
 use crate::op::row::{Kind, Lower, Op, Promote};
 use crate::op::rows::linalg::matmul::MATMUL;
@@ -72,7 +73,19 @@ pub(super) fn run(e: &mut Engine, op: &'static Op, given: &Args, all: &Levels) -
     Ok(hidden(e, results, all))
 }
 
+/// The error of each sample's call, where it has one: with the dims of the samples the tensor might do.
+fn check_sample(op: &'static Op, args: &Args) -> Result<()> {
+    // What complex numbers are refused for is told by the call itself.
+    let dtype = |x: &Tensor| if op.reinterprets { x.dtype() } else { x.dtype().real_part() };
+    let given = mapped(args, |x| dry_run::tensor(&x.shape(), dtype(x)))?;
+    match dry_run::results(op, given) {
+        Outcome::Refused(diag) => Err(diag),
+        Outcome::Results(_) | Outcome::Unknown => Ok(()),
+    }
+}
+
 pub(super) fn leading(e: &mut Engine, op: &'static Op, args: &Args, all: &Levels) -> Result<Results> {
+    check_sample(op, args)?;
     let given = mapped(args, |x| all_samples(e, x, all))?;
     run(e, op, &given, all)
 }

@@ -94,6 +94,7 @@ pub static GATHER: Op = Op {
         ex("ones([2, 2]).gather(0, tensor([0]))", "E0201"),
         ex("ones([2]).gather(1, tensor([0]))", "E0209"),
         ex("ones([2]).gather(0, tensor([0.0]))", "E0202"),
+        ex("ones([2]).gather(0, tensor([0]), #{sparse_grad: true})", "E0206"),
     ],
     lower: Lower::Kernel(|_, a| {
         let (x, index) = (a.input(), a.tensor(gather_args::index));

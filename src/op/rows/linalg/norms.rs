@@ -12,11 +12,11 @@ use crate::op::emit::{Backward, Emit};
 use crate::op::expr::{compute, derive};
 use crate::op::infer;
 use crate::op::row::{CallForm, Grad, Lower, Op, ReduceType, Save, ex};
+use crate::op::rows::linalg::linalg_ex::INV_QUIET;
 use crate::op::rows::linalg::matmul::check_dtypes;
-use crate::op::rows::linalg::solve::INV;
 use crate::op::rows::linalg::svd::SVDVALS;
 use crate::op::rows::pointwise::blend::CLAMP_MIN;
-use crate::op::rows::pointwise::compare::NE;
+use crate::op::rows::pointwise::compare::{NE, WHERE};
 use crate::op::rows::pointwise::complex_parts::CONJ;
 use crate::op::rows::reduction::reduce::{SUM, spread};
 use crate::op::rows::shape::rearrange::SQUEEZE;
@@ -271,6 +271,7 @@ pub static COND: Op = Op {
     summary: "The condition number of matrices in a norm; without one, in the 2-norm.",
     examples: &[
         ex("cond(tensor([[2.0, 0.0], [0.0, 1.0]]))", "tensor(2.)"),
+        ex("cond(stack([ones([2, 2]), eye(2)]), \"fro\")", "tensor([   inf, 2.0000])"),
         ex("cond(ones([2]))", "E0201"),
         ex("cond(ones([2, 3]), 1)", "E0201"),
     ],
@@ -296,11 +297,14 @@ pub static COND: Op = Op {
             return Ok(vec![if positive { e.div(&first, &last)? } else { e.div(&last, &first)? }]);
         }
         crate::op::rows::linalg::einsum::square("A", x)?;
-        let inverse = e.call(&INV, args![x])?;
+        let found = e.apply(&INV_QUIET, args![x])?;
+        let (inverse, info) = (&found[0], &found[1]);
         let dims = [x.ndim() - 2, x.ndim() - 1];
         let norm = matrix_norm(e, x, a.attr(cond::p), &dims, false)?;
-        let other = matrix_norm(e, &inverse, a.attr(cond::p), &dims, false)?;
-        Ok(vec![e.mul(&norm, &other)?])
+        let other = matrix_norm(e, inverse, a.attr(cond::p), &dims, false)?;
+        let product = e.mul(&norm, &other)?;
+        let is_singular = e.call(&NE, args![info, Scalar::Int(0)])?;
+        e.apply(&WHERE, args![&is_singular, Scalar::Float(f64::INFINITY), &product])
     }),
     grad: Grad::Composed,
     ..Op::BASE

@@ -394,6 +394,7 @@ pub static INV: Op = Op {
         ex("inv(tensor([[2.0, 0.0], [0.0, 4.0]]))", "tensor([[0.5000, 0.0000],\n        [0.0000, 0.2500]])"),
         ex("inv(ones([2, 3]))", "E0201"),
         ex("inv(tensor([[1]]))", "E0202"),
+        ex("inv(tensor([complex(1.0, 2.0)]))", "E0201"),
         ex("inv(zeros([1, 1]))", "E0406"),
     ],
     lower: Lower::Kernel(|_, a| {

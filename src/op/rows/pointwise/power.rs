@@ -311,6 +311,7 @@ pub static LOGADDEXP: Op = Op {
     summary: "ln(e^input + e^other), without overflow.",
     examples: &[
         ex("logaddexp(tensor([0.0]), tensor([0.0]))", "tensor([0.6931])"),
+        ex("logaddexp(tensor([complex(0.0, 0.0)]), tensor([0.0])).real", "tensor([0.6931])"),
         ex("logaddexp(tensor([1]), tensor([2]))", "E0202"),
     ],
     lower: Lower::Map { function: &f::LOGADDEXP, promote: Promote::FloatOnly },

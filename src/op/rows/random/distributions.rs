@@ -294,7 +294,10 @@ static MOVED: Op = Op {
     summary: "mean + std · input.",
     lower: Lower::Steps(|e, a| {
         let std = match a.opt_tensor(moved::std) {
-            Some(std) => Arg::from(&e.call(&DEVIATION, args![std])?),
+            Some(std) => {
+                let std = e.cast(std, a.input().dtype())?;
+                Arg::from(&e.call(&DEVIATION, args![&std])?)
+            }
             None => a.get(moved::std).clone(),
         };
         let scaled = e.mul(a.input(), std)?;
@@ -321,6 +324,7 @@ pub static NORMAL: Op = Op {
         ex("normal(0.0, 1.0)", "E0205"),
         ex("normal(tensor([1]), 1.0)", "E0202"),
         ex("normal(zeros([2]), tensor([1.0, -1.0]))", "E0411"),
+        ex("normal(tensor([1.0, 2.0]), tensor([0, 0]))", "tensor([1., 2.])"),
     ],
     lower: Lower::Compose(|e, a| {
         let tensors: Vec<Tensor> = a.tensors().into_iter().collect();

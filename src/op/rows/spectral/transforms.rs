@@ -88,6 +88,9 @@ fn dims_and_lengths(a: &Args, over: Over, ndim: usize) -> Result<(Ints, Vec<Opti
         (None, Over::LastTwo) => Some(Ints::from_slice(&[-2, -1])),
         (dim, _) => dim,
     };
+    if ndim == 0 && dim.as_ref().is_some_and(|dim| !dim.is_empty()) {
+        fail!(DIM, "`dim` names dimensions, and a 0-dimensional tensor has none");
+    }
     let mut dims = Ints::new();
     for &given in dim.iter().flatten() {
         let at = infer::dim(given, ndim)? as i64;
@@ -222,7 +225,8 @@ transforms! {
         ex("fft::fftn(ones([2, 2]), #{dim: [0, 0]})", "E0206")
     ];
     IFFTN "fft::ifftn" All Complex false "The inverse discrete Fourier transform along several dimensions." [
-        ex("fft::ifftn(ones([2, 2])).real", "tensor([[1., 0.],\n        [0., 0.]])")
+        ex("fft::ifftn(ones([2, 2])).real", "tensor([[1., 0.],\n        [0., 0.]])"),
+        ex("fft::ifftn(tensor(1.5), [4], [0])", "E0209")
     ];
     RFFTN "fft::rfftn" All ToHalf true "The discrete Fourier transform of real numbers along several dimensions, half of it along the last." [
         ex("fft::rfftn(ones([2, 2, 6])).shape", "[2, 2, 4]")
