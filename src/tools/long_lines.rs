@@ -17,6 +17,16 @@ pub struct Cut {
 
 /// A text with its long lines cut around these bytes; none where no line with any of them is long.
 pub fn cut(text: &str, labeled: &[&Range<usize>]) -> Option<Cut> {
+    let is_long = |range: &&Range<usize>| {
+        let bytes = text.as_bytes();
+        let (start, end) = (range.start.min(bytes.len()), range.end.min(bytes.len()));
+        let before = bytes[..start].iter().rev().take_while(|byte| **byte != b'\n').count();
+        let after = bytes[end..].iter().take_while(|byte| **byte != b'\n').count();
+        bytes[start - before..end + after].split(|byte| *byte == b'\n').any(|line| line.len() > LONG)
+    };
+    if !labeled.iter().any(is_long) {
+        return None;
+    }
     let (mut out, mut pieces, mut start, mut is_cut) = (String::new(), Vec::new(), 0, false);
     for line in text.split_inclusive('\n') {
         let end = start + line.trim_end_matches(['\n', '\r']).len();

@@ -11,8 +11,10 @@ use crate::script::source::{Source, SourceMap};
 
 use super::long_lines::{self, Cut};
 use ariadne::{Color, Config, IndexType, ReportKind};
+use std::cell::RefCell;
 use std::io::IsTerminal;
 use std::ops::Range;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// Whether text is colored.
@@ -138,11 +140,14 @@ fn shortened(places: &mut [Place]) -> Vec<(u32, Cut)> {
 
 /// The source lines with labels; empty if they cannot be drawn, so that the message is still shown.
 fn drawn(report: ariadne::Report<Span>, places: &[Place], cuts: &[(u32, Cut)]) -> Option<String> {
-    let mut files: Vec<(usize, String, ariadne::Source<String>)> = Vec::new();
+    let mut files: Vec<(usize, String, Rc<Lines>)> = Vec::new();
     for (source, ..) in places {
         if !files.iter().any(|(id, ..)| *id == source.base as usize) {
-            let text = cuts.iter().find(|(base, _)| *base == source.base).map_or(&*source.text, |(_, cut)| &cut.text);
-            files.push((source.base as usize, source.name.to_string(), ariadne::Source::from(printable(text))));
+            let lines = match cuts.iter().find(|(base, _)| *base == source.base) {
+                Some((_, cut)) => Rc::new(Lines::from(printable(&cut.text))),
+                None => lines(source),
+            };
+            files.push((source.base as usize, source.name.to_string(), lines));
         }
     }
     let mut bytes = Vec::new();
@@ -154,6 +159,22 @@ fn drawn(report: ariadne::Report<Span>, places: &[Place], cuts: &[(u32, Cut)]) -
         !matches!(plain.trim(), "" | "│" | "┆") && !plain.starts_with('─')
     };
     Some(text.lines().filter(filler).map(|line| format!("{}\n", line.trim_end())).collect())
+}
+
+/// A text in lines, as ariadne wants it.
+type Lines = ariadne::Source<String>;
+
+/// The lines of a source; those of the last one are kept, since `check` tells of a text up to thousands of times.
+fn lines(source: &Arc<Source>) -> Rc<Lines> {
+    thread_local!(static LAST: RefCell<Option<(Arc<Source>, Rc<Lines>)>> = const { RefCell::new(None) });
+    LAST.with_borrow_mut(|last| match last {
+        Some((of, lines)) if Arc::ptr_eq(of, source) => lines.clone(),
+        _ => {
+            let lines = Rc::new(Lines::from(printable(&source.text)));
+            *last = Some((source.clone(), lines.clone()));
+            lines
+        }
+    })
 }
 
 /// The text without color sequences.
@@ -185,13 +206,13 @@ fn merged(text: &str) -> String {
 }
 
 /// The texts by the line that each begins at.
-struct Files(Vec<(usize, String, ariadne::Source<String>)>);
+struct Files(Vec<(usize, String, Rc<Lines>)>);
 
 impl ariadne::Cache<usize> for Files {
     type Storage = String;
 
-    fn fetch(&mut self, id: &usize) -> Result<&ariadne::Source<String>, impl std::fmt::Debug> {
-        self.0.iter().find(|(base, ..)| base == id).map(|(.., source)| source).ok_or("a source that is not there")
+    fn fetch(&mut self, id: &usize) -> Result<&Lines, impl std::fmt::Debug> {
+        self.0.iter().find(|(base, ..)| base == id).map(|(.., lines)| &**lines).ok_or("a source that is not there")
     }
 
     fn display<'a>(&self, id: &'a usize) -> Option<impl std::fmt::Display + 'a> {

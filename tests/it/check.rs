@@ -256,7 +256,12 @@ fn what_is_wrong_with_imported_files_is_told() {
         ("back", "import \"a\" as a;\nfn f() { 1 }\n"),
         ("a", "import \"back\" as back;\nfn f() { 2 }\n"),
         ("data", "fn own() { 1 }\n"),
+        ("sub/c", "import \"d\" as d;\nfn v() { d::w() + 1 }\n"),
+        ("sub/d", "fn w() { 1 }\n"),
+        ("sub/e", "import \"sub/d\" as d;\nfn v() { d::w() + 1 }\n"),
+        ("sub/f", "fn v() { import \"nowhere\" as d; d::w() }\n"),
     ] {
+        std::fs::create_dir_all(folder.path().join("sub")).expect("made");
         std::fs::write(folder.path().join(format!("{name}.rhai")), text).expect("written");
     }
     for (text, expected) in [
@@ -265,6 +270,9 @@ fn what_is_wrong_with_imported_files_is_told() {
         ("import \"back\" as back;\nfn f() { 2 }\nprint(back::f());", vec!["E0107 1"]),
         ("import \"./data\" as data;\nprint(data::own());", vec![]),
         ("import \"data\" as data;\nprint(data::own());", vec!["E0103 2"]),
+        ("import \"sub/c\" as c;\nprint(c::v());", vec!["E0106 1"]),
+        ("import \"sub/e\" as e;\nprint(e::v());", vec![]),
+        ("import \"sub/f\" as f;\nprint(f::nothing);", vec!["E0102 2"]),
     ] {
         let found: Vec<String> = check(&folder.path().join("main.rhai"), text).iter().map(place).collect();
         assert_eq!(found, expected, "{text}");
@@ -272,6 +280,12 @@ fn what_is_wrong_with_imported_files_is_told() {
         let ran = session.run_str("main", text).map(drop).map_err(|error| error.code().to_string());
         assert_eq!(ran, expected.first().map_or(Ok(()), |place| Err(place[..5].to_string())), "a run of {text}");
     }
+    let text = "import \"sub/c\" as c;";
+    let mut session = Session::builder().module_root(folder.path()).build().expect("a session starts");
+    let ran = session.run_str("main", text).expect_err("no such module");
+    let told = check(&folder.path().join("main.rhai"), text);
+    assert_eq!(told[0].help(), ran.help());
+    assert!(ran.help().is_some_and(|help| help.contains("import \"sub/d\"")), "{:?}", ran.help());
 }
 
 /// Every script of the repository, those that are wrong on purpose apart. Scripts that show what memory and queues do

@@ -368,6 +368,10 @@ fn members_are_those_of_the_value() {
     has(&mut client, "let alpha = 1;\n{ let beta = 2; }\nal|", &["alpha"], &["beta"]);
     has(&mut client, "let x = whi|", &["while"], &[]);
     has(&mut client, "// x.|", &[], &["relu", "for"]);
+    let found = completed(&mut client, "ones([2]).|");
+    let mut once = found.clone();
+    once.dedup();
+    assert_eq!(found, once);
     client.save("data.csv", "1");
     has(&mut client, "load(\"da|", &["data.csv"], &[]);
     // A module of the user, as it is open and not as it is saved.
@@ -509,6 +513,32 @@ fn references_and_renames_go_through_all_files() {
     let edits = &edit["changes"][client.uri("r.rhai")];
     assert_eq!(edits[0], json!({"range": range(0, 6, 7), "newText": "a: first"}));
     assert_eq!(edits[1], json!({"range": range(1, 6, 7), "newText": "first"}));
+    // What remains of a map is no entry of it; a function goes before a variable that cannot be called.
+    for (text, expected) in [
+        ("let #{x, ..re|st} = #{x: 1, y: 2};\nprint(x, rest);", [(0, 11, 15), (1, 9, 13)]),
+        ("let a|rea = 5; fn area(w) { w }\nprint(area, area(2));", [(0, 4, 8), (1, 6, 10)]),
+    ] {
+        let mut at = client.at("r.rhai", text);
+        at["newName"] = json!("zone");
+        let edit = client.request("textDocument/rename", at);
+        let edits = expected.map(|(line, from, to)| json!({"range": range(line, from, to), "newText": "zone"}));
+        assert_eq!(edit["changes"][client.uri("r.rhai")], json!(edits), "{text}");
+    }
+    // What the text calls of the language keeps its meaning.
+    for (text, name) in [
+        ("fn |f(x) { sum([x]) }\nprint(f(1));", "sum"),
+        ("fn |f(x) { x }\nprint(f(1), ones([2]).abs());", "abs"),
+        ("fn |f(x) { x }\nprint([1].map(Fn(\"abs\")));", "abs"),
+        ("fn g(|x) { abs(x) }", "abs"),
+    ] {
+        let mut at = client.at("r.rhai", text);
+        at["newName"] = json!(name);
+        assert_eq!(client.refusal("textDocument/rename", at).0, -32602, "{text}");
+    }
+    // A file has one name, however it is imported.
+    client.save("dotted.rhai", "import \"./own\" as o;\no::more(1);\n");
+    let at = client.at("dotted.rhai", "import \"./own\" as o;\no::mo|re(1);\n");
+    assert_eq!(client.request("textDocument/definition", at)["uri"], json!(own));
 }
 
 #[test]
@@ -639,6 +669,15 @@ fn semantic_tokens_come_whole_in_part_and_as_differences() {
     assert_eq!(named, expected);
     // `K`: a declaration that cannot be changed; the comment in UTF-16.
     assert_eq!((numbers[9], numbers[22]), (3, 5));
+    // A lone `\r` ends a line, too.
+    client.open("lines.rhai", "/* a\rb */ let x = 1;\n");
+    let document_of_lines = client.document("lines.rhai");
+    let of_lines = client.request("textDocument/semanticTokens/full", document_of_lines);
+    let comment = types.as_array().expect("a list").iter().position(|name| name == "comment").expect("there");
+    assert_eq!(
+        of_lines["data"].as_array().expect("a list")[..10],
+        [0, 0, 4, comment, 0, 1, 0, 4, comment, 0].map(|n| json!(n))
+    );
     let mut params = document.clone();
     params["range"] = range(1, 0, 5);
     let part = client.request("textDocument/semanticTokens/range", params);
@@ -700,6 +739,19 @@ fn actions_do_what_messages_advise() {
         ("imp|ort \"nn\" as nn;\nprint(1);", "unused import", "print(1);"),
         ("let f = |x| x;\nf.ca§ll(1);", "Write `f(..)`", "let f = |x| x;\nf(1);"),
         ("{ let a| = 1; }", "_a", "{ let _a = 1; }"),
+        ("let #{a, ..re|st} = #{a: 1};\nprint(a);", "_rest", "let #{a, .._rest} = #{a: 1};\nprint(a);"),
+        ("print(zeros([2], #{dtype: \"f3|3\"}));", "f32", "print(zeros([2], #{dtype: \"f32\"}));"),
+        ("print(ones([2]).s|um(#{dtype: \"flot32\"}));", "float32", "print(ones([2]).sum(#{dtype: \"float32\"}));"),
+        (
+            "print(ms|e_loss(ones([2]), ones([2]), #{reduction: \"men\"}));",
+            "mean",
+            "print(mse_loss(ones([2]), ones([2]), #{reduction: \"mean\"}));",
+        ),
+        (
+            "import \"nn\" as nn; imp|ort \"optim\" as optim;\nprint(nn::relu());",
+            "unused import",
+            "import \"nn\" as nn;\nprint(nn::relu());",
+        ),
         (
             "let a = ones([2], #{device: \"cuda:0\"});\nlet b = ones([2]).cpu();\nprint(a |+ b);",
             "Move `b`",
@@ -724,6 +776,23 @@ fn actions_do_what_messages_advise() {
         }
         assert_eq!(after(&mut client, text, title), expected);
     }
+    // What may cross devices, and what is changed in place, stays.
+    let titles = |client: &mut Client, call: &str| {
+        let made = "let a = ones([2], #{device: \"cuda:1\"});\nlet b = ones([2], #{device: \"cuda\"});\n";
+        let mut params = client.at("a.rhai", &format!("{made}{call}"));
+        let position = params["position"].clone();
+        params["range"] = json!({"start": position, "end": position});
+        params["context"] = json!({"diagnostics": []});
+        let actions = client.request("textDocument/codeAction", params);
+        let title = |action: &Value| action["title"].as_str().expect("a title").to_string();
+        let titles: Vec<String> = actions.as_array().expect("a list").iter().map(title).collect();
+        titles.into_iter().filter(|title| title.starts_with("Move")).collect::<Vec<_>>()
+    };
+    for call in ["b.cop|y_(a);", "print(a.t|o(b));"] {
+        assert_eq!(titles(&mut client, call), [""; 0], "{call}");
+    }
+    assert_eq!(titles(&mut client, "b.ad|d_(a);"), ["Move `a` by `.to(\"cuda:0\")`"]);
+    assert_eq!(titles(&mut client, "print(b.ad|d(a));").len(), 2);
 }
 
 #[test]

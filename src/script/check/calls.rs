@@ -3,6 +3,7 @@
 
 use super::expr::members_of_tensor;
 use super::flow::Flow;
+use super::guards;
 use super::judged::{gives_itself, is_reading, returns_nothing};
 use super::layers;
 use super::syntax::{Expr, Kind};
@@ -28,17 +29,6 @@ const RELAYOUTS: &[&str] = &["t_", "transpose_", "swapaxes_", "swapdims_", "sque
 const COMMON: &[&str] =
     &["type_of", "to_string", "to_debug", "is_shared", "print", "debug", "to_json", "format", "str"];
 
-/// Whether a value may be a closure or a module.
-fn can_be_called(value: &Value) -> bool {
-    match value {
-        Value::Map(Some(map)) => {
-            map.get("forward").is_some_and(|forward| !forward.is_known() || can_be_called(forward))
-        }
-        Value::Closure(_) | Value::Layer(_) | Value::Map(None) | Value::Unknown | Value::Object(_) => true,
-        _ => false,
-    }
-}
-
 impl<'a> Flow<'a> {
     fn arguments(&mut self, args: &'a [Expr]) -> Vec<Value> {
         let kept = std::mem::replace(&mut self.kept, true);
@@ -56,7 +46,7 @@ impl<'a> Flow<'a> {
         self.quiet -= catches as usize;
         let held = if space.is_none() { self.read(name) } else { None };
         match space {
-            None if held.as_ref().is_some_and(can_be_called) => {
+            None if held.as_ref().is_some_and(Value::may_be_called) => {
                 self.applied(token, &held.unwrap_or(Value::Unknown), &values)
             }
             None if held.is_some() && !self.is_own(name) && !self.is_anywhere(name) => {
@@ -124,6 +114,9 @@ impl<'a> Flow<'a> {
         }
         if name == "format" {
             self.format_call(token, values);
+        }
+        if let Some(answer) = guards::answer(name, values) {
+            return answer;
         }
         if let Some(native) = manual::native(name) {
             self.described(token, native, name, values);
@@ -332,7 +325,7 @@ impl<'a> Flow<'a> {
                 Value::Unknown
             }
             Value::Layer(layer) if values.len() == 1 => self.forward(token, &layer.clone(), values[0].clone()),
-            of if can_be_called(of) => Value::Unknown,
+            of if of.may_be_called() => Value::Unknown,
             of => {
                 let diag = Diag::error(code::TYPE, format!("{} cannot be called", of.kind()))
                     .help("closures, functions (`Fn(\"name\")`) and modules with a `forward` can be called");
@@ -360,8 +353,8 @@ impl<'a> Flow<'a> {
         if gives_itself(receiver, name) && is_its_own && self.world.fits(name, &types) {
             return Value::Str(None);
         }
-        if let ("len", Value::Array(Some(items)), 1) = (name, receiver, all.len()) {
-            return Value::Int(Some(items.len() as i64));
+        if let Some(answer) = guards::answer(name, all) {
+            return answer;
         }
         if COMMON.contains(&name)
             || (self.world.takes_first(name, all.len(), of)

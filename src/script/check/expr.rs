@@ -1,7 +1,9 @@
 //! The values of expressions; and operators, properties and elements that a run would refuse.
 
 use super::flow::Flow;
+use super::guards;
 use super::lints;
+use super::seen::Seen;
 use super::syntax::{Expr, Kind};
 use super::value::Value;
 use super::world::Unknown;
@@ -31,10 +33,19 @@ impl<'a> Flow<'a> {
             return Value::Unknown;
         }
         let value = self.value(expr);
-        if let Some(seen) = &mut self.seen {
-            seen.note(expr.focus, &value, self.replay > 0);
+        if self.seen.is_some() {
+            let seen = self.beyond_conditions(expr, &value);
+            self.note(|noted, again| noted.note(expr.focus, &seen, again));
         }
         value
+    }
+
+    /// For editors: the value of a variable is what it held, whatever conditions ask about it.
+    fn beyond_conditions(&self, expr: &Expr, value: &Value) -> Value {
+        match &expr.kind {
+            Kind::Name(name) => self.held(name).unwrap_or_else(|| value.clone()),
+            _ => value.clone(),
+        }
     }
 
     fn value(&mut self, expr: &'a Expr) -> Value {
@@ -82,7 +93,7 @@ impl<'a> Flow<'a> {
                     return Value::Unknown;
                 }
                 let receiver = self.expr(of);
-                self.note_receiver(expr.focus, &receiver);
+                self.note_receiver(expr.focus, of, &receiver);
                 let receiver = if *may_be_unit { Value::Unknown } else { receiver };
                 self.method(expr, of, receiver, name, args)
             }
@@ -92,9 +103,9 @@ impl<'a> Flow<'a> {
                 self.applied(expr.focus, &of, &values)
             }
             Kind::Property { of, name, may_be_unit } => {
-                let of = self.expr(of);
-                self.note_receiver(expr.focus, &of);
-                if *may_be_unit { Value::Unknown } else { self.property(expr.focus, &of, name) }
+                let holder = self.expr(of);
+                self.note_receiver(expr.focus, of, &holder);
+                if *may_be_unit { Value::Unknown } else { self.property(expr.focus, &holder, name) }
             }
             Kind::Index { of, items } => {
                 let of = self.expr(of);
@@ -106,14 +117,17 @@ impl<'a> Flow<'a> {
                 self.sign(op, expr.focus, &of)
             }
             Kind::Binary { op, left, right } => {
-                let operand = left;
+                let first = left;
                 let left = if op == "??" { self.asked(left) } else { self.expr(left) };
                 let logical = matches!(&op[..], "&&" | "||");
                 if logical {
-                    self.truth(operand, &left);
+                    self.truth(first, &left);
                 }
                 let operand = right;
-                let right = self.expr(right);
+                let right = match logical || op == "??" {
+                    true => self.right(op, (first, &left), right),
+                    false => self.expr(right),
+                };
                 if logical {
                     self.truth(operand, &right);
                 }
@@ -138,9 +152,17 @@ impl<'a> Flow<'a> {
     }
 
     /// What stands before the dot of a member.
-    fn note_receiver(&mut self, member: u32, value: &Value) {
+    fn note_receiver(&mut self, member: u32, of: &Expr, value: &Value) {
+        if self.seen.is_some() {
+            let value = self.beyond_conditions(of, value);
+            self.note(|noted, again| noted.note_receiver(member, &value, again));
+        }
+    }
+
+    fn note(&mut self, note: impl FnOnce(&mut Seen, bool)) {
+        let again = self.replay > 0;
         if let Some(seen) = &mut self.seen {
-            seen.note_receiver(member, value, self.replay > 0);
+            note(seen, again);
         }
     }
 
@@ -205,8 +227,11 @@ impl<'a> Flow<'a> {
                     false
                 }
             },
-            Value::Str(_) => !matches!(name, "len" | "is_empty" | "bytes" | "chars" | "bits"),
-            Value::Array(_) => !matches!(name, "len" | "is_empty"),
+            Value::Str(_) | Value::Array(_) if matches!(name, "len" | "is_empty") => {
+                return guards::answer(name, std::slice::from_ref(of)).unwrap_or(Value::Unknown);
+            }
+            Value::Str(_) => !matches!(name, "bytes" | "chars" | "bits"),
+            Value::Array(_) => true,
             Value::Int(_) => !matches!(name, "is_zero" | "is_odd" | "is_even" | "bits"),
             Value::Float(_) => {
                 !matches!(name, "is_zero" | "floor" | "ceiling" | "round" | "int" | "fraction")
@@ -363,11 +388,11 @@ impl<'a> Flow<'a> {
 
     pub(super) fn operator(&mut self, op: &str, token: u32, left: &Value, right: &Value) -> Value {
         if matches!(op, "&&" | "||") {
-            return Value::Bool(None);
+            return guards::logical(op, left, right);
         }
         if matches!(op, "in" | "!in") {
             self.contains_refused(token, left, right);
-            return Value::Bool(None);
+            return Value::Bool(guards::contained(left, right).map(|found| found == (op == "in")));
         }
         if op == "??" {
             return if matches!(left, Value::Unit) { right.clone() } else { left.join(right) };
@@ -388,8 +413,9 @@ impl<'a> Flow<'a> {
                     // `x == ()` tests whether there is a tensor.
                     if !matches!(other, Value::Unit) {
                         self.warn(token, lints::never_equal(op, left, right, self.world.origin(token)));
+                        return Value::Bool(None);
                     }
-                    return Value::Bool(None);
+                    return Value::Bool(Some(op == "!="));
                 }
                 self.with_tensor(token, op, other);
                 return Value::Tensor(None);

@@ -1,16 +1,17 @@
 //! Walks a script's statements in order and tracks what is known of each variable. Knowledge that depends on a
 //! branch, on a loop or on a closure that runs later is dropped: better to miss a mistake than to report a wrong one.
 
+use super::guards::{self, Asked};
 use super::layers::Layer;
 use super::lints;
 use super::loops::{has_break, leaves};
 use super::seen::Seen;
-use super::syntax::{Block, Expr, Function, Kind, Param, Stmt, StmtKind};
+use super::syntax::{Arm, Block, Expr, Function, Kind, Param, Stmt, StmtKind};
 use super::value::Value;
 use super::visit::{self, Changes};
 use super::world::World;
 use crate::base::code;
-use crate::base::diag::{Diag, Focus};
+use crate::base::diag::{Diag, Focus, Severity};
 use crate::script::nn::optimizer_state::ASSIGNED;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
@@ -27,6 +28,7 @@ pub(super) struct Var {
     /// A `let` of the user, to find out whether it is used.
     pub watched: bool,
     pub constant: bool,
+    pub asked: Asked,
 }
 
 /// A finding: its token and message.
@@ -49,6 +51,8 @@ pub struct Flow<'a> {
     pub(super) replay: usize,
     /// Inside code that may not run; only relevant while a function is analyzed again.
     pub(super) doubt: usize,
+    /// Inside code that never runs, as a known condition tells: what values are there does not count.
+    pub(super) dead: usize,
     /// Functions and closures that catch errors: their arguments may fail on purpose.
     pub(super) catchers: HashSet<String>,
     pub(super) active: Vec<&'a str>,
@@ -69,14 +73,16 @@ pub struct Flow<'a> {
 pub(super) struct Done {
     pub value: Value,
     pub ends: bool,
+    /// What follows never runs, since a known condition leads to an end.
+    pub dead: bool,
 }
 
 impl Done {
     fn value(value: Value) -> Done {
-        Done { value, ends: false }
+        Done { value, ends: false, dead: false }
     }
 
-    const END: Done = Done { value: Value::Unknown, ends: true };
+    const END: Done = Done { value: Value::Unknown, ends: true, dead: false };
 }
 
 /// All mistakes of a text that concern values; and the values on the way, if somebody asks for them.
@@ -98,6 +104,7 @@ pub fn findings<'a>(
         quiet: 0,
         replay: 0,
         doubt: 0,
+        dead: 0,
         catchers: visit::catchers(body),
         active: Vec::new(),
         returns: Vec::new(),
@@ -122,11 +129,24 @@ pub fn findings<'a>(
 }
 
 /// One branch.
-type Way<'w, 'a> = Box<dyn FnOnce(&mut Flow<'a>) -> Done + 'w>;
+struct Way<'w, 'a> {
+    /// A known condition tells that it is not taken.
+    dead: bool,
+    run: Box<dyn FnOnce(&mut Flow<'a>) -> Done + 'w>,
+}
+
+impl<'w, 'a> Way<'w, 'a> {
+    fn new(taken: Option<bool>, run: impl FnOnce(&mut Flow<'a>) -> Done + 'w) -> Way<'w, 'a> {
+        Way { dead: taken == Some(false), run: Box::new(run) }
+    }
+}
 
 impl<'a> Flow<'a> {
     /// Reports a mistake in values.
     pub(super) fn report(&mut self, token: u32, diag: Box<Diag>) {
+        if self.dead > 0 && (diag.severity == Severity::Error || diag.code == code::NEVER_EQUAL) {
+            return;
+        }
         if self.quiet == 0 && (self.replay == 0 || self.doubt == 0) && self.reported.insert((token, diag.code.0)) {
             self.found.push((token, diag));
         }
@@ -185,10 +205,17 @@ impl<'a> Flow<'a> {
         self.steps < STEPS
     }
 
-    /// Marks a variable as used and returns its value.
+    /// Marks a variable as used and returns its value, as far as it counts here.
     pub(super) fn read(&mut self, name: &str) -> Option<Value> {
         let var = self.vars.iter_mut().rev().find(|var| var.name == name)?;
         var.read = true;
+        let asked = var.asked;
+        Some(asked.left(&self.held(name)?))
+    }
+
+    /// The value of a variable, whatever conditions have asked about it.
+    pub(super) fn held(&self, name: &str) -> Option<Value> {
+        let var = self.vars.iter().rev().find(|var| var.name == name)?;
         let value = self.by_closures.left(name, &var.value);
         Some(if self.later > 0 { self.by_anything.left(name, &value) } else { value })
     }
@@ -205,12 +232,14 @@ impl<'a> Flow<'a> {
             read: false,
             watched,
             constant: false,
+            asked: Asked::No,
         });
     }
 
     pub(super) fn assign(&mut self, name: &str, value: Value) {
         if let Some(var) = self.vars.iter_mut().rev().find(|var| var.name == name) {
             var.value = value;
+            var.asked = Asked::No;
         }
     }
 
@@ -253,13 +282,16 @@ impl<'a> Flow<'a> {
     fn branches(&mut self, ways: Vec<Way<'_, 'a>>) -> Done {
         let before = self.values();
         let mut after: Option<(Vec<Value>, Value)> = None;
-        let mut some_end = false;
-        for way in ways {
+        let (mut some_end, mut goes_on) = (false, false);
+        for Way { dead, run } in ways {
             self.restore(&before);
             self.doubt += 1;
-            let done = way(self);
+            self.dead += dead as usize;
+            let done = run(self);
+            self.dead -= dead as usize;
             self.doubt -= 1;
-            some_end |= done.ends;
+            some_end |= done.ends || done.dead;
+            goes_on |= !(dead || done.ends || done.dead);
             if done.ends {
                 continue;
             }
@@ -277,10 +309,21 @@ impl<'a> Flow<'a> {
         match after {
             Some((values, value)) => {
                 self.restore(&values);
-                Done::value(value)
+                Done { dead: !goes_on, ..Done::value(value) }
             }
             None => Done::END,
         }
+    }
+
+    /// The same under conditions: what they ask for is not known there, unless their truth is. After a branch that
+    /// leaves, what follows is under them, too.
+    fn under<'e>(&mut self, conditions: impl IntoIterator<Item = &'e Expr>, ways: Vec<Way<'_, 'a>>) -> Done {
+        let (asked, doubt) = (self.ask(conditions), self.doubt);
+        let done = self.branches(ways);
+        if self.doubt == doubt {
+            self.unask(&asked);
+        }
+        done
     }
 
     pub(super) fn block(&mut self, block: &'a Block) -> Done {
@@ -293,7 +336,7 @@ impl<'a> Flow<'a> {
         let mut done = Done::value(Value::Unit);
         let mut told = false;
         let mut exported = false;
-        let kept = self.kept;
+        let (kept, dead) = (self.kept, self.dead);
         for (at, stmt) in body.iter().enumerate() {
             if matches!(stmt.kind, StmtKind::Empty | StmtKind::Fn(_)) {
                 continue;
@@ -325,8 +368,11 @@ impl<'a> Flow<'a> {
                 var.read = true;
             }
             exported = matches!(stmt.kind, StmtKind::Export);
-            done = Done { value: if is_last { found.value } else { Value::Unit }, ends: found.ends };
+            self.dead += found.dead as usize;
+            let value = if is_last { found.value } else { Value::Unit };
+            done = Done { value, ends: found.ends, dead: self.dead > dead };
         }
+        self.dead = dead;
         self.leave(depth);
         done
     }
@@ -458,47 +504,37 @@ impl<'a> Flow<'a> {
         match &expr.kind {
             Kind::Block(block) => self.block(block),
             Kind::If { condition, then, otherwise } => {
-                let truth = self.condition(condition);
+                let truth = guards::truth(&self.condition(condition));
                 // The branch is known if a function is analyzed again for these arguments, and in a last iteration.
-                if let (Value::Bool(Some(truth)), true) = (truth, self.replay > 0) {
+                if let (Some(truth), true) = (truth, self.replay > 0) {
                     return match (truth, otherwise) {
                         (true, _) => self.block(then),
                         (false, Some(otherwise)) => self.flow(otherwise),
                         (false, None) => Done::value(Value::Unit),
                     };
                 }
-                self.branches(vec![
-                    Box::new(move |flow: &mut Self| flow.block(then)),
-                    Box::new(move |flow: &mut Self| match otherwise {
+                let ways = vec![
+                    Way::new(truth, move |flow| flow.block(then)),
+                    Way::new(truth.map(|truth| !truth), move |flow| match otherwise {
                         Some(otherwise) => flow.flow(otherwise),
                         None => Done::value(Value::Unit),
                     }),
-                ])
+                ];
+                self.under(truth.is_none().then_some(&**condition), ways)
             }
             Kind::Switch { value, arms } => {
-                self.expr(value);
+                let given = self.expr(value);
                 self.cases_again(arms);
-                let mut ways: Vec<Way<'_, 'a>> = Vec::new();
-                for arm in arms {
-                    ways.push(Box::new(move |flow: &mut Self| {
-                        for case in
-                            arm.cases.iter().filter(|case| !matches!(&case.kind, Kind::Name(name) if name == "_"))
-                        {
-                            flow.expr(case);
-                        }
-                        if let Some(guard) = &arm.guard {
-                            flow.condition(guard);
-                        }
-                        flow.stmt(&arm.body)
-                    }));
-                }
+                let (taken, open, asked) = self.taken((value, &given), arms);
+                let way = |(arm, taken): (&'a Arm, _)| Way::new(taken, move |flow| flow.stmt(&arm.body));
+                let mut ways: Vec<Way<'_, 'a>> = arms.iter().zip(taken).map(way).collect();
                 // Perhaps none of them.
-                ways.push(Box::new(|_: &mut Self| Done::value(Value::Unknown)));
-                self.branches(ways)
+                ways.push(Way::new(Some(open), |_| Done::value(Value::Unknown)));
+                self.under(asked, ways)
             }
             Kind::While { condition, body } => {
                 let endless = matches!(condition.kind, Kind::Bool(true)) && !has_break(body);
-                self.repeat(body, |flow| drop(flow.condition(condition)), endless)
+                self.repeat(body, |flow| Some((flow.condition(condition), &**condition)), endless)
             }
             Kind::Loop { body, condition } => {
                 let endless = condition.is_none() && !has_break(body);
@@ -508,6 +544,7 @@ impl<'a> Flow<'a> {
                         if let Some(condition) = condition {
                             flow.condition(condition);
                         }
+                        None
                     },
                     endless,
                 )
@@ -527,13 +564,17 @@ impl<'a> Flow<'a> {
                 for name in names {
                     self.declare(name, item.clone(), false);
                 }
-                self.repeat(body, |_| {}, false);
+                let is_empty = matches!(over, Value::Range(Some((start, end))) if start >= end)
+                    || matches!(&over, Value::Array(Some(items)) if items.is_empty());
+                self.dead += is_empty as usize;
+                self.repeat(body, |_| None, false);
+                self.dead -= is_empty as usize;
                 self.leave(depth);
                 self.last_iteration(&over, names, body);
                 Done::value(Value::Unit)
             }
             Kind::Try { body, name, caught } => self.attempt(body, name.as_ref(), caught),
-            Kind::Call { space: None, name, .. } if name == "exit" => {
+            Kind::Call { space: None, name, .. } if name == "exit" && !self.is_users(name) => {
                 self.expr(expr);
                 Done::END
             }
@@ -541,31 +582,42 @@ impl<'a> Flow<'a> {
         }
     }
 
-    pub(super) fn repeat(&mut self, body: &'a Block, head: impl FnOnce(&mut Self), endless: bool) -> Done {
+    /// A loop. Its head tells on which condition the body runs, with the value of that.
+    pub(super) fn repeat(
+        &mut self,
+        body: &'a Block,
+        head: impl FnOnce(&mut Self) -> Option<(Value, &'a Expr)>,
+        endless: bool,
+    ) -> Done {
         let changes = Changes::of(&body.body);
         self.forget(&changes);
-        head(self);
+        let head = head(self);
+        let truth = head.as_ref().map_or(Some(true), |(value, _)| guards::truth(value));
+        let asked = self.ask(head.map(|(_, condition)| condition).filter(|_| truth.is_none()));
         self.doubt += 1;
+        self.dead += (truth == Some(false)) as usize;
         let kept = std::mem::take(&mut self.kept);
         let done = self.block(body);
         self.kept = kept;
+        self.dead -= (truth == Some(false)) as usize;
         self.doubt -= 1;
+        self.unask(&asked);
         // A `return` or `throw` inside.
         self.doubt += (done.ends || leaves(body)) as usize;
         self.forget(&changes);
-        Done { value: Value::Unknown, ends: endless }
+        Done { ends: endless, ..Done::value(Value::Unknown) }
     }
 
     fn attempt(&mut self, body: &'a Block, name: Option<&'a Param>, caught: &'a Block) -> Done {
         let changes = Changes::of(&body.body);
         self.branches(vec![
-            Box::new(move |flow: &mut Self| {
+            Way::new(None, move |flow| {
                 flow.quiet += 1;
                 let done = flow.block(body);
                 flow.quiet -= 1;
                 done
             }),
-            Box::new(move |flow: &mut Self| {
+            Way::new(None, move |flow| {
                 flow.forget(&changes);
                 let depth = flow.vars.len();
                 if let Some(name) = name {
@@ -579,7 +631,7 @@ impl<'a> Flow<'a> {
     }
 
     /// The condition of a branch or loop.
-    fn condition(&mut self, expr: &'a Expr) -> Value {
+    pub(super) fn condition(&mut self, expr: &'a Expr) -> Value {
         let value = self.expr(expr);
         self.truth(expr, &value);
         value

@@ -47,10 +47,9 @@ impl<'s> Imports<'s> {
         for text in &file.texts {
             self.compile(&file.key, text)?;
             for name in imports(text).filter(|name| texts::library(name).is_none()) {
-                // What is not there is told of the file itself.
-                if let Ok((key, texts)) = resolver.found(&name, Origin::NONE) {
-                    self.follow(resolver, File { key, texts })?;
-                }
+                let found = resolver.found(&name, self.origin, Some(&file.key));
+                let (key, texts) = found.map_err(|diag| diag.note(format!("imported by {}", file.key)))?;
+                self.follow(resolver, File { key, texts })?;
             }
         }
         self.chain.pop();

@@ -135,7 +135,7 @@ impl<'a> Flow<'a> {
                 lost(&format!("`{name}`"), at, help)
             }
             Kind::Call { space: None, name, .. }
-                if (computes(name, false) || judged::is_pure_plain(name)) && !self.is_own(name) =>
+                if (computes(name, false) || judged::is_pure_plain(name)) && !self.is_users(name) =>
             {
                 lost(&format!("`{name}`"), at, None)
             }
@@ -146,6 +146,12 @@ impl<'a> Flow<'a> {
 
     pub(super) fn is_own(&self, name: &str) -> bool {
         self.functions.keys().any(|(known, _)| *known == name)
+    }
+
+    /// Whether a call of this name is one of the script's: of a function, or of what a variable holds.
+    pub(super) fn is_users(&self, name: &str) -> bool {
+        let held = self.vars.iter().rev().find(|var| var.name == name);
+        self.is_own(name) || held.is_some_and(|var| var.value.may_be_called())
     }
 
     /// The value of a plain name; does not count as a use.

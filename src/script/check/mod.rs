@@ -13,6 +13,7 @@ mod expr;
 mod flow;
 mod formats;
 mod functions;
+mod guards;
 mod imported;
 mod judged;
 mod layers;

@@ -222,7 +222,7 @@ impl<'a> Names<'a> {
                 continue;
             }
             self.is_open = true;
-            match resolver.found(name, self.origin(at + 1)) {
+            match resolver.found(name, self.origin(at + 1), None) {
                 Ok((key, texts)) => {
                     let module = self.modules.entry(alias).or_default();
                     texts.iter().for_each(|text| module.add(text));

@@ -1,6 +1,7 @@
 //! Operators between values other than tensors: which of them a run refuses, and the results of the others.
 
 use super::flow::Flow;
+use super::guards::equal;
 use super::lints;
 use super::value::Value;
 use crate::base::arithmetic;
@@ -14,10 +15,9 @@ impl Flow<'_> {
             if never_equal(left, right) {
                 self.warn(token, lints::never_equal(op, left, right, self.world.origin(token)));
             }
-            return match (left, right) {
-                (Value::Int(Some(a)), Value::Int(Some(b))) => Value::Bool(Some((a == b) == (op == "=="))),
-                _ if left.is_known() && right.is_known() => Value::Bool(None),
-                _ => Value::Unknown,
+            return match equal(left, right) {
+                None if !(left.is_known() && right.is_known()) => Value::Unknown,
+                same => Value::Bool(same.map(|same| same == (op == "=="))),
             };
         }
         if left.is_known() && right.is_known() && !is_supported(op, left, right) {
@@ -117,7 +117,7 @@ impl Flow<'_> {
 }
 
 /// Whether two plain values can never be equal.
-fn never_equal(left: &Value, right: &Value) -> bool {
+pub(super) fn never_equal(left: &Value, right: &Value) -> bool {
     let kind = |value: &Value| match value {
         Value::Int(_) | Value::Float(_) => 1,
         Value::Str(_) => 2,

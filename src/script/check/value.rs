@@ -38,6 +38,17 @@ impl Value {
         !matches!(self, Value::Unknown | Value::Layer(_))
     }
 
+    /// Whether it may be a closure or a module.
+    pub fn may_be_called(&self) -> bool {
+        match self {
+            Value::Map(Some(map)) => {
+                map.get("forward").is_some_and(|forward| !forward.is_known() || forward.may_be_called())
+            }
+            Value::Closure(_) | Value::Layer(_) | Value::Map(None) | Value::Unknown | Value::Object(_) => true,
+            _ => false,
+        }
+    }
+
     /// What is known of whatever a loop over this gives.
     pub fn item(&self) -> Value {
         let all = |items: &[Value], is: fn(&Value) -> bool| !items.is_empty() && items.iter().all(is);

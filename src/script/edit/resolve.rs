@@ -90,7 +90,8 @@ impl<'a> Resolver<'a> {
             let open = before.find(|&before| {
                 matches!(self.reading.word(before), "[" | "#{") && self.reading.tokens[before].partner as usize > at
             });
-            let keyed = at > 0 && self.reading.word(at - 1) == ":";
+            // `#{key: x, ..rest}`
+            let keyed = at > 0 && matches!(self.reading.word(at - 1), ":" | "..");
             if let Some(symbol) = self.names.symbols.last_mut() {
                 symbol.is_entry = !keyed && open.is_some_and(|open| self.reading.word(open) == "#{");
             }
@@ -281,14 +282,18 @@ impl<'a> Resolver<'a> {
         {
             self.names.uses.insert(*first, function);
         }
-        match self.variable(name) {
-            Some(variable) => drop(self.names.uses.insert(token, variable)),
-            None => {
-                if let Some(function) = self.function_of(name, Some(args.len())) {
-                    self.note_call(token, function);
-                }
+        let variable = self.variable(name);
+        match self.function_of(name, Some(args.len())) {
+            Some(function) if !variable.is_some_and(|variable| self.may_be_called(variable)) => {
+                self.note_call(token, function);
             }
+            _ => self.names.uses.extend(variable.map(|variable| (token, variable))),
         }
+    }
+
+    /// Whether a variable may hold what can be called: a function of its name is hidden by no other value.
+    fn may_be_called(&self, variable: usize) -> bool {
+        self.reading.seen.value(self.names.symbols[variable].token).may_be_called()
     }
 
     fn note_call(&mut self, token: u32, function: usize) {

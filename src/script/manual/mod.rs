@@ -166,6 +166,8 @@ mod tests {
         assert!(!sum.examples.is_empty() && !sum.summary.is_empty());
         assert!(page("add_").expect("a form").calls.iter().any(|call| call.starts_with("x.add_(")));
         assert!(page("T").is_some() && page("x.nope").is_none());
+        let import = page("import").expect("a word").summary.clone();
+        assert!(STD.iter().all(|library| import.contains(&format!("`{}`", library.name))), "{import}");
         // A function comes before a property of its name.
         assert_eq!(page("device").expect("both").calls, ["device(device, index?) -> device", "x.device"]);
         assert_eq!(

@@ -324,5 +324,5 @@ const NATIVES: &[Native] = &[
     entry(Property, "is_leaf", "is_leaf", "Whether it was made by no recorded operation.", "ones([1]).is_leaf", "true"),
     entry(Property, "grad", "grad", "The gradient that `backward` added up, or `()`; can be set.", "ones([1]).grad", "()"),
     entry(Syntax, "print", "print(*values, sep: \" \")", "Prints values, a space between them. Waits.", "", ""),
-    entry(Syntax, "import", "import \"nn\" as nn;", "Loads a module: of the standard library (`nn`, `optim`, `amp`, `data`, `metrics`, `prune`, `tensorboard`, `test`), or a file beside the script.", "", ""),
+    entry(Syntax, "import", "import \"nn\" as nn;", "Loads a module: of the standard library (`nn`, `optim`, `amp`, `data`, `distributions`, `metrics`, `prune`, `quantization`, `tensorboard`, `test`), or a file beside the script.", "", ""),
 ];

@@ -102,12 +102,18 @@ impl Found {
 }
 
 impl Resolver {
-    /// Finds the texts of a module without compiling them, and what it is known by.
-    pub(in crate::script) fn found(&self, path: &str, origin: Origin) -> Result<(String, Vec<String>), Box<Diag>> {
-        self.find(path, origin).map(|found| (found.key, found.files.into_iter().map(|(_, text)| text).collect()))
+    /// Finds the texts of a module without compiling them, and what it is known by. `by`: the module that imports it,
+    /// if it is not the script.
+    pub(in crate::script) fn found(
+        &self,
+        path: &str,
+        origin: Origin,
+        by: Option<&str>,
+    ) -> Result<(String, Vec<String>), Box<Diag>> {
+        self.find(path, origin, by).map(|found| (found.key, found.files.into_iter().map(|(_, text)| text).collect()))
     }
 
-    fn find(&self, path: &str, origin: Origin) -> Result<Found, Box<Diag>> {
+    fn find(&self, path: &str, origin: Origin, by: Option<&str>) -> Result<Found, Box<Diag>> {
         if let Some(library) = texts::library(path) {
             let (name, files) = (library.name, library.files());
             let reached = self.reached(files);
@@ -132,6 +138,10 @@ impl Resolver {
             Focus::Call,
             "",
         );
+        if let Some(full) = by.and_then(|by| beside(by, path, &modules.roots)) {
+            let help = format!("write `import \"{full}\"`: in a module, too, names begin at the folder of the script");
+            return Err(diag.help(help));
+        }
         Err(match nearest(path, known) {
             Some(found) => diag.help(format!("did you mean \"{found}\"?")),
             None if path.ends_with(".rhai") => {
@@ -247,6 +257,17 @@ fn with_exports(ast: &AST, signatures: &BTreeMap<String, Signature>) -> AST {
     AST::new(ast.statements().to_vec(), functions)
 }
 
+/// The name that denotes a file beside a module that imports it.
+fn beside(module: &str, path: &str, roots: &[PathBuf]) -> Option<String> {
+    let folder = Path::new(module).parent()?;
+    let from = |root: &PathBuf| {
+        let name = folder.strip_prefix(root.canonicalize().ok()?).ok()?.join(path).components().collect::<PathBuf>();
+        let name = name.to_string_lossy().replace('\\', "/");
+        inside(root, &name).map(|_| name)
+    };
+    roots.iter().find_map(from)
+}
+
 /// The file that a module name denotes inside a root; never outside of it.
 fn inside(root: &Path, path: &str) -> Option<PathBuf> {
     let needed = Path::new(path);
@@ -277,7 +298,8 @@ impl ModuleResolver for Resolver {
         if let Some(module) = self.loaded_and_complete(path) {
             return Ok(module);
         }
-        let found = self.find(path, Origin::at(site_of(at))).map_err(|diag| raise(diag, at))?;
+        let by = self.modules.lock().loading.last().cloned();
+        let found = self.find(path, Origin::at(site_of(at)), by.as_deref()).map_err(|diag| raise(diag, at))?;
         if let Some(loaded) = self.modules.lock().loaded.get(&found.key)
             && loaded.contains_all(&found.reached)
         {

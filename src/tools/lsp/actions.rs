@@ -4,6 +4,7 @@ use super::checks;
 use super::view::View;
 use crate::base::code;
 use crate::base::diag::Diag;
+use crate::op::table;
 use crate::script::check::syntax::{Expr, Kind};
 use crate::script::check::visit::Visit;
 use crate::script::edit::names::SymbolKind;
@@ -78,9 +79,11 @@ fn advised(view: &View, diag: &Diag, bytes: &Range<usize>) -> Option<(String, Ed
     Some((format!("Replace by `{meant}`"), Edit { bytes, text: meant.to_string() }))
 }
 
-/// The bytes of the word that a message is about: one that it quotes.
+/// The bytes of the word that a message is about: one that it quotes, a string if it quotes strings.
 fn mistaken(view: &View, diag: &Diag, bytes: &Range<usize>, meant: &str) -> Option<Range<usize>> {
-    let quoted: Vec<&str> = diag.message.split(['`', '"']).skip(1).step_by(2).collect();
+    let between = |mark: char| diag.message.split(mark).skip(1).step_by(2).collect::<Vec<&str>>();
+    let (strings, names) = (between('"'), between('`'));
+    let quoted = if strings.is_empty() { names } else { strings.into_iter().take(1).collect() };
     let is_named = |word: &str| {
         quoted
             .iter()
@@ -130,8 +133,13 @@ fn imports(view: &View) -> Vec<Offer> {
         let text = view.text();
         let line = text[..bytes.start].rfind('\n').map_or(0, |at| at + 1);
         let rest = text[end..].find('\n').map_or(text.len(), |at| end + at + 1);
-        let alone = text[line..bytes.start].trim().is_empty() && text[end..rest].trim().is_empty();
-        let cut = if alone { line..rest } else { bytes.start..end };
+        let (before, after) = (&text[line..bytes.start], &text[end..rest]);
+        let cut = match (before.trim().is_empty(), after.trim().is_empty()) {
+            (true, true) => line..rest,
+            // With the blanks that part it from the rest.
+            (false, true) => line + before.trim_end().len()..end,
+            _ => bytes.start..rest - after.trim_start_matches([' ', '\t']).len(),
+        };
         let title = format!("Remove the unused import `{}`", symbol.name);
         (title, FIX, bytes, vec![Edit { bytes: cut, text: String::new() }])
     };
@@ -159,9 +167,11 @@ fn calls(view: &View) -> Vec<Offer> {
 fn devices(view: &View) -> Vec<Offer> {
     let mut found = Vec::new();
     let mut expr = |expr: &Expr| {
-        let (left, right) = match &expr.kind {
-            Kind::Binary { left, right, .. } => (&**left, &**right),
-            Kind::Method { of, args, .. } if args.len() == 1 => (&**of, &args[0]),
+        let (left, right, changes) = match &expr.kind {
+            Kind::Binary { left, right, .. } => (&**left, &**right, false),
+            Kind::Method { of, name, args, .. } if args.len() == 1 && is_of_one_device(name) => {
+                (&**of, &args[0], name.ends_with('_'))
+            }
             _ => return,
         };
         let on = |side: &Expr| view.device(side.focus as usize);
@@ -170,7 +180,8 @@ fn devices(view: &View) -> Vec<Offer> {
             return;
         }
         let (first, last) = (view.bytes(left.first as usize, left.first as usize).start, end(view, right));
-        for (side, device) in [(right, a), (left, b)] {
+        // A copy of what is changed in place would be changed for nobody.
+        for (side, device) in [(right, a), (left, b)].into_iter().take(if changes { 1 } else { 2 }) {
             let Some(end) = end(view, side) else { continue };
             let start = view.bytes(side.first as usize, side.first as usize).start;
             let text = format!(".to(\"{device}\")");
@@ -181,6 +192,11 @@ fn devices(view: &View) -> Vec<Offer> {
     };
     Visit { stmt: &mut |_| {}, expr: &mut expr }.stmts(&view.reading.body);
     found
+}
+
+/// Whether a method needs its operands on one device: `copy_` and what is no operation, as `to`, may cross.
+fn is_of_one_device(method: &str) -> bool {
+    method != "copy_" && table::called(method).is_some()
 }
 
 /// The end of an operand to which a method can be appended.

@@ -181,7 +181,10 @@ fn of_value(view: &View, member: usize) -> Vec<Value> {
         None if fields.contains(&name) => plain(name, item::FIELD),
         None => described(name, item::PROPERTY, name),
     };
-    members(receiver).iter().map(one).collect()
+    // A property goes before the method of its name.
+    let mut items: Vec<Value> = members(receiver).iter().map(one).collect();
+    items.dedup_by(|item, before| item["label"] == before["label"]);
+    items
 }
 
 /// Functions and submodules of a module.

@@ -11,7 +11,8 @@ pub fn file_of(view: &View, module: &str) -> Option<PathBuf> {
     if module.is_empty() || texts::library(module).is_some() {
         return None;
     }
-    let mut file = view.path.parent()?.join(module).into_os_string();
+    // Without `.`, as clients name files.
+    let mut file = view.path.parent()?.join(module).components().collect::<PathBuf>().into_os_string();
     if !module.ends_with(".rhai") {
         file.push(".rhai");
     }

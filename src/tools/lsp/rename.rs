@@ -6,6 +6,7 @@ use super::meaning::{Meaning, meaning};
 use super::protocol::transport::{Failure, INVALID_PARAMS};
 use super::view::View;
 use super::workspace::Workspace;
+use crate::script::edit::names::{Symbol, SymbolKind};
 use crate::script::source::tree::is_keyword;
 use serde_json::{Value, json};
 use std::rc::Rc;
@@ -76,5 +77,20 @@ fn check(target: &Target, name: &str) -> Result<(), Failure> {
     if name != symbol.name && names.all(target.symbol).into_iter().any(visible) {
         return refused(format!("`{name}` is declared already where `{}` is used", symbol.name));
     }
+    if is_called_there(&target.view, symbol, name) {
+        return refused(format!("`{name}` is used where `{}` is visible, and would mean this", symbol.name));
+    }
     Ok(())
+}
+
+/// Whether a text names a function of the language, or calls a method, that a symbol of this name would be taken for.
+fn is_called_there(view: &View, symbol: &Symbol, name: &str) -> bool {
+    let named = |at: &usize| symbol.visible.contains(&(*at as u32)) && view.word(*at).trim_matches('"') == name;
+    let calls = |at: usize| view.word(at + 1) == "(";
+    (0..view.reading.tokens.len()).filter(named).any(|at| match meaning(view, at) {
+        Some(Meaning::Native(_)) => true,
+        Some(Meaning::Member(_)) => symbol.kind == SymbolKind::Function && calls(at),
+        // `Fn("sum")`
+        _ => at >= 2 && view.word(at).starts_with('"') && calls(at - 2) && view.word(at - 2) == "Fn",
+    })
 }

@@ -66,7 +66,7 @@ fn encoded(view: &View, found: &[(Range<usize>, u32, u32)]) -> Vec<u32> {
     let mut last = (0, 0);
     for (range, kind, modifiers) in found {
         let mut start = range.start;
-        for line in view.text()[range.clone()].split_inclusive('\n') {
+        for line in view.text()[range.clone()].split_inclusive(['\n', '\r']) {
             let text = line.trim_end_matches(['\n', '\r']);
             let (row, column) = view.lines.place(view.text(), start);
             start += line.len();
