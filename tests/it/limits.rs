@@ -24,6 +24,12 @@ fn statements_among_many_variables_end_in_time() {
 /// The old value moves into the new one, whatever stands beside it.
 #[test]
 fn values_that_grow_around_themselves_are_not_copied() {
+    // A value so deep takes much stack where it ends.
+    let thread = std::thread::Builder::new().stack_size(1 << 30);
+    thread.spawn(grow_around_themselves).expect("a thread starts").join().expect("no crash");
+}
+
+fn grow_around_themselves() {
     for value in ["#{n: a, v: [i]}", "[a, [i], i + 1]", "[a, one(i)]", "[[a], i]", "[i, #{n: a}]"] {
         let text = format!("fn one(i) {{ [i] }} let a = (); for i in 0..10000 {{ a = {value}; }}");
         let builder = builder().time_limit(std::time::Duration::from_secs(15));

@@ -205,6 +205,9 @@ pub(super) fn method(owner: &str, name: &str) -> Option<&'static str> {
         ("i64" | "f64", "toFixed" | "toPrecision") => "formats do it: `${x:.2f}`, or `round(x, 2)`",
         ("i64" | "f64", "powi" | "powf" | "pow") => "write `x ** 2`",
         ("array", "add") => "write `xs.push(x)`",
+        ("set", "map" | "filter" | "reduce" | "for_each" | "sort" | "reverse" | "index_of" | "join") => {
+            "a set becomes an array by `list(s)`, which has this method"
+        }
         ("array", "slice") => "write `xs.extract(1..3)`",
         ("array", "concat") => "write `xs + ys`",
         ("array", "fold" | "inject") => "write `xs.reduce(|sum, x| sum + x, 0)`",

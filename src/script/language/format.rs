@@ -26,6 +26,8 @@ struct Spec {
     group: Option<char>,
     precision: Option<usize>,
     kind: Option<char>,
+    /// The `0` before the width alone says where the fill stands.
+    is_zeroed: bool,
 }
 
 /// A part of a text with fields.
@@ -100,7 +102,7 @@ pub fn validate(spec: &str) -> Result<(), String> {
 
 /// Whether a specification is one of numbers: a bool counts as 0 or 1.
 pub fn is_of_numbers(spec: &str) -> bool {
-    Spec::read(spec).is_ok_and(|spec| spec.kind.is_some_and(|kind| kind != 's'))
+    Spec::read(spec).is_ok_and(|spec| spec.kind.map_or(spec.is_zeroed, |kind| kind != 's'))
 }
 
 /// Formats `value` by `spec`.
@@ -140,6 +142,7 @@ impl Spec {
         spec.sign = take(&mut at, &['+', '-', ' ']);
         spec.alternate = take(&mut at, &['#']).is_some();
         if take(&mut at, &['0']).is_some() {
+            spec.is_zeroed = spec.align.is_none();
             spec.fill = spec.fill.or(Some('0'));
             spec.align = spec.align.or(Some('='));
         }
@@ -266,7 +269,7 @@ impl Spec {
         if let Some(kind) = self.kind.filter(|kind| *kind != 's') {
             return Err(self.refuse(kind, "text"));
         }
-        if self.align == Some('=') || self.sign.is_some() || self.group.is_some() {
+        if (self.align == Some('=') && !self.is_zeroed) || self.sign.is_some() || self.group.is_some() {
             return Err("signs and groups of digits are for numbers, not for text".into());
         }
         Ok(text.chars().take(self.precision.unwrap_or(usize::MAX)).collect())
@@ -298,7 +301,8 @@ impl Spec {
         let length = sign.chars().count() + body.chars().count();
         let missing = self.width.saturating_sub(length);
         let fill = |count: usize| String::from_iter(std::iter::repeat_n(self.fill.unwrap_or(' '), count));
-        match self.align.unwrap_or(if is_number { '>' } else { '<' }) {
+        let align = self.align.filter(|_| is_number || !self.is_zeroed);
+        match align.unwrap_or(if is_number { '>' } else { '<' }) {
             '<' => format!("{sign}{body}{}", fill(missing)),
             '^' => format!("{}{sign}{body}{}", fill(missing / 2), fill(missing - missing / 2)),
             '=' => format!("{sign}{}{body}", fill(missing)),
@@ -524,6 +528,8 @@ mod tests {
             ("äöü", "s", "äöü"),
             ("äöü", ".2", "äö"),
             ("äöü", ">5.1", "    ä"),
+            ("äöü", "05", "äöü00"),
+            ("äöü", ">05", "00äöü"),
         ];
         for (value, spec, expected) in float {
             assert_eq!(format_value(&Item::Float(*value), spec).as_deref(), Ok(*expected), "{value:?} {spec}");
