@@ -240,6 +240,11 @@ template <class T> TS_FN T ts_smooth_l1(T a, T b) {
     return ts_abs(a) < b ? T(0.5) * a * a / b : ts_abs(a) - T(0.5) * b;
 }
 template <class T> TS_FN T ts_huber(T a, T b) { return ts_abs(a) < b ? T(0.5) * a * a : (ts_abs(a) - T(0.5) * b) * b; }
+// Of the sum a of squares and the sum b of c differences, over d.
+template <class T> TS_FN T ts_variance(T a, T b, T c, T d) {
+    const T left = a - b * b / c;
+    return (left < T(0) ? T(0) : left) / d;
+}
 template <class T> TS_FN T ts_nan_to_zero(T a) { return a == a ? a : T(0); }
 template <class T> TS_FN T ts_threshold(T a, T b, T c) { return a <= b ? c : a; }
 template <class T> TS_FN T ts_gelu_erf_grad(T a, T b) {

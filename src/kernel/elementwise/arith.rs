@@ -170,6 +170,13 @@ functions! {
     ATAN2 "atan2" "ts_atan2(a, b)" { float(a, b) = Math::atan2::<S>(a, b); }
     HYPOT "hypot" "ts_hypot(a, b)" { float(a, b) = Math::hypot::<S>(a, b); }
     COPYSIGN "copysign" "ts_copysign(a, b)" { float(a, b) = a.copysign(b); }
+    /// Of the sum a of squares and the sum b of c differences, over d.
+    VARIANCE "variance" "ts_variance(a, b, c, d)" {
+        float(a, b, c, d) = {
+            let left = a - b * b / c;
+            (if left < 0.0 { 0.0 } else { left }) / d
+        };
+    }
     /// a · 2^b for integers b.
     LDEXP "ldexp" "ts_ldexp(a, b)" {
         (a: F32, b: F32) -> F32 = (a as f64 * power_of_two(within_1000(b as f64))) as f32;

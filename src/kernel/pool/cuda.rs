@@ -102,14 +102,15 @@ impl Args {
         (0..3).map(size).product()
     }
 
-    /// Whether windows are so large that a warp takes each. (Windows with holes are not.)
-    fn by_warps(&self) -> bool {
-        self.window() >= 2 * WARP && self.dilation == [1; 3]
+    /// Whether windows are so large that a warp takes each of `outputs`, or there are few. (Windows with holes are not.)
+    fn by_warps(&self, outputs: usize, gpu: &dyn Gpu) -> bool {
+        let enough = if outputs < gpu.multiprocessors() as usize * 512 { 2 } else { 8 };
+        self.window() >= enough * WARP && self.dilation == [1; 3]
     }
 
     /// Launches a kernel that makes each element of `to` from a window.
     fn over_windows(mut self, [one, warp]: [&str; 2], dtype: DType, to: &RawView, gpu: &mut dyn Gpu) -> Done {
-        if !self.by_warps() {
+        if !self.by_warps(to.numel(), gpu) {
             return self.over_places(one, dtype, self.output, gpu);
         }
         self.n = to.numel() as u64;

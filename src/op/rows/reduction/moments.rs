@@ -6,14 +6,14 @@
 use crate::args;
 use crate::base::attr::Attr;
 use crate::base::diag::Result;
-use crate::base::dtype::{DType, Scalar};
+use crate::base::dtype::DType;
 use crate::fail;
+use crate::kernel::elementwise as f;
 use crate::op::args::{Arg, Args};
 use crate::op::emit::{Backward, Emit};
 use crate::op::expr::compute;
 use crate::op::infer;
-use crate::op::row::{CallForm, Grad, Lower, Op, Save, ex};
-use crate::op::rows::pointwise::blend::CLAMP_MIN;
+use crate::op::row::{CallForm, Grad, Lower, Op, Promote, Save, ex};
 use crate::op::rows::pointwise::compare::{ISNAN, LOGICAL_NOT};
 use crate::op::rows::pointwise::power::SQUARE;
 use crate::op::rows::pointwise::unary::SQRT;
@@ -140,6 +140,19 @@ impl Apart {
     }
 }
 
+signature!(of_sums(squares: Tensor, rest: Tensor, count: Number, freedom: Number));
+
+/// A variance from the sums of the squares and of the differences, not below 0. One operation, since a call costs as much as a
+/// small reduction.
+static OF_SUMS: Op = Op {
+    name: "var",
+    params: of_sums::PARAMS,
+    summary: "The variance of so many elements from two sums.",
+    lower: Lower::Map { function: &f::VARIANCE, promote: Promote::FloatOnly },
+    call: CallForm::Internal,
+    ..Op::BASE
+};
+
 /// Variance with its correction as a number, of squares in `wide`. Arguments: `x, dim, keepdim, correction`.
 fn moments(e: &mut dyn Emit, a: &Args, wide: DType) -> Result<(Tensor, Apart)> {
     let x = a.input();
@@ -155,17 +168,15 @@ fn moments(e: &mut dyn Emit, a: &Args, wide: DType) -> Result<(Tensor, Apart)> {
     // LeVeque, "Algorithms for computing the sample variance", 1983).
     let rest = e.call(&SUM, args![&apart, a.get(variance::dim).clone(), a.flag(variance::keepdim)])?;
     let count = reduced_count(&shape, &dims) as f64;
-    let correction = e.call(&SQUARE, args![&rest])?;
-    let correction = e.div(&correction, count)?;
-    let sum = e.sub(&sum, &correction)?;
-    let sum = e.call(&CLAMP_MIN, args![&sum, Scalar::Float(0.0)])?;
     let freedom = (count - a.float(variance::correction)).max(0.0);
-    Ok((e.div(&sum, freedom)?, Apart { near, rest, count }))
+    let variance = e.call(&OF_SUMS, args![&sum, &rest, count, freedom])?;
+    Ok((variance, Apart { near, rest, count }))
 }
 
-/// The same as standard deviation. Squares of what f32 holds may be beyond it where their root is not.
+/// The same as standard deviation. Squares of what f32 holds may be beyond it where their root is not; those of f16 are not.
 fn root_moments(e: &mut dyn Emit, a: &Args) -> Result<(Tensor, Apart)> {
-    let (variance, apart) = moments(e, a, DType::F64)?;
+    let wide = if a.input().dtype() == DType::F16 { DType::F32 } else { DType::F64 };
+    let (variance, apart) = moments(e, a, wide)?;
     Ok((e.call(&SQRT, args![&variance])?, apart))
 }
 
@@ -384,6 +395,7 @@ pub static STD_MEAN: Op = Op {
 pub static ROWS: &[&Op] = &[
     &MEAN,
     &NANMEAN,
+    &OF_SUMS,
     &VARIANCE,
     &DEVIATION,
     &VARIANCE_AND_MEAN,

@@ -119,9 +119,7 @@ impl<'a> Reader<'a> {
         let sign = self.peek();
         self.at += 1;
         let operand = if self.starts_expression() { self.nested(Self::unary) } else { None }?;
-        // To Rhai the sign is a part of the number.
-        let is_chain = operand.run.last > operand.run.first && self.tokens[first + 1].kind == Kind::Number;
-        if operand.shape == Shape::Power || (sign == "-" && is_chain) {
+        if operand.shape == Shape::Power {
             self.tree.groups.push(operand.run);
         }
         if sign == "-" && self.is_least(operand.run) {
