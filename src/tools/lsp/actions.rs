@@ -130,8 +130,14 @@ fn imports(view: &View) -> Vec<Offer> {
         let text = view.text();
         let line = text[..bytes.start].rfind('\n').map_or(0, |at| at + 1);
         let rest = text[end..].find('\n').map_or(text.len(), |at| end + at + 1);
-        let alone = text[line..bytes.start].trim().is_empty() && text[end..rest].trim().is_empty();
-        let cut = if alone { line..rest } else { bytes.start..end };
+        let (before, behind) = (&text[line..bytes.start], &text[end..rest]);
+        let blanks = |before: &str| before.len() - before.trim_end().len();
+        let cut = match (before.trim().is_empty(), behind.trim().is_empty()) {
+            (true, true) => line..rest,
+            // With the blanks between it and what stays.
+            (false, true) => bytes.start - blanks(before)..end,
+            _ => bytes.start..end + behind.len() - behind.trim_start().len(),
+        };
         let title = format!("Remove the unused import `{}`", symbol.name);
         (title, FIX, bytes, vec![Edit { bytes: cut, text: String::new() }])
     };
