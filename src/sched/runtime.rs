@@ -183,10 +183,6 @@ impl Window {
         self.nodes.len()
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.nodes.is_empty()
-    }
-
     /// The queue number of its last node; 0 if there is none.
     pub(super) fn last_number(&self) -> u64 {
         self.nodes.last().map_or(0, |node| node.number)

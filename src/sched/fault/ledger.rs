@@ -487,6 +487,7 @@ impl Runtime {
         Box::new((*fault).clone())
     }
 
+        self.forget_reported(state);
     /// Marks a fault as reported.
     pub fn mark_reported(&self, diag: &Arc<Diag>) {
         let mut state = self.state.lock();

@@ -27,9 +27,7 @@ impl Runtime {
         if together {
             self.synchronize_slots(state, &slots)?;
         }
-        if state.ledger.entries.is_empty() && state.windows.iter().all(|window| window.is_empty()) {
-            state.ledger.log.forget_reported();
-        }
+        self.forget_reported(state);
         let number = self.current_queue_number();
         let mut past = state.host_past.clone();
         for &slot in &slots {
@@ -45,6 +43,14 @@ impl Runtime {
     }
 
     /// Each stream of a step over several devices continues when all have reached this point. Not an order that the
+    /// Faults that were reported before all work that is under way hold nothing any more.
+    pub(in crate::sched) fn forget_reported(&self, state: &State) {
+        let recorded = state.windows.iter().filter_map(|window| window.nodes.first());
+        let under_way = state.ledger.entries.iter().filter_map(|entry| entry.nodes.first());
+        let oldest = recorded.chain(under_way).map(|node| node.number).min();
+        state.ledger.log.forget_reported(oldest.unwrap_or(u64::MAX));
+    }
+
     /// script requested.
     fn synchronize_slots(&self, state: &mut State, slots: &[u32]) -> Result<()> {
         let tip = |state: &State, slot: u32| Point { stream: slot, sequence: state.streams[slot as usize].submitted };
