@@ -10,6 +10,7 @@ use crate::op::tensor::{Held, View};
 use crate::sched::backend::touch::Span;
 use crate::sched::fault::ledger::Access;
 use crate::sched::fault::poison;
+use crate::sched::order::points::HOST;
 use crate::sched::runtime::{Runtime, State};
 use crate::sched::window::node::{Input, Node, Work};
 use smallvec::smallvec;
@@ -104,6 +105,7 @@ impl Runtime {
             let reads = node.reads().map(|view| (view, Access::Read));
             for (view, access) in reads.chain(node.outputs.iter().map(|view| (view, Access::Write))) {
                 if view.buffer.in_flight.load(Ordering::Acquire) > 0 {
+                    self.follow_poison(state, HOST, view);
                     self.wait_buffer(state, &view.buffer, access)?;
                 }
                 self.host_came_after_writer(state, &view.buffer);

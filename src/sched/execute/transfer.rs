@@ -9,6 +9,7 @@ use crate::sched::backend::task::{Enqueued, Task};
 use crate::sched::backend::touch::Span;
 use crate::sched::fault::ledger::{Access, Entry};
 use crate::sched::order::gate::note_writer;
+use crate::sched::order::points::HOST;
 use crate::sched::profile::timeline;
 use crate::sched::runtime::{Runtime, State};
 use crate::sched::window::node::{Input, Node, Work};
@@ -59,6 +60,9 @@ impl Runtime {
                 self.wait_buffer(state, &view.buffer, Access::Write)?;
             }
         }
+        if source == DeviceId::Cpu {
+            self.follow_poison(state, slot, from);
+        }
         let node = self.transfer_node(asked, smallvec![Input::View(from.clone())], to);
         self.watch(state, slot, &node)?;
         to.write_by(asked.origin);
@@ -75,6 +79,7 @@ impl Runtime {
             self.wait_point(state, point)?;
             self.host_came_after(state, slot, number);
             self.watch_host_read(state, to);
+            self.follow_poison(state, HOST, to);
         }
         self.harvest_front(state)
     }

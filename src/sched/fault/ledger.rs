@@ -15,7 +15,7 @@ use crate::kernel::guard::End;
 use crate::op::tensor::{Buffer, View};
 use crate::sched::backend::step::Ended;
 use crate::sched::order::cause::Cause;
-use crate::sched::order::gate::FaultLog;
+use crate::sched::order::gate::{FaultLog, Past};
 use crate::sched::order::points::HOST;
 use crate::sched::profile::timeline::Timing;
 use crate::sched::runtime::{Runtime, State};
@@ -60,7 +60,13 @@ pub struct Unreported {
     pub order: u64,
     pub device: DeviceId,
     pub slot: u32,
-    pub sequence: u64,
+}
+
+impl Unreported {
+    /// Whether its work is among this.
+    pub fn is_within(&self, past: &Past) -> bool {
+        past.of(self.slot) >= self.order
+    }
 }
 
 /// What the host is about to do with a buffer.
@@ -168,7 +174,7 @@ impl Ledger {
         for (at, node) in nodes.iter().enumerate().filter(|(_, node)| !node.is_held()) {
             let own = outcome.faults.iter().find(|(owner, _)| *owner == at).map(|(_, diag)| {
                 let (order, fault) = (node.number, diag.clone());
-                let unreported = Unreported { fault, order, device, slot: point.stream, sequence: point.sequence };
+                let unreported = Unreported { fault, order, device, slot: point.stream };
                 self.note(diag, point.stream, device, order);
                 if !is_end(diag) && !self.noted.iter().any(|noted| Arc::ptr_eq(noted, diag)) {
                     self.unreported.push(unreported);

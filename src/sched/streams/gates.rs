@@ -4,6 +4,7 @@ use crate::base::device_id::DeviceId;
 use crate::base::diag::Result;
 use crate::device::queues::Point;
 use crate::op::tensor::{Buffer, View};
+use crate::sched::fault::poison;
 use crate::sched::order::gate::{Gate, writer};
 use crate::sched::order::points::HOST;
 use crate::sched::runtime::{Runtime, State};
@@ -42,7 +43,6 @@ impl Runtime {
         Ok(gate)
     }
 
-    /// Each stream of a step over several devices continues when all have reached this point. Not an order that the
     /// Faults that were reported before all work that is under way hold nothing any more.
     pub(in crate::sched) fn forget_reported(&self, state: &State) {
         let recorded = state.windows.iter().filter_map(|window| window.nodes.first());
@@ -51,6 +51,7 @@ impl Runtime {
         state.ledger.log.forget_reported(oldest.unwrap_or(u64::MAX));
     }
 
+    /// Each stream of a step over several devices continues when all have reached this point. Not an order that the
     /// script requested.
     fn synchronize_slots(&self, state: &mut State, slots: &[u32]) -> Result<()> {
         let tip = |state: &State, slot: u32| Point { stream: slot, sequence: state.streams[slot as usize].submitted };
@@ -82,6 +83,15 @@ impl Runtime {
         let State { streams, host_past, .. } = state;
         host_past.join(streams[slot as usize].past_log.at(number));
         host_past.raise(slot, number);
+    }
+
+    /// Work of a slot comes after a copy from the host or to it. If a fault has reached what was copied, the work comes
+    /// after the fault as well, and after all that the host has waited for.
+    pub(in crate::sched) fn follow_poison(&self, state: &mut State, slot: u32, copied: &View) {
+        let Some((number, _)) = poison::of(copied) else { return };
+        let mut past = state.host_past.clone();
+        past.raise(HOST, number);
+        state.streams[slot as usize].past_log.join(self.current_queue_number(), &past);
     }
 
     /// The host has waited for the last write of the buffer.
