@@ -499,7 +499,7 @@ impl Runtime {
         let state = &mut *state;
         (node.number, node.call_chain) = (self.next_number(), self.call_chain());
         if slot != HOST {
-            self.check_device(device)?;
+            self.check_device(state, device)?;
             self.watch(state, slot, &node)?;
         }
         let own = slot + 1;

@@ -44,7 +44,7 @@ impl Runtime {
         let mut state = self.state.lock();
         let state = &mut *state;
         for view in [from, to] {
-            self.check_device(view.buffer.device)?;
+            self.check_device(state, view.buffer.device)?;
             self.flush_buffer(state, &view.buffer);
         }
         let (source, target) = (from.buffer.device, to.buffer.device);
@@ -133,7 +133,7 @@ impl Runtime {
         let begun = self.time_now();
         let mut state = self.state.lock();
         let state = &mut *state;
-        self.check_device(view.buffer.device)?;
+        self.check_device(state, view.buffer.device)?;
         let slot = self.slot_of(view.buffer.device);
         self.run_window(state, slot);
         self.give_memory(&view.buffer)?;
@@ -155,13 +155,6 @@ impl Runtime {
         match buffer.pending.load(Ordering::Relaxed) {
             0 => {}
             pending => self.run_window(state, pending - 1),
-        }
-    }
-
-    pub(in crate::sched) fn check_device(&self, device: DeviceId) -> Result<()> {
-        match (device, self.gpus()) {
-            (DeviceId::Cuda(_), Some(gpus)) => gpus.check_alive(device),
-            _ => Ok(()),
         }
     }
 }

@@ -113,7 +113,9 @@ impl Ledger {
             self.suspects.enter(&mut entry);
         }
         let lost = entry.known.iter().find(|(_, diag)| diag.code == code::DEVICE_LOST);
-        if let Some((at, diag)) = lost {
+        if let Some((at, diag)) = lost
+            && self.loss_of(device).is_none()
+        {
             self.lost.push((device, entry.nodes[*at].number, diag.clone()));
         }
         self.entries.push_back(entry);
@@ -176,10 +178,11 @@ impl Ledger {
                 let (order, fault) = (node.number, diag.clone());
                 let unreported = Unreported { fault, order, device, slot: point.stream };
                 self.note(diag, point.stream, device, order);
-                if !is_end(diag) && !self.noted.iter().any(|noted| Arc::ptr_eq(noted, diag)) {
+                let is_noted = self.noted.iter().any(|noted| Arc::ptr_eq(noted, diag));
+                if !is_end(diag) && !is_noted {
                     self.unreported.push(unreported);
                 }
-                if diag.code == code::DEVICE_LOST {
+                if diag.code == code::DEVICE_LOST && !is_noted {
                     self.noted.push(diag.clone());
                 }
                 (order, diag.clone())
@@ -396,9 +399,14 @@ impl Runtime {
     /// Raises the earliest unreported fault that matches; it is then reported.
     pub(in crate::sched) fn raise_first(&self, state: &mut State, fits: impl Fn(&Unreported) -> bool) -> Result<()> {
         let Some(first) = state.ledger.first_unreported(fits) else { return Ok(()) };
-        self.wait_for_repeats(state, &first);
-        self.remove_repeats(state, &first);
+        self.report_with_repeats(state, &first);
         Err(Box::new((*first).clone()))
+    }
+
+    /// A fault is reported, and with it those with the same text, also where their work is under way.
+    pub(in crate::sched) fn report_with_repeats(&self, state: &mut State, reported: &Diag) {
+        self.wait_for_repeats(state, reported);
+        self.remove_repeats(state, reported);
     }
 
     /// A fault was reported; those with the same text are reported with it.
@@ -479,6 +487,7 @@ impl Runtime {
         }
         let removed = state.ledger.unreported.remove(at);
         state.ledger.log.mark_reported(removed.order, self.current_queue_number() - 1);
+        self.forget_reported(state);
         if let Some((index, gpus)) = deciding {
             gpus.backend.set_first_fault(index, slot, state.ledger.log.first_unreported(slot));
         }
@@ -493,13 +502,11 @@ impl Runtime {
         Box::new((*fault).clone())
     }
 
-        self.forget_reported(state);
     /// Marks a fault as reported.
     pub fn mark_reported(&self, diag: &Arc<Diag>) {
         let mut state = self.state.lock();
         if state.ledger.unreported.iter().any(|unreported| Arc::ptr_eq(&unreported.fault, diag)) {
-            self.wait_for_repeats(&mut state, diag);
-            self.remove_repeats(&mut state, diag);
+            self.report_with_repeats(&mut state, diag);
         }
     }
 }
