@@ -375,6 +375,8 @@ pub struct Auto {
     pub since: u64,
     /// For a view: the tensor (not a view) that owns the history of the memory.
     pub base: Option<Tensor>,
+    /// What moved the tensor to its device, if it was made on another.
+    pub moved: Origin,
 }
 
 /// What few leaves have: hooks, in the order in which they were registered, and gradients of rows.
@@ -481,6 +483,20 @@ impl Tensor {
     /// Swaps the buffer behind every clone of this handle (`model.to`, `x.data = y`).
     pub fn set_view(&self, view: Arc<View>) {
         *self.0.view.lock() = Held::new(view);
+    }
+
+    /// As `set_view`, by a call at a place of the script.
+    pub fn exchange_view(&self, view: Arc<View>, at: Origin) {
+        if view.buffer.device != self.device() {
+            self.0.auto.lock().moved = at;
+        }
+        self.set_view(view);
+    }
+
+    /// Where it came to its device, and whether it was made elsewhere.
+    pub fn came(&self) -> (Origin, bool) {
+        let moved = self.0.auto.lock().moved;
+        if moved == Origin::NONE { (self.0.made, false) } else { (moved, true) }
     }
 
     pub fn dtype(&self) -> DType {

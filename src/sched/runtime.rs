@@ -183,10 +183,6 @@ impl Window {
         self.nodes.len()
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.nodes.is_empty()
-    }
-
     /// The queue number of its last node; 0 if there is none.
     pub(super) fn last_number(&self) -> u64 {
         self.nodes.last().map_or(0, |node| node.number)
@@ -503,7 +499,7 @@ impl Runtime {
         let state = &mut *state;
         (node.number, node.call_chain) = (self.next_number(), self.call_chain());
         if slot != HOST {
-            self.check_device(device)?;
+            self.check_device(state, device)?;
             self.watch(state, slot, &node)?;
         }
         let own = slot + 1;

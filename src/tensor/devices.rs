@@ -64,9 +64,16 @@ pub fn common_device<'a>(tensors: impl Iterator<Item = &'a Tensor>) -> Result<Op
 #[cold]
 fn device_mismatch(first: &Tensor, second: &Tensor) -> Box<Diag> {
     let (a, b) = (first.device(), second.device());
-    Diag::error(code::DEVICE_MISMATCH, format!("operands are on different devices: {a} and {b}"))
-        .label(Origin::NONE, Focus::Call, "in this call")
-        .label(first.0.made, Focus::Expression, format!("made here, on {a}"))
-        .label(second.0.made, Focus::Expression, format!("made here, on {b}"))
-        .help(format!("move one of them, for example with `.to(\"{a}\")`"))
+    let label = |diag: Box<Diag>, tensor: &Tensor| {
+        let device = tensor.device();
+        let (at, is_moved) = tensor.came();
+        let text = if is_moved { format!("moved here, to {device}") } else { format!("made here, on {device}") };
+        diag.label(at, Focus::Expression, text)
+    };
+    let diag = Diag::error(code::DEVICE_MISMATCH, format!("operands are on different devices: {a} and {b}")).label(
+        Origin::NONE,
+        Focus::Call,
+        "in this call",
+    );
+    label(label(diag, first), second).help(format!("move one of them, for example with `.to(\"{a}\")`"))
 }

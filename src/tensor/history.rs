@@ -412,14 +412,14 @@ fn no_samples(tensors: &[&Tensor], what: &str) -> Result<()> {
 }
 
 /// Gives `x` the memory of `y`, with its own count of writes.
-pub fn assign_data(x: &Tensor, y: &Tensor) -> Result<()> {
+pub fn assign_data(e: &Engine, x: &Tensor, y: &Tensor) -> Result<()> {
     no_samples(&[x, y], "the memory of a tensor")?;
     let (old, new) = (x.view(), y.view());
     if x.requires_grad() && !new.dtype.is_differentiable() {
         let text = format!("the data of a tensor that requires gradients must be floating-point, not {}", new.dtype);
         return Err(Diag::error(code::DTYPE, text));
     }
-    x.set_view(Arc::new(new.counted_apart(old.version_since_made())));
+    x.exchange_view(Arc::new(new.counted_apart(old.version_since_made())), e.origin);
     Ok(())
 }
 

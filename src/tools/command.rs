@@ -240,10 +240,8 @@ fn simple(usage: &Usage, values: Vec<OsString>) -> Result<Command, UsageError> {
         "man" => Ok(Command::Man),
         "completions" => completions(word),
         "new" => match value {
-            Some(folder) => Ok(Command::New { folder: folder.into() }),
-            None => {
-                Err(UsageError::new("`tscript new` expects the name of a folder", "for example `tscript new digits`"))
-            }
+            Some(folder) if !folder.is_empty() => Ok(Command::New { folder: folder.into() }),
+            _ => Err(UsageError::new("`tscript new` expects the name of a folder", "for example `tscript new digits`")),
         },
         name => Err(unknown_command(name)),
     }

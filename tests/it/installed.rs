@@ -60,6 +60,7 @@ fn a_new_project_works() {
     let again = tscript(&["new", "circles"], parent.path());
     assert_eq!((again.status.code(), text(&again.stdout)), (Some(1), String::new()));
     assert!(text(&again.stderr).starts_with("error: circles exists\n"));
+    assert_eq!(tscript(&["new", ""], parent.path()).status.code(), Some(2));
 }
 
 #[test]

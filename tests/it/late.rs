@@ -292,6 +292,37 @@ fn synchronize_concerns_what_is_ordered_before() {
     }
 }
 
+/// A copy or a wait brings faults to another device, to the host, and from there.
+#[test]
+fn synchronize_of_a_device_concerns_what_its_work_came_after() {
+    let text = "let x = arange(3, #{device: \"cuda:0\"});
+         fn told(work, device) {
+             try { synchronize(device); print(\"nothing\"); } catch (e) { print(e.code, e.line); }
+             try { synchronize(); } catch (e) { print(\"left\"); }
+         }
+         let bad = x[tensor([7])];
+         told(bad.to(\"cuda:1\") + 1, \"cuda:1\");
+         let bad = x[tensor([7])];
+         told(default_stream(\"cuda:1\").wait_stream(default_stream(\"cuda:0\")), 1);
+         let bad = x[tensor([7])];
+         told(bad.cpu(), \"cpu\");
+         let bad = arange(3)[tensor([7])];
+         told(bad.to(\"cuda:1\"), \"cuda:1\");
+         let bad = x[tensor([7])];
+         told(bad.cpu().to(\"cuda:1\"), default_stream(1));
+         let bad = x[tensor([7])];
+         told(x.cpu(), \"cuda:1\");
+         let bad = arange(3)[tensor([7])];
+         told(ones([1]).to(\"cuda:1\"), 1);";
+    for seed in [None, Some(1), Some(2), Some(3)] {
+        let Some(base) = seeded(seed) else { return };
+        let ran = run(base, "devices", text);
+        assert!(ran.result.is_ok(), "{seed:?}: {:?}", ran.result.err());
+        let concerned = [6, 8, 10, 12, 14].map(|line| format!("E0401 {line}\n")).concat();
+        assert_eq!(ran.printed, concerned + "nothing\nleft\nnothing\nleft\n", "{seed:?}");
+    }
+}
+
 #[test]
 fn a_tensor_reached_by_several_faults_reports_the_one_queued_first() {
     let text = "let s = stream(#{device: \"cuda:0\"});
@@ -406,6 +437,54 @@ fn a_lost_device_that_was_caught_is_no_failure_and_others_go_on() {
         assert!(ran.result.is_ok(), "{nth} {seed:?}: {:?}", ran.result.err());
         assert_eq!(ran.printed, "E0408\nE0408\nE0408\nE0408\nE0408\n4.0\n", "{nth} {seed:?}");
     }
+}
+
+/// Whichever call meets the loss first tells which operation was under way, and nothing tells it again.
+#[test]
+fn a_lost_device_is_reported_once_with_its_operation() {
+    let text = "let x = ones([4], #{device: \"cuda:0\"});
+         let y = x + 1;
+         synchronize(\"cpu\");
+         try { default_stream(0).query(); LATER } catch (e) { print(e.code, e.line, e.message); }
+         synchronize();";
+    let later = [
+        "for i in 0..3 { y.sum(); }",
+        "y.to_array();",
+        "y.cpu();",
+        "ones([2]).to(\"cuda:0\");",
+        "tensor([1, 2], #{device: \"cuda:0\"});",
+        "synchronize();",
+    ];
+    for later in later {
+        for seed in [None, Some(1), Some(2)] {
+            let fault = tscript::internals::script::session::handle::PlannedFault::parse("lost:2@cuda:0");
+            let base = builder().simulate_gpus(1).window(1).simulate_fault(fault.expect("a fault"));
+            let base = if let Some(seed) = seed { base.simulate_seed(seed) } else { base };
+            let ran = run(base, "loss", &text.replace("LATER", later));
+            assert!(ran.result.is_ok(), "{later} {seed:?}: {:?}", ran.result.err());
+            assert_eq!(ran.printed, "E0408 2 cuda:0 was lost while it ran `add`\n", "{later} {seed:?}");
+        }
+    }
+}
+
+/// Where operands are on different devices, the labels name what brought each to its device.
+#[test]
+fn a_tensor_that_was_moved_is_labeled_where_it_was_moved() {
+    let Some(base) = with_gpus(builder(), 1) else { return };
+    let text = "import \"nn\" as nn;
+let m = nn::linear(2, 2);
+let x = ones([1, 2]);
+m.to(\"cuda:0\");
+m.half();
+m.forward(x.half());";
+    let error = run(base, "moved", text).result.expect_err("two devices");
+    let moved = (4, "moved here, to cuda:0".to_string());
+    assert!(labels(&error).contains(&moved) && labels(&error).contains(&(6, "made here, on cpu".into())), "{error}");
+    let Some(base) = with_gpus(builder(), 1) else { return };
+    let text = "let x = ones([2]);\nlet w = ones([2]);\nx.data = x.to(\"cuda:0\");\nx + w;";
+    let error = run(base, "given", text).result.expect_err("two devices");
+    let expected = [(4, "in this call"), (3, "moved here, to cuda:0"), (2, "made here, on cpu")];
+    assert_eq!(labels(&error), expected.map(|(line, text)| (line, text.to_string())));
 }
 
 /// Line of the E0407 of a script, in every mode with checks; none when there is no error.

@@ -737,6 +737,8 @@ fn actions_do_what_messages_advise() {
         ("import \"nn\" as nn;\nnn::lin|aer(1, 2);", "linear", "import \"nn\" as nn;\nnn::linear(1, 2);"),
         ("import \"optm|\" as optim;\noptim::sgd([]);", "optim", "import \"optim\" as optim;\noptim::sgd([]);"),
         ("imp|ort \"nn\" as nn;\nprint(1);", "unused import", "print(1);"),
+        ("print(1); imp|ort \"nn\" as nn;\nprint(2);", "unused import", "print(1);\nprint(2);"),
+        ("imp|ort \"nn\" as nn; print(1);", "unused import", "print(1);"),
         ("let f = |x| x;\nf.ca§ll(1);", "Write `f(..)`", "let f = |x| x;\nf(1);"),
         ("{ let a| = 1; }", "_a", "{ let _a = 1; }"),
         ("let #{a, ..re|st} = #{a: 1};\nprint(a);", "_rest", "let #{a, .._rest} = #{a: 1};\nprint(a);"),

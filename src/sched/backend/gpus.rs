@@ -3,7 +3,7 @@
 use super::{Backend, KINDS};
 use crate::base::code;
 use crate::base::device_id::DeviceId;
-use crate::base::diag::{Diag, Result};
+use crate::base::diag::Diag;
 use crate::device::cache::RawMemory;
 use crate::device::host_memory::{HostMemory, physical_bytes};
 use crate::device::planned_fault::FaultPlan;
@@ -117,13 +117,8 @@ impl Gpus {
         }
     }
 
-    /// An error where the device was lost.
-    pub fn check_alive(&self, device: DeviceId) -> Result<()> {
-        if self.gpu(device).lost.load(Ordering::Acquire) {
-            return Err(Diag::error(code::DEVICE_LOST, format!("{device} was lost"))
-                .note("its memory is lost; other devices and the session still work"));
-        }
-        Ok(())
+    pub fn is_lost(&self, device: DeviceId) -> bool {
+        self.gpu(device).lost.load(Ordering::Acquire)
     }
 }
 

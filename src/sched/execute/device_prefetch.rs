@@ -162,7 +162,7 @@ impl Runtime {
     pub fn copy_ahead(&self, view: &Arc<View>, origin: Origin) {
         let last_target = self.offers.offers.lock().get(&view.buffer.id).and_then(|offer| offer.last_target.device());
         // An error here occurs again, and is reported, when the copy is requested.
-        let Some(device) = last_target.filter(|&device| self.check_device(device).is_ok()) else { return };
+        let Some(device) = last_target.filter(|&device| !self.is_lost(device)) else { return };
         let asked = Asked { name: "to", origin, non_blocking: true };
         if let Ok(Some(begun)) = self.begin_copy(view, device, asked)
             && let Some(offer) = self.offers.offers.lock().get_mut(&view.buffer.id)
@@ -246,7 +246,7 @@ impl Runtime {
             offer.last_target.0.store(index as u32 + 1, Ordering::Relaxed);
             offer.begun.take()
         };
-        self.check_device(to.buffer.device)?;
+        self.check_device(&mut self.state.lock(), to.buffer.device)?;
         let is_it = |begun: &CopyInFlight| {
             let version = from.buffer.version.load(Ordering::Acquire);
             begun.version == version && begun.target.view().buffer.device == to.buffer.device

@@ -10,6 +10,7 @@ use crate::op::tensor::{Held, View};
 use crate::sched::backend::touch::Span;
 use crate::sched::fault::ledger::Access;
 use crate::sched::fault::poison;
+use crate::sched::order::points::HOST;
 use crate::sched::runtime::{Runtime, State};
 use crate::sched::window::node::{Input, Node, Work};
 use smallvec::smallvec;
@@ -30,7 +31,7 @@ impl Runtime {
             return Err(Box::new((*fault).clone()));
         }
         // The memory of a lost device is gone, also where no fault reached it.
-        self.check_device(view.buffer.device)?;
+        self.check_device(&mut self.state.lock(), view.buffer.device)?;
         self.give_memory(&view.buffer)
     }
 
@@ -42,10 +43,9 @@ impl Runtime {
             self.flush_buffer(&mut state, &view.buffer);
             self.wait_buffer(&mut state, &view.buffer, Access::Read).ok()?;
         }
-        if poison::of(view).is_some() || !view.buffer.has_memory() {
+        if poison::of(view).is_some() || !view.buffer.has_memory() || self.is_lost(view.buffer.device) {
             return None;
         }
-        self.check_device(view.buffer.device).ok()?;
         self.gather(view).ok()
     }
 
@@ -105,6 +105,7 @@ impl Runtime {
             for (view, access) in reads.chain(node.outputs.iter().map(|view| (view, Access::Write))) {
                 if view.buffer.in_flight.load(Ordering::Acquire) > 0 {
                     self.wait_buffer(state, &view.buffer, access)?;
+                    self.follow_poison(state, HOST, view);
                 }
                 self.host_came_after_writer(state, &view.buffer);
                 self.watch_host_read(state, view);

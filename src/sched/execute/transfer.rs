@@ -9,6 +9,7 @@ use crate::sched::backend::task::{Enqueued, Task};
 use crate::sched::backend::touch::Span;
 use crate::sched::fault::ledger::{Access, Entry};
 use crate::sched::order::gate::note_writer;
+use crate::sched::order::points::HOST;
 use crate::sched::profile::timeline;
 use crate::sched::runtime::{Runtime, State};
 use crate::sched::window::node::{Input, Node, Work};
@@ -43,7 +44,7 @@ impl Runtime {
         let mut state = self.state.lock();
         let state = &mut *state;
         for view in [from, to] {
-            self.check_device(view.buffer.device)?;
+            self.check_device(state, view.buffer.device)?;
             self.flush_buffer(state, &view.buffer);
         }
         let (source, target) = (from.buffer.device, to.buffer.device);
@@ -58,6 +59,9 @@ impl Runtime {
             if view.buffer.device == DeviceId::Cpu && view.buffer.in_flight.load(Ordering::Acquire) > 0 {
                 self.wait_buffer(state, &view.buffer, Access::Write)?;
             }
+        }
+        if source == DeviceId::Cpu {
+            self.follow_poison(state, slot, from);
         }
         let node = self.transfer_node(asked, smallvec![Input::View(from.clone())], to);
         self.watch(state, slot, &node)?;
@@ -75,6 +79,7 @@ impl Runtime {
             self.wait_point(state, point)?;
             self.host_came_after(state, slot, number);
             self.watch_host_read(state, to);
+            self.follow_poison(state, HOST, to);
         }
         self.harvest_front(state)
     }
@@ -128,7 +133,7 @@ impl Runtime {
         let begun = self.time_now();
         let mut state = self.state.lock();
         let state = &mut *state;
-        self.check_device(view.buffer.device)?;
+        self.check_device(state, view.buffer.device)?;
         let slot = self.slot_of(view.buffer.device);
         self.run_window(state, slot);
         self.give_memory(&view.buffer)?;
@@ -150,13 +155,6 @@ impl Runtime {
         match buffer.pending.load(Ordering::Relaxed) {
             0 => {}
             pending => self.run_window(state, pending - 1),
-        }
-    }
-
-    pub(in crate::sched) fn check_device(&self, device: DeviceId) -> Result<()> {
-        match (device, self.gpus()) {
-            (DeviceId::Cuda(_), Some(gpus)) => gpus.check_alive(device),
-            _ => Ok(()),
         }
     }
 }

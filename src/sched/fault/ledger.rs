@@ -15,7 +15,7 @@ use crate::kernel::guard::End;
 use crate::op::tensor::{Buffer, View};
 use crate::sched::backend::step::Ended;
 use crate::sched::order::cause::Cause;
-use crate::sched::order::gate::FaultLog;
+use crate::sched::order::gate::{FaultLog, Past};
 use crate::sched::order::points::HOST;
 use crate::sched::profile::timeline::Timing;
 use crate::sched::runtime::{Runtime, State};
@@ -60,7 +60,13 @@ pub struct Unreported {
     pub order: u64,
     pub device: DeviceId,
     pub slot: u32,
-    pub sequence: u64,
+}
+
+impl Unreported {
+    /// Whether its work is among this.
+    pub fn is_within(&self, past: &Past) -> bool {
+        past.of(self.slot) >= self.order
+    }
 }
 
 /// What the host is about to do with a buffer.
@@ -107,7 +113,9 @@ impl Ledger {
             self.suspects.enter(&mut entry);
         }
         let lost = entry.known.iter().find(|(_, diag)| diag.code == code::DEVICE_LOST);
-        if let Some((at, diag)) = lost {
+        if let Some((at, diag)) = lost
+            && self.loss_of(device).is_none()
+        {
             self.lost.push((device, entry.nodes[*at].number, diag.clone()));
         }
         self.entries.push_back(entry);
@@ -168,12 +176,13 @@ impl Ledger {
         for (at, node) in nodes.iter().enumerate().filter(|(_, node)| !node.is_held()) {
             let own = outcome.faults.iter().find(|(owner, _)| *owner == at).map(|(_, diag)| {
                 let (order, fault) = (node.number, diag.clone());
-                let unreported = Unreported { fault, order, device, slot: point.stream, sequence: point.sequence };
+                let unreported = Unreported { fault, order, device, slot: point.stream };
                 self.note(diag, point.stream, device, order);
-                if !is_end(diag) && !self.noted.iter().any(|noted| Arc::ptr_eq(noted, diag)) {
+                let is_noted = self.noted.iter().any(|noted| Arc::ptr_eq(noted, diag));
+                if !is_end(diag) && !is_noted {
                     self.unreported.push(unreported);
                 }
-                if diag.code == code::DEVICE_LOST {
+                if diag.code == code::DEVICE_LOST && !is_noted {
                     self.noted.push(diag.clone());
                 }
                 (order, diag.clone())
@@ -390,9 +399,14 @@ impl Runtime {
     /// Raises the earliest unreported fault that matches; it is then reported.
     pub(in crate::sched) fn raise_first(&self, state: &mut State, fits: impl Fn(&Unreported) -> bool) -> Result<()> {
         let Some(first) = state.ledger.first_unreported(fits) else { return Ok(()) };
-        self.wait_for_repeats(state, &first);
-        self.remove_repeats(state, &first);
+        self.report_with_repeats(state, &first);
         Err(Box::new((*first).clone()))
+    }
+
+    /// A fault is reported, and with it those with the same text, also where their work is under way.
+    pub(in crate::sched) fn report_with_repeats(&self, state: &mut State, reported: &Diag) {
+        self.wait_for_repeats(state, reported);
+        self.remove_repeats(state, reported);
     }
 
     /// A fault was reported; those with the same text are reported with it.
@@ -473,6 +487,7 @@ impl Runtime {
         }
         let removed = state.ledger.unreported.remove(at);
         state.ledger.log.mark_reported(removed.order, self.current_queue_number() - 1);
+        self.forget_reported(state);
         if let Some((index, gpus)) = deciding {
             gpus.backend.set_first_fault(index, slot, state.ledger.log.first_unreported(slot));
         }
@@ -491,8 +506,7 @@ impl Runtime {
     pub fn mark_reported(&self, diag: &Arc<Diag>) {
         let mut state = self.state.lock();
         if state.ledger.unreported.iter().any(|unreported| Arc::ptr_eq(&unreported.fault, diag)) {
-            self.wait_for_repeats(&mut state, diag);
-            self.remove_repeats(&mut state, diag);
+            self.report_with_repeats(&mut state, diag);
         }
     }
 }

@@ -6,7 +6,7 @@
 use super::ledger::Entry;
 use crate::base::code;
 use crate::base::device_id::DeviceId;
-use crate::base::diag::{Diag, Focus};
+use crate::base::diag::{Diag, Focus, Result};
 use crate::base::order;
 use crate::sched::runtime::{Runtime, State};
 use crate::sched::window::node::Node;
@@ -15,7 +15,28 @@ use std::sync::Arc;
 /// Bound: suspects that are labeled; more lines do not help.
 const SHOWN: usize = 4;
 
+/// The note of each loss.
+pub const WHAT_IS_LEFT: &str = "its memory is lost; other devices and the session still work";
+
 impl Runtime {
+    pub(in crate::sched) fn is_lost(&self, device: DeviceId) -> bool {
+        device.is_cuda() && self.gpus().is_some_and(|gpus| gpus.is_lost(device))
+    }
+
+    /// An error where the device was lost: that of the work that was under way, which is then reported.
+    pub(in crate::sched) fn check_device(&self, state: &mut State, device: DeviceId) -> Result<()> {
+        if self.is_lost(device) { Err(self.loss(state, device)) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn loss(&self, state: &mut State, device: DeviceId) -> Box<Diag> {
+        let Some((_, report)) = state.ledger.loss_of(device) else {
+            return Diag::error(code::DEVICE_LOST, format!("{device} was lost")).note(WHAT_IS_LEFT);
+        };
+        self.report_with_repeats(state, &report);
+        Box::new((*report).clone())
+    }
+
     /// The diagnostic of work that was lost with its device, with its queue number; none if the work finished.
     /// Created by the first caller, with all work in flight as suspects.
     pub(in crate::sched) fn lost_with(
@@ -40,7 +61,7 @@ impl Runtime {
         let mut suspects: Vec<&Node> = entry.nodes.iter().chain(others.flat_map(|other| &other.nodes)).collect();
         order::by_key(&mut suspects, |node| node.number);
         let report = self.suspicion(device, &suspects).note(death);
-        let report = report.note("its memory is lost; other devices and the session still work");
+        let report = report.note(WHAT_IS_LEFT);
         let call_chain = if let [only] = suspects[..] { only.call_chain } else { 0 };
         let order = suspects.first().map_or(0, |node| node.number);
         let report = self.late(report, order, call_chain);

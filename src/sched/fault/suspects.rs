@@ -6,13 +6,13 @@ use super::ledger::Entry;
 use super::poison;
 use crate::base::layout::Layout;
 use crate::device::race::Region;
-use crate::op::tensor::View;
+use crate::op::tensor::{Buffer, View};
 use crate::sched::order::cause::{Cause, Causes, Own};
 use crate::sched::window::each;
 use crate::sched::window::node::{Input, Node};
 use smallvec::SmallVec;
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// Bound: causes that a result takes over from its operands one by one; more are merged.
 const FEW: usize = 4;
@@ -23,11 +23,17 @@ struct Part {
     cause: Arc<Cause>,
 }
 
+/// A buffer's suspected parts, as long as there is the buffer.
+struct Parts {
+    of: Weak<Buffer>,
+    list: Vec<Part>,
+}
+
 /// By buffer: its suspected parts.
 #[derive(Default)]
 pub struct Suspects {
     on: bool,
-    parts: HashMap<u64, Vec<Part>>,
+    parts: HashMap<u64, Parts>,
     /// Number of buffers at which entries are cleaned up.
     look_at: usize,
 }
@@ -57,7 +63,7 @@ impl Suspects {
     fn collect(&self, view: &View, found: &mut Causes) {
         let Some(parts) = self.parts.get(&view.buffer.id) else { return };
         let own = Region::of(&view.layout, view.dtype.size_bytes());
-        for part in parts.iter().filter(|part| !part.cause.is_clean()) {
+        for part in parts.list.iter().filter(|part| !part.cause.is_clean()) {
             let known = found.iter().any(|known| Arc::ptr_eq(known, &part.cause));
             if !known && Region::of(&part.layout, part.elem_bytes).overlaps(&own) {
                 found.push(part.cause.clone());
@@ -70,7 +76,11 @@ impl Suspects {
         if causes.is_empty() && !self.parts.contains_key(&view.buffer.id) {
             return;
         }
-        let parts = self.parts.entry(view.buffer.id).or_default();
+        if self.parts.len() > self.look_at {
+            self.clean_up();
+        }
+        let new = || Parts { of: Arc::downgrade(&view.buffer), list: Vec::new() };
+        let parts = &mut self.parts.entry(view.buffer.id).or_insert_with(new).list;
         let (own, elem_bytes) = (Region::of(&view.layout, view.dtype.size_bytes()), view.dtype.size_bytes());
         for old in std::mem::take(parts) {
             if !old.cause.is_clean() && !view.covers_buffer() {
@@ -118,13 +128,15 @@ impl Suspects {
             }
         }
         entry.nodes = nodes;
-        if self.parts.len() > self.look_at {
-            self.parts.retain(|_, parts| {
-                parts.retain(|part| !part.cause.is_clean());
-                !parts.is_empty()
-            });
-            self.look_at = 2 * self.parts.len() + 64;
-        }
+    }
+
+    /// Forgets what turned out clean, and buffers that are gone.
+    fn clean_up(&mut self) {
+        self.parts.retain(|_, parts| {
+            parts.list.retain(|part| !part.cause.is_clean());
+            !parts.list.is_empty() && parts.of.strong_count() > 0
+        });
+        self.look_at = 2 * self.parts.len() + 64;
     }
 }
 
@@ -140,5 +152,34 @@ pub fn settle(entry: &Entry, bad: impl Fn(usize) -> bool) {
     for (at, cause) in &entry.causes {
         let bad = bad(*at) || cause.is_bad();
         cause.settle(bad);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::device_id::DeviceId;
+    use crate::base::dtype::DType;
+    use crate::op::tensor::Home;
+
+    struct Nowhere;
+
+    impl Home for Nowhere {
+        fn release(&self, _: &Buffer) {}
+    }
+
+    #[test]
+    fn buffers_that_are_gone_are_forgotten() {
+        let view = |id: u64| {
+            let buffer = Arc::new(Buffer::new(id, Arc::new(Nowhere), DeviceId::Cpu, 4, false));
+            View::new(buffer, Layout::contiguous(&[1]), DType::F32)
+        };
+        let mut suspects = Suspects::default();
+        let kept = view(0);
+        suspects.write(&kept, &[Cause::known_bad()]);
+        (1..1000).for_each(|id| suspects.write(&view(id), &[Cause::known_bad()]));
+        assert!(suspects.parts.len() < 200, "{}", suspects.parts.len());
+        let kept = Arc::new(kept);
+        assert_eq!(suspects.of_all(&|| vec![kept.clone()]).len(), 1);
     }
 }

@@ -1,5 +1,6 @@
 //! Diagnostics of a step that did not finish, and of a launch that failed.
 
+use super::loss_report::WHAT_IS_LEFT;
 use crate::base::code;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Focus, Result};
@@ -87,7 +88,7 @@ impl Runtime {
                 }
                 let diag = Diag::error(code::DEVICE_LOST, format!("{device} was lost while it ran `{}`", node.name))
                     .label(node.origin, Focus::Expression, text)
-                    .note("its memory is lost; other devices and the session still work");
+                    .note(WHAT_IS_LEFT);
                 self.lose(device);
                 *loss_report = Some(self.late(diag, node.number, node.call_chain));
                 loss_report.clone()

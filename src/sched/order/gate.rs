@@ -116,10 +116,10 @@ impl FaultLog {
             .for_each(|known| known.reported_at = known.reported_at.min(now));
     }
 
-    /// Nothing is in flight: reported faults hold nothing any more.
-    pub fn forget_reported(&self) {
+    /// Nothing with a lower queue number is under way: faults that were reported before hold nothing any more.
+    pub fn forget_reported(&self, before: u64) {
         let mut noted = self.noted.lock();
-        noted.retain(|known| known.reported_at == u64::MAX);
+        noted.retain(|known| known.reported_at >= before);
         self.any.store(!noted.is_empty(), Ordering::Release);
     }
 
@@ -201,5 +201,26 @@ impl Gate {
 
     pub fn causes(&self) -> &[Arc<Cause>] {
         &self.causes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reported_faults_are_forgotten_once_no_earlier_step_is_under_way() {
+        let log = Arc::new(FaultLog::default());
+        [3, 5, 9].iter().for_each(|&number| log.note(1, DeviceId::Cuda(0), number));
+        log.mark_reported(3, 6);
+        log.mark_reported(5, 8);
+        let mut past = Past::default();
+        past.raise(1, 6);
+        let is_held = || Gate::new(7, &[DeviceId::Cuda(0)], past.clone(), Vec::new(), log.clone()).is_held();
+        let known = || log.noted.lock().iter().map(|noted| noted.number).collect::<Vec<_>>();
+        log.forget_reported(7);
+        assert_eq!((is_held(), known()), (true, vec![5, 9]));
+        log.forget_reported(u64::MAX);
+        assert_eq!((is_held(), known()), (false, vec![9]));
     }
 }

@@ -4,6 +4,7 @@ use crate::base::device_id::DeviceId;
 use crate::base::diag::Result;
 use crate::device::queues::Point;
 use crate::op::tensor::{Buffer, View};
+use crate::sched::fault::poison;
 use crate::sched::order::gate::{Gate, writer};
 use crate::sched::order::points::HOST;
 use crate::sched::runtime::{Runtime, State};
@@ -27,9 +28,7 @@ impl Runtime {
         if together {
             self.synchronize_slots(state, &slots)?;
         }
-        if state.ledger.entries.is_empty() && state.windows.iter().all(|window| window.is_empty()) {
-            state.ledger.log.forget_reported();
-        }
+        self.forget_reported(state);
         let number = self.current_queue_number();
         let mut past = state.host_past.clone();
         for &slot in &slots {
@@ -42,6 +41,14 @@ impl Runtime {
             gate.is_held();
         }
         Ok(gate)
+    }
+
+    /// Faults that were reported before all work that is under way hold nothing any more.
+    pub(in crate::sched) fn forget_reported(&self, state: &State) {
+        let recorded = state.windows.iter().filter_map(|window| window.nodes.first());
+        let under_way = state.ledger.entries.iter().filter_map(|entry| entry.nodes.first());
+        let oldest = recorded.chain(under_way).map(|node| node.number).min();
+        state.ledger.log.forget_reported(oldest.unwrap_or(u64::MAX));
     }
 
     /// Each stream of a step over several devices continues when all have reached this point. Not an order that the
@@ -76,6 +83,15 @@ impl Runtime {
         let State { streams, host_past, .. } = state;
         host_past.join(streams[slot as usize].past_log.at(number));
         host_past.raise(slot, number);
+    }
+
+    /// Work of a slot comes after a copy from the host or to it. If a fault has reached what was copied, the work comes
+    /// after the fault as well, and after all that the host has waited for.
+    pub(in crate::sched) fn follow_poison(&self, state: &mut State, slot: u32, copied: &View) {
+        let Some((number, _)) = poison::of(copied) else { return };
+        let mut past = state.host_past.clone();
+        past.raise(HOST, number);
+        state.streams[slot as usize].past_log.join(self.current_queue_number(), &past);
     }
 
     /// The host has waited for the last write of the buffer.

@@ -9,7 +9,7 @@ use crate::device::race::{EventClock, Lane, StreamName};
 use crate::sched::backend::task::{Enqueued, Stamp, Task};
 use crate::sched::fault::ledger::Entry;
 use crate::sched::order::gate::{Past, PastLog};
-use crate::sched::order::points::{HOST, Points, merge, raise};
+use crate::sched::order::points::HOST;
 use crate::sched::profile::timeline::Part;
 use crate::sched::runtime::{Runtime, State};
 use parking_lot::Mutex;
@@ -31,8 +31,6 @@ pub struct Stream {
     /// Work of other streams that its future work comes after, by queue numbers; also at earlier times.
     pub past_log: PastLog,
     pub lane: Lane,
-    /// Submissions that its future work comes after, including indirect ones.
-    pub predecessors: Points,
     /// Points that its next submission must wait for.
     pub waits: SmallVec<[Point; 2]>,
     /// A handle exists, or it is a default stream.
@@ -55,7 +53,6 @@ impl Stream {
             last_access: 0,
             past_log: PastLog::default(),
             lane,
-            predecessors: SmallVec::new(),
             waits: SmallVec::new(),
             in_use: true,
             left_at: 0,
@@ -92,9 +89,7 @@ impl Drop for StreamHandle {
 pub struct Moment {
     pub point: Point,
     pub name: StreamName,
-    /// Submissions that work after it comes after.
-    pub predecessors: Points,
-    /// The same by queue numbers, including the moment's own stream.
+    /// What work after it comes after, including the moment's own stream.
     past: Past,
     clock: EventClock,
     stamp: Option<Stamp>,
@@ -229,7 +224,7 @@ impl Runtime {
         let point = Point { stream: slot, sequence: stream.submitted };
         let mut past = stream.past_log.now().clone();
         past.raise(slot, self.current_queue_number() - 1);
-        Moment { point, name: stream.name, predecessors: stream.predecessors.clone(), past, clock, stamp }
+        Moment { point, name: stream.name, past, clock, stamp }
     }
 
     /// Queues the recorded work of the stream, and a task for waits without work, so that the stream's last
@@ -258,8 +253,6 @@ impl Runtime {
             }
         }
         stream.past_log.join(self.current_queue_number(), &moment.past);
-        raise(&mut stream.predecessors, moment.point);
-        merge(&mut stream.predecessors, &moment.predecessors);
     }
 
     /// `waiter.wait_stream(waited)`.
@@ -370,38 +363,37 @@ impl Runtime {
         self.wait_point(state, moment.point)?;
         state.clocks.host_sync_event(&moment.clock);
         state.host_past.join(&moment.past);
-        let is_ordered_before = |fault: &crate::sched::fault::ledger::Unreported| {
-            let within = |point: &Point| point.stream == fault.slot && point.sequence >= fault.sequence;
-            within(&moment.point) || moment.predecessors.iter().any(within)
-        };
-        self.raise_first(state, is_ordered_before)
+        self.raise_first(state, |fault| fault.is_within(&moment.past))
     }
 
-    /// Waits for everything on one device; raises the earliest unreported fault there.
+    /// Waits for everything on one device; raises the earliest unreported fault there, or of work that it came after.
     pub fn synchronize_device(&self, device: DeviceId) -> Result<()> {
         if device == DeviceId::Cpu {
             let mut state = self.state.lock();
             self.run_window(&mut state, HOST);
-            return self.raise_first(&mut state, |fault| fault.slot == HOST);
+            let past = state.streams[HOST as usize].past_log.now().clone();
+            return self.raise_first(&mut state, |fault| fault.slot == HOST || fault.is_within(&past));
         }
         self.gpu_index(device)?;
-        self.drain_device(device)?;
-        self.raise_first(&mut self.state.lock(), |fault| fault.device == device)
+        let past = self.drain_device(device)?;
+        self.raise_first(&mut self.state.lock(), |fault| fault.device == device || fault.is_within(&past))
     }
 
-    /// Waits for everything on one device. Faults stay unreported.
-    pub(in crate::sched) fn drain_device(&self, device: DeviceId) -> Result<()> {
+    /// Waits for everything on one device, and returns what that came after. Faults stay unreported.
+    pub(in crate::sched) fn drain_device(&self, device: DeviceId) -> Result<Past> {
         let _waiting = self.waiting("synchronize");
         let mut state = self.state.lock();
+        let mut past = Past::default();
         for slot in 1..state.streams.len() as u32 {
             if state.streams[slot as usize].name.device == device {
                 let moment = self.moment(&mut state, slot, false);
                 self.wait_point(&mut state, moment.point)?;
                 state.clocks.host_sync_event(&moment.clock);
-                state.host_past.join(&moment.past);
+                past.join(&moment.past);
             }
         }
-        Ok(())
+        state.host_past.join(&past);
+        Ok(past)
     }
 
     /// Every stream comes after what is queued on every other now.

@@ -201,7 +201,7 @@ pub fn text(name: &str, value: &Dynamic) -> Result<String> {
 /// Puts the function's name in front of an error message.
 pub fn named(name: &str) -> impl Fn(Box<Diag>) -> Box<Diag> {
     move |mut diag| {
-        if !diag.message.starts_with('`') {
+        if !diag.is_late && !diag.message.starts_with('`') {
             diag.message = format!("`{name}`: {}", diag.message);
         }
         diag

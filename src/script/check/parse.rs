@@ -6,7 +6,7 @@ use super::syntax::{Arm, Block, Entry, Expr, Function, Kind, Param, Shown, Stmt,
 use crate::script::source::lex::{self, Token};
 use crate::script::source::pass;
 use crate::script::source::tree::{
-    binary_precedence, block_statement, calls_a_value, is_assignment, is_keyword, pattern_names,
+    binary_precedence, block_in_head, block_statement, calls_a_value, is_assignment, is_keyword, pattern_names,
 };
 use std::ops::Range;
 
@@ -455,15 +455,20 @@ impl<'a> Parser<'a> {
         self.at += lends as usize;
         if self.peek() == "(" {
             let args = self.group();
-            let block = (!self.head && self.peek() == "{").then(|| self.block());
+            let block = (self.peek() == "{" && !self.is_body(first)).then(|| self.block());
             return self.expr(first, last, Kind::Call { space, name, args, block });
         }
-        if self.peek() == "{" && !self.head && !self.pattern {
+        if self.peek() == "{" && !self.is_body(first) && !self.pattern {
             let block = Some(self.block());
             return self.expr(first, last, Kind::Call { space, name, args: Vec::new(), block });
         }
         let kind = if space.is_some() { Kind::Path } else { Kind::Name(name) };
         self.expr(first, last, kind)
+    }
+
+    /// Whether the `{` here, behind a word, begins the body of the statement whose head this is.
+    fn is_body(&self, word: usize) -> bool {
+        self.head && !block_in_head(self.src, self.tokens, word, self.at)
     }
 
     fn map(&mut self) -> Expr {
@@ -568,7 +573,7 @@ impl<'a> Parser<'a> {
             "do" => {
                 let body = self.block();
                 let has_end = self.eat("while") || self.eat("until");
-                Kind::Loop { body, condition: has_end.then(|| Box::new(self.head())) }
+                Kind::Loop { body, condition: has_end.then(|| Box::new(self.expression())) }
             }
             "for" => {
                 let names = match self.peek() {

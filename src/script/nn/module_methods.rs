@@ -365,7 +365,7 @@ fn relocate(engine: &mut Engine, this: &Dynamic, target: Target) -> Result<Dynam
         for slot in std::iter::once(tensor).chain(grad) {
             let plain = engine.tensor(slot.view());
             let moved = engine.without_recording(|engine| movement::to(engine, &plain, target))?;
-            slot.set_view(moved.view());
+            slot.exchange_view(moved.view(), moved.0.made);
         }
     }
     Ok(this.clone())

@@ -425,6 +425,22 @@ pub fn block_statement(src: &str, tokens: &[Token], at: usize) -> Option<usize> 
     (!matches!(text(close + 1), "." | "?.")).then_some(close)
 }
 
+/// Whether the brace `open` behind the word `at`, or behind its arguments, begins a block form in the head of a statement:
+/// the condition goes on behind its `}`, as in `if no_grad { y } > 0 { .. }`. Otherwise it begins the body.
+pub fn block_in_head(src: &str, tokens: &[Token], at: usize, open: usize) -> bool {
+    let text = |at: usize| tokens.get(at).map_or("", |token| &src[token.range()]);
+    let is_form = if open == at + 1 { is_bare_word(text(at)) } else { is_block_word(text(at)) };
+    let mut next = tokens[open].partner as usize + 1;
+    let goes_on = || binary_precedence(text(next)).is_some() || matches!(text(next), "{" | "." | "?." | "[" | "**");
+    if !is_form || !goes_on() {
+        return false;
+    }
+    while !matches!(text(next), "{" | "" | ";" | "," | "}" | ")" | "]") {
+        next = tokens[next].partner as usize + 1;
+    }
+    text(next) == "{"
+}
+
 /// The names that a pattern declares, which begins with the bracket `open`: those before a `:` are keys.
 pub fn pattern_names(src: &str, tokens: &[Token], open: usize) -> Vec<u32> {
     let text = |at: usize| tokens.get(at).map_or("", |token| &src[token.range()]);

@@ -133,7 +133,7 @@ fn detached(module: &mut Natives, host: &Arc<Host>) {
             if shared.assignment(&context).is_none() {
                 return Ok(());
             }
-            shared.call(&context, |_| {
+            shared.call(&context, |engine| {
                 let Some(new) = value.read_lock::<Tensor>().map(|new| new.clone()) else {
                     fail!(ARGUMENT_TYPE, "`data` is a tensor, not {}", type_names::of_value(&value));
                 };
@@ -142,7 +142,7 @@ fn detached(module: &mut Natives, host: &Arc<Host>) {
                 if old.buffer.id == view.buffer.id && old.layout == view.layout {
                     return Ok(());
                 }
-                history::assign_data(x, &new)
+                history::assign_data(engine, x, &new)
             })
         },
     );

@@ -2,7 +2,7 @@
 
 use super::{Doc, Docs, Expr, Reader, Shape};
 use crate::script::source::lex::Kind;
-use crate::script::source::tree::{binary_precedence, is_keyword, starts_expression};
+use crate::script::source::tree::{binary_precedence, block_in_head, is_keyword, starts_expression};
 
 impl Reader<'_> {
     pub(super) fn starts_expression(&self) -> bool {
@@ -207,6 +207,7 @@ impl Reader<'_> {
             _ if is_keyword(word) => return Expr::other(self.token()),
             _ => {}
         }
+        let first = self.at;
         let mut parts = vec![self.token()];
         let mut is_plain = true;
         while self.peek() == "::" && self.tokens.get(self.at + 1).is_some_and(|next| next.kind == Kind::Word) {
@@ -223,15 +224,20 @@ impl Reader<'_> {
             let arguments = self.arguments_of(if is_plain { word } else { "" });
             parts.push(arguments.doc);
             shape = if arguments.is_empty { Shape::Other } else { Shape::Call };
-            if self.peek() == "{" && !self.head {
+            if self.peek() == "{" && !self.is_body(first) {
                 self.attached(&mut parts);
                 shape = Shape::Block;
             }
-        } else if self.peek() == "{" && !self.head && !self.pattern {
+        } else if self.peek() == "{" && !self.is_body(first) && !self.pattern {
             self.attached(&mut parts);
             shape = Shape::Block;
         }
         Expr::new(self.docs.concat(&parts), shape)
+    }
+
+    /// Whether the `{` here, behind a word, begins the body of the statement whose head this is.
+    fn is_body(&self, word: usize) -> bool {
+        self.head && !block_in_head(self.src, self.tokens, word, self.at)
     }
 
     /// The block of `with_device(d) { .. }`.

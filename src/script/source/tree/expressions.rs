@@ -2,7 +2,7 @@
 
 use super::{
     CHAIN_MARKS, CallForm, CallSite, CopyOf, Expr, Lent, Mark, Method, NodeKind, Reader, Run, Shape, binary_precedence,
-    calls_a_value, is_assignment, is_keyword, runs, starts_expression,
+    block_in_head, calls_a_value, is_assignment, is_keyword, runs, starts_expression,
 };
 use crate::script::source::hooks::{is_bare_word, is_block_word, is_free_word, takes_list};
 use crate::script::source::lex::Kind;
@@ -100,6 +100,11 @@ impl<'a> Reader<'a> {
         let statement = symbol == "??" && matches!(self.peek(), "break" | "continue" | "return" | "throw");
         let body = self.head && self.peek() == "{" && matches!(symbol, ".." | "..=");
         statement || (self.starts_expression() && !body)
+    }
+
+    /// Whether the `{` here, behind a word, begins the body of the statement whose head this is.
+    fn is_body(&self, word: usize) -> bool {
+        self.head && !block_in_head(self.src, self.tokens, word, self.at)
     }
 
     pub(super) fn operand(&mut self, power: u8) -> Option<Expr> {
@@ -373,7 +378,7 @@ impl<'a> Reader<'a> {
                     }
                 }
                 // `with_device(d) { ... }`, a block form of the engine: not a function, so it is not marked.
-                if !self.head && self.peek() == "{" {
+                if self.peek() == "{" && !self.is_body(first) {
                     marks.truncate(before);
                     self.block();
                     if name == first && is_block_word(path) {
@@ -402,7 +407,7 @@ impl<'a> Reader<'a> {
                 let path = &self.src[self.tokens[first].start as usize..self.tokens[name].end as usize];
                 self.call_site(name, &args, path);
             }
-            "{" if !self.head && !self.pattern => {
+            "{" if !self.is_body(first) && !self.pattern => {
                 self.block();
                 // `no_grad { .. }`
                 if name == first && is_bare_word(self.text_at(first)) {

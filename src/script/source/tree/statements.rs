@@ -331,8 +331,10 @@ impl Reader<'_> {
             "loop" => drop(self.block()),
             "do" => {
                 self.block();
-                if self.eat("while") || self.eat("until") {
-                    self.condition();
+                if (self.eat("while") || self.eat("until"))
+                    && let Some(expr) = self.expression()
+                {
+                    self.truth(expr);
                 }
             }
             "for" => {
