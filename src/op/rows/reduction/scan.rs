@@ -193,11 +193,12 @@ static LOGCUMSUMEXP_ALONG: Op = Op {
         let (dim, reverse) = (v.args.int(cumsum_along::dim), v.args.flag(cumsum_along::reverse));
         let x = v.input();
         compute(e, |c| {
-            // Exponentials of at most 1, as PyTorch computes them.
+            // Exponentials of at most 1, as PyTorch computes them. The sum of none, whose logarithm is -inf, stands still.
             let largest = if x.ndim() == 0 { c.of(x) } else { c.of(x).call(&AMAX, args![dim, true]) };
             let largest = largest.abs().equals(f64::INFINITY).choose(0, largest).detach();
             let sizes = (c.of(x) - largest).exp();
-            sums(sizes * c.of(v.tangent()), dim, reverse) / sums(sizes, dim, reverse)
+            let total = sums(sizes, dim, reverse);
+            (sums(sizes * c.of(v.tangent()), dim, reverse) / total).zero_where(total.equals(0))
         })
         .map(Some)
     }),
