@@ -131,16 +131,7 @@ const PUBLIC: &[List] = &[
     (Batching::Search, &["searchsorted", "bucketize"]),
     (
         Batching::Made,
-        &[
-            "zeros_like",
-            "ones_like",
-            "empty_like",
-            "full_like",
-            "new_zeros",
-            "new_ones",
-            "new_empty",
-            "new_full",
-        ],
+        &["zeros_like", "ones_like", "empty_like", "full_like", "new_zeros", "new_ones", "new_empty", "new_full"],
     ),
 ];
 

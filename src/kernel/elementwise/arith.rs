@@ -96,7 +96,8 @@ float_division!(floor_div_f64, remainder_f64, f64);
 
 #[inline(always)]
 fn within_1000(n: f64) -> f64 {
-    n.max(-1000.0).min(1000.0)
+    let n = if n > -1000.0 { n } else { -1000.0 };
+    if n < 1000.0 { n } else { 1000.0 }
 }
 
 /// 2^n for an integer n from -1000 to 1000.

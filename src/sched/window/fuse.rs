@@ -142,7 +142,8 @@ fn in_epilogue(nodes: &[Node], group: &Group, node: &Node) -> bool {
                 return !hazard(other, node);
             }
             let apart_or_same = |view: &Arc<View>| {
-                !Arc::ptr_eq(&view.buffer, &result(at).buffer) || same_elements(view, result(at)) && view.shape() == shape
+                !Arc::ptr_eq(&view.buffer, &result(at).buffer)
+                    || same_elements(view, result(at)) && view.shape() == shape
             };
             let written = |view: &Arc<View>| node.outputs.iter().any(|w| Arc::ptr_eq(&w.buffer, &view.buffer));
             let old = |view: &Arc<View>| match group.epilogue.contains(at) {

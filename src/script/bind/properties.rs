@@ -494,9 +494,7 @@ fn gradients(module: &mut Natives, host: &Arc<Host>) {
         history::retain_grad(&mut host.engine(context), x)?;
         Ok(Dynamic::UNIT)
     });
-    method(module, host, "detach", 1, |host, context, x, _| {
-        Ok(Dynamic::from(host.engine(context).detach(x)))
-    });
+    method(module, host, "detach", 1, |host, context, x, _| Ok(Dynamic::from(host.engine(context).detach(x))));
     method(module, host, "detach_", 1, |_, _, x, _| {
         history::detach_in_place(x)?;
         Ok(Dynamic::from(x.clone()))

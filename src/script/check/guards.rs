@@ -188,7 +188,11 @@ pub(super) fn equal(left: &Value, right: &Value) -> Option<bool> {
 }
 
 fn all<'v>(alike: bool, pairs: impl Iterator<Item = (&'v Value, &'v Value)>) -> Option<bool> {
-    pairs.fold(Some(alike), |all, (a, b)| both(all, equal(a, b)))
+    let mut all = Some(alike);
+    for (a, b) in pairs {
+        all = both(all, equal(a, b));
+    }
+    all
 }
 
 /// `x in xs`

@@ -111,7 +111,19 @@ impl<'m> Machine<'m> {
         kept: Kept,
     ) -> Machine<'m> {
         let Kept { looks, profiles, unit } = kept;
-        Machine { engine, global, hooks, jump: None, looks, losing: None, held: 0, resume: None, profiles, unit, recent: SmallVec::new() }
+        Machine {
+            engine,
+            global,
+            hooks,
+            jump: None,
+            looks,
+            losing: None,
+            held: 0,
+            resume: None,
+            profiles,
+            unit,
+            recent: SmallVec::new(),
+        }
     }
 
     /// One step, which a limit or an interrupt may end.
