@@ -77,3 +77,18 @@ fn a_recorded_stream_keeps_memory_only_until_it_has_passed() {
         }
     }
 }
+
+/// The results of a stream's work take memory of that stream, also where another one is the current one when it is queued: what
+/// that one has freed may still be in use there.
+#[test]
+fn a_stream_takes_no_memory_that_another_has_freed() {
+    let text = "let a = ones([1000], #{device: \"cuda\"}); let s = stream(); s.wait_stream(current_stream());
+        let y = full([1000], 7.0).to(\"cuda\") * 2;
+        let z = with_stream(s) { a * 3 };
+        synchronize();
+        print(y.mean().item(), z.mean().item());";
+    for seed in 1..9 {
+        let ran = run(gpu(64).simulate_seed(seed), "streams", text);
+        assert_eq!(ran.printed, "14.0 3.0\n", "seed {seed}: {:?}", ran.result.err());
+    }
+}

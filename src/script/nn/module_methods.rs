@@ -159,12 +159,10 @@ fn distinct(value: &Dynamic, buffers: bool) -> Result<Vec<Member>> {
     Ok(kept)
 }
 
-/// The error of `m.train(x)`. A cell would be the mode as it is now, not as it was when it was read.
+/// The error of `m.train(x)`.
 #[cold]
 fn no_mode(value: &Dynamic) -> Box<Diag> {
-    let text = format!("true or false is expected, not {}", type_names::of_value(value));
-    let diag = Diag::error(code::ARGUMENT_TYPE, text);
-    if value.is::<Cell>() { diag.help("write `let was = m.training.get();` before the mode changes") } else { diag }
+    Diag::error(code::ARGUMENT_TYPE, format!("true or false is expected, not {}", type_names::of_value(value)))
 }
 
 /// Sets every `training` cell below.
