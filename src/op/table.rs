@@ -95,7 +95,6 @@ mod tests {
         "group_norm",
         "layer_norm",
         "log_softmax",
-        "logcumsumexp",
         "logsumexp",
         "lstsq",
         "lu",

@@ -382,7 +382,7 @@ impl<'a> Flow<'a> {
             StmtKind::Let { name, constant, value } => {
                 let given = value.as_ref().map_or(Value::Unit, |value| self.expr(value));
                 if let Some(value) = value {
-                    self.value_of_change(value, &given);
+                    self.value_of_change(value, &given, &name.name);
                 }
                 self.declare(name, given, !constant);
                 if let Some(var) = self.vars.last_mut() {
@@ -430,6 +430,7 @@ impl<'a> Flow<'a> {
         self.assigns(op, target);
         if let Kind::Name(name) = &target.kind {
             if op == "=" {
+                self.value_of_change(value, &new, name);
                 // Not a use of the old value.
                 return self.assign(name, new);
             }

@@ -208,12 +208,15 @@ impl<'a> Flow<'a> {
         }
     }
 
-    /// `let t = s.replace("a", "b");`: the method changes `s`, too. `let t = xs.sort();`: it gives nothing.
-    pub(super) fn value_of_change(&mut self, value: &'a Expr, given: &Value) {
+    /// `let t = s.replace("a", "b");`: the method changes `s`, too. `xs = xs.sort();`: it gives nothing.
+    pub(super) fn value_of_change(&mut self, value: &'a Expr, given: &Value, into: &str) {
         let Kind::Method { of, name, .. } = &value.kind else { return };
         if let (Kind::Name(variable), true, true) =
             (&of.kind, GIVEN.contains(&&name[..]), matches!(given, Value::Str(_)))
         {
+            if &variable[..] == into {
+                return;
+            }
             let help = match &name[..] {
                 "make_upper" | "make_lower" => "`text.upper()` and `text.lower()` give a copy",
                 "trim" => "`text.strip()` gives a copy",
@@ -223,7 +226,11 @@ impl<'a> Flow<'a> {
             return self.warn(value.focus, lints::changes_too(name, variable, help, origin));
         }
         let Value::Unit = given else { return };
+        let is_own = matches!(&of.kind, Kind::Name(variable) if &variable[..] == into);
         let help = match &name[..] {
+            name if is_own && [OF_ARRAYS, OF_STRINGS, OF_MAPS].iter().any(|all| all.contains(&name)) => {
+                "write it as a statement, without the assignment"
+            }
             "sort" => "`sorted(xs)` gives a copy",
             "reverse" => "`reversed(xs)` gives a copy",
             name if OF_ARRAYS.contains(&name) || OF_STRINGS.contains(&name) => {

@@ -20,6 +20,7 @@ use super::source::lex::Token;
 use super::source::{Source, SourceKind};
 use crate::base::code;
 use crate::base::diag::Diag;
+use comments::Comment;
 use print::Printer;
 use reader::Reader;
 use same::Cut;
@@ -59,10 +60,31 @@ fn changed(source: &Arc<Source>) -> Box<Diag> {
         .help("this is a mistake of tscript, not of the script: please report it, with the script")
 }
 
+/// Bound: how often a text is formatted again; the second time is mostly the last.
+const AGAIN: usize = 3;
+
 /// A text that can be read, formatted; none if that would change more than blanks and commas at the ends of lines.
 pub fn format(text: &str, width: usize) -> Option<String> {
     let cut = Cut::of(text)?;
-    let Cut { tokens, comments, .. } = &cut;
+    let mut formatted = once(&cut, width)?;
+    // A comment inside a line, or before a comma, may come to stand where it does not count for the width.
+    let is_inside =
+        |comment: &Comment| !comment.ends_line || text[comment.end as usize..].trim_start().starts_with(',');
+    if cut.comments.iter().any(is_inside) {
+        for _ in 0..AGAIN {
+            let again = once(&Cut::of(&formatted)?, width)?;
+            if again == formatted {
+                break;
+            }
+            formatted = again;
+        }
+    }
+    Some(formatted)
+}
+
+fn once(cut: &Cut, width: usize) -> Option<String> {
+    let text = cut.src;
+    let Cut { tokens, comments, .. } = cut;
     let line_end = line_end(text, tokens);
     let mut reader = Reader::new(text, tokens, comments);
     let doc = reader.text();
@@ -73,7 +95,7 @@ pub fn format(text: &str, width: usize) -> Option<String> {
     printer.print(doc);
     let body = align::align(text, printer.out, &printer.trailing, comments);
     let formatted = with_beginning(text, cut.from, line_end, &body);
-    same::is_same(&cut, &formatted).then_some(formatted)
+    same::is_same(cut, &formatted).then_some(formatted)
 }
 
 /// The text behind a byte order mark and a `#!` line, which are kept, with at most one blank line between.

@@ -154,7 +154,9 @@ impl Session {
 
     /// Variables and constants of the top level, in order of their creation.
     pub fn variables(&self, most_tensors: usize) -> Vec<Variable> {
-        let entries = self.scope.iter_raw().filter(|(name, ..)| *name != LAST && *name != "args");
+        // Not: what patterns and `_` put there.
+        let is_users = |name: &str| name != LAST && name != "args" && !name.starts_with("__");
+        let entries = self.scope.iter_raw().filter(|(name, ..)| is_users(name));
         let mut variables: Vec<Variable> = entries
             .map(|(name, constant, value)| {
                 let value = value.flatten_clone();

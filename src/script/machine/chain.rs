@@ -278,6 +278,11 @@ impl Machine<'_> {
         if step.or_unit && target.is_unit() {
             return Ok(Value::Unit);
         }
+        // What a tensor's method calls may name the array or map that holds the tensor.
+        if self.held > 0 && target.is::<Tensor>() && !matches!(goal, Goal::Write(..)) {
+            self.resume = Some((at, target.clone()));
+            return Ok(Value::Unit);
+        }
         if !(target.is_array() || target.is_map() || matches!(step.kind, StepKind::Method { .. }))
             && let Some(module) = module(target)
         {

@@ -3,6 +3,7 @@
 //! closures may look at the field meanwhile, the rest of the chain works on a copy that is put back.
 
 use super::chain::Goal;
+use super::places::slices;
 use super::places::{Values, reach, read, text, write_field};
 use super::run::{Machine, R};
 use super::tree::{Chain, Step, StepKind};
@@ -29,6 +30,15 @@ impl Machine<'_> {
         // All holders of the module see what is changed in it.
         self.losing = None;
         let step = &chain.steps[at];
+        if let (StepKind::Index { operand, .. }, Goal::Read | Goal::Ask) = (&step.kind, &goal)
+            && let Value::Other(range) = &operands[*operand]
+            && let Some(mut part) = slices::layers(module, range)
+        {
+            return match at + 1 == chain.steps.len() {
+                true => Ok(Value::of(part)),
+                false => self.walk(stack, chain, at + 1, &mut part, operands, goal),
+            };
+        }
         let Some((name, next)) = named(module, step, at, operands) else {
             return self.hand_over(chain, at, target, operands, goal);
         };
@@ -145,7 +155,7 @@ fn named(module: &ModuleValue, step: &Step, at: usize, operands: &Values) -> Opt
     match &step.kind {
         StepKind::Property { name, .. } => Some((name.clone(), at + 1)),
         StepKind::Index { operand, .. } => match &operands[*operand] {
-            Value::Int(_) => module.layers().map(|layers| (layers.into(), at)),
+            Value::Int(_) => module.layers().map(|layers| (layers, at)),
             key => Some((text(key)?, at + 1)),
         },
         StepKind::Method { .. } => None,

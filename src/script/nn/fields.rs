@@ -149,30 +149,30 @@ fn made(natives: &mut Natives, host: &Arc<Host>) {
     });
 }
 
-/// The layers of a container, and which of them an index means.
-fn place(module: &ModuleValue, index: i64) -> Result<(Array, usize)> {
-    let layers = module.layers().and_then(|name| module.get(name)?.try_cast::<Array>());
-    let Some(layers) = layers else {
+/// The layers of a container, the name of their field, and which of them an index means.
+fn place(module: &ModuleValue, index: i64) -> Result<(Array, ImmutableString, usize)> {
+    let layers = module.layers().and_then(|name| Some((module.get(&name)?.try_cast::<Array>()?, name)));
+    let Some((layers, name)) = layers else {
         let diag = Diag::error(code::TYPE, "this module is no list of layers, and has nothing at an index");
         return Err(diag.help("a field is read by its name: `m.fc` or `m[\"fc\"]`"));
     };
     let at = if index < 0 { index + layers.len() as i64 } else { index };
     match usize::try_from(at).ok().filter(|at| *at < layers.len()) {
-        Some(at) => Ok((layers, at)),
+        Some(at) => Ok((layers, name, at)),
         None => fail!(INDEX, "layer {index} of {}: the first is 0, the last -1", layers.len()),
     }
 }
 
 /// `model[0]`.
 fn layer(module: &ModuleValue, index: i64) -> Result<Dynamic> {
-    place(module, index).map(|(mut layers, at)| layers.swap_remove(at))
+    place(module, index).map(|(mut layers, _, at)| layers.swap_remove(at))
 }
 
 /// `model[0] = nn::linear(2, 3)`.
 fn replace(module: &ModuleValue, index: i64, value: Dynamic) -> Result<()> {
-    let (mut layers, at) = place(module, index)?;
+    let (mut layers, name, at) = place(module, index)?;
     layers[at] = value;
-    write(module, "layers", layers.into())
+    write(module, &name, layers.into())
 }
 
 /// Questions about fields. What begins with `_`, and the mode, is not listed.

@@ -5,7 +5,7 @@ use crate::base::diag::Diag;
 use crate::script::values::types::{Cell, Tensor};
 use parking_lot::RwLock;
 use parking_lot::lock_api::ArcRwLockReadGuard;
-use rhai::{Array, Dynamic, DynamicReadLock, EvalAltResult, FnPtr, Map, Position};
+use rhai::{Array, Dynamic, DynamicReadLock, EvalAltResult, FnPtr, ImmutableString, Map, Position};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -119,9 +119,25 @@ impl ModuleValue {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Where a container such as `nn::sequential` has its layers.
-    pub fn layers(&self) -> Option<&'static str> {
-        self.read().get("layers").is_some_and(Dynamic::is_array).then_some("layers")
+    /// Where a container such as `nn::sequential` has its layers, or `nn::parameter_list` its tensors.
+    pub fn layers(&self) -> Option<ImmutableString> {
+        let fields = self.read();
+        let is_list = |name: &str| fields.get(name).is_some_and(Dynamic::is_array);
+        if is_list("layers") {
+            return Some("layers".into());
+        }
+        let flat = fields.get("_flat")?.read_lock::<ImmutableString>()?.clone();
+        is_list(&flat).then_some(flat)
+    }
+
+    /// A container like this one with other layers in its field of this name, and a mode of its own.
+    pub fn with_layers(&self, name: &str, layers: Dynamic) -> ModuleValue {
+        let mut fields = self.read().clone();
+        fields.insert(name.into(), layers);
+        if let Some(on) = fields.get(MODE).and_then(|field| mode(MODE, field)) {
+            fields.insert(MODE.into(), Dynamic::from(Cell::new(on)));
+        }
+        ModuleValue::new(fields)
     }
 
     /// Whether a value is this module, or holds it in arrays, maps and further modules. What closures take along does not

@@ -97,7 +97,10 @@ impl Reader<'_> {
         }
         let is_number = self.is_number(self.at + 1);
         // `-5.abs()` takes the sign with the number, `- 5.abs()` does not.
-        let is_apart = is_number && self.tokens[self.at].range().end < self.tokens[self.at + 1].range().start;
+        let is_apart = is_number && {
+            let gap = &self.src[self.tokens[self.at].range().end..self.tokens[self.at + 1].range().start];
+            !gap.is_empty() && gap.trim().is_empty()
+        };
         let sign = self.token();
         let end = self.tokens.get(self.at).map_or(self.at, |token| token.partner as usize);
         let operand = self.nested(end, Self::unary, Expr::other);

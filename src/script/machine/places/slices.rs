@@ -1,7 +1,8 @@
-//! `xs[1..3]` of arrays and strings, as Python slices: a new value, with bounds from the end where they are negative, and
-//! clamped.
+//! `xs[1..3]` of arrays, strings and lists of layers, as Python slices: a new value, with bounds from the end where they are
+//! negative, and clamped.
 
 use crate::script::values::ascii::{character, is_ascii};
+use crate::script::values::module::ModuleValue;
 use crate::script::values::types::SliceValue;
 use rhai::Dynamic;
 use std::ops::{Range, RangeInclusive};
@@ -26,6 +27,13 @@ pub fn part(target: &Dynamic, range: &Dynamic) -> Option<Dynamic> {
         return Some(text.chars().skip(within.start).take(within.len()).collect::<String>().into());
     }
     None
+}
+
+/// `model[1..3]`: a container with some of the layers, which both share; none where there is no such part.
+pub fn layers(module: &ModuleValue, range: &Dynamic) -> Option<Dynamic> {
+    let name = module.layers()?;
+    let some = part(&module.get(&name)?, range)?;
+    Some(Dynamic::from(module.with_layers(&name, some)))
 }
 
 /// `xs[slice(start, stop, step)]`.

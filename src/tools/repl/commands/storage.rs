@@ -1,8 +1,10 @@
 //! `:load`, `:save`, `:reset`.
 
 use super::super::{Go, Repl};
-use crate::files::input::os_reason;
+use crate::files;
+use crate::script::source::lex::lex;
 use crate::tools::run::guarded;
+use std::path::Path;
 
 pub fn load(repl: &mut Repl, path: &str) -> Go {
     let path = path.trim_matches('"').to_string();
@@ -15,10 +17,12 @@ pub fn load(repl: &mut Repl, path: &str) -> Go {
 
 pub fn save(repl: &mut Repl, path: &str) -> Go {
     let path = path.trim_matches('"');
-    let text: String = repl.entries.iter().map(|entry| statement(entry)).collect();
-    if let Err(error) = std::fs::write(path, text) {
-        let reason = os_reason(&error);
-        repl.refuse(&format!("cannot write {path}: {reason}"), "name a file in a folder that is there");
+    let defined: Vec<_> = repl.entries.iter().map(|entry| function(entry)).collect();
+    // A script defines a function once: the last definition counts.
+    let is_last = |at: &usize| defined[*at].is_none() || !defined[at + 1..].contains(&defined[*at]);
+    let text: String = (0..repl.entries.len()).filter(is_last).map(|at| statement(&repl.entries[at])).collect();
+    if let Err(diag) = files::write_text(Path::new(path), &text) {
+        repl.refuse(&diag.message, "name a file in a folder that is there");
         return Go::On;
     }
     let count = repl.entries.len();
@@ -31,9 +35,26 @@ pub fn save(repl: &mut Repl, path: &str) -> Go {
     Go::On
 }
 
-/// An entry with a `;` at its end, as scripts need it.
+/// The name of the function that an entry is, and how many parameters it has; none for any other entry.
+fn function(entry: &str) -> Option<(&str, usize)> {
+    let tokens = lex(entry, 0).ok()?;
+    let word = |at: usize| tokens.get(at).map_or("", |token| &entry[token.range()]);
+    if word(0) != "fn" || word(2) != "(" {
+        return None;
+    }
+    let close = tokens[2].partner as usize;
+    let is_whole =
+        word(close + 1) == "{" && (tokens[close + 1].partner as usize..tokens.len()).all(|at| "};".contains(word(at)));
+    let parameters = (3..close).filter(|&at| word(at) != ",").count();
+    is_whole.then(|| (word(1), parameters))
+}
+
+/// An entry as scripts need it: with a `;` at its end, unless it is a function.
 fn statement(entry: &str) -> String {
     let entry = entry.trim_end();
+    if function(entry).is_some() {
+        return format!("{entry}\n");
+    }
     let last = entry.lines().last().unwrap_or("");
     match (entry.ends_with(';'), last.contains("//")) {
         (true, _) => format!("{entry}\n"),
