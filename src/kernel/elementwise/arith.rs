@@ -173,7 +173,7 @@ functions! {
     COPYSIGN "copysign" "ts_copysign(a, b)" { float(a, b) = a.copysign(b); }
     /// Of the sum a of squares and the sum b of c differences, over d.
     VARIANCE "variance" "ts_variance(a, b, c, d)" {
-        float(a, b, c, d) = {
+        few(a, b, c, d) = {
             let left = a - b * b / c;
             (if left < 0.0 { 0.0 } else { left }) / d
         };

@@ -40,6 +40,21 @@ macro_rules! variant {
     };
 }
 
+/// As `variant`, for what few elements are computed with: every level runs what is compiled for the baseline.
+macro_rules! few {
+    (($($arg:ident: $A:ident),*) -> $O:ident = $body:expr) => {
+        Variant {
+            args: &[$(Class::$A),*],
+            out: Class::$O,
+            tiles: {
+                const ALL: [TileFn; 3] = simd::tile!(<S> ($($arg: $A),*) -> $O = $body);
+                const TILES: [TileFn; 3] = [ALL[2]; 3];
+                TILES
+            },
+        }
+    };
+}
+
 /// The class of any argument of a function over vectors.
 macro_rules! class_of {
     ($a:ident) => {
@@ -48,7 +63,7 @@ macro_rules! class_of {
 }
 
 /// Variants from clauses: `float(a, b) = body` is F32 and F64 (with `, f32: path`, a function over
-/// vectors is F32's), `int` is I64, `bool` is Bool; `floattest` gives
+/// vectors is F32's), `int` is I64, `bool` is Bool; `few` floats of which there are few; `floattest` gives
 /// Bool from floats, `never` false from integers and `bool`, `test` from any class; `trig(a) = fast, slow` has a slow form for huge arguments,
 /// `single(a) = path, function` has a path for f32 without branches and a function of f64 for the rest;
 /// `quotient(a, b) = fast, slow`, of f32 only, one for huge quotients; `division(a, b) = fast, slow`, of integers, computes small
@@ -68,6 +83,12 @@ macro_rules! variants {
                 TILES
             } },
             variant!(($($a: F64),*) -> F64 = $body),
+        ] $($rest)*)
+    };
+    (@ [$($done:tt)*] few($($a:ident),*) = $body:expr; $($rest:tt)*) => {
+        variants!(@ [$($done)*
+            few!(($($a: F32),*) -> F32 = $body),
+            few!(($($a: F64),*) -> F64 = $body),
         ] $($rest)*)
     };
     (@ [$($done:tt)*] trig($a:ident) = $body:expr, $slow:expr; $($rest:tt)*) => {
@@ -168,7 +189,7 @@ macro_rules! functions {
     };
 }
 
-use {class_of, functions, variant, variants};
+use {class_of, few, functions, variant, variants};
 
 /// Whether a value counts as true: anything but zero, so NaN too.
 #[inline(always)]
