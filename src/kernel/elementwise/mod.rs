@@ -42,17 +42,10 @@ macro_rules! variant {
 
 /// As `variant`, for what few elements are computed with: every level runs what is compiled for the baseline.
 macro_rules! few {
-    (($($arg:ident: $A:ident),*) -> $O:ident = $body:expr) => {
-        Variant {
-            args: &[$(Class::$A),*],
-            out: Class::$O,
-            tiles: {
-                const ALL: [TileFn; 3] = simd::tile!(<S> ($($arg: $A),*) -> $O = $body);
-                const TILES: [TileFn; 3] = [ALL[2]; 3];
-                TILES
-            },
-        }
-    };
+    ($($form:tt)*) => {{
+        const OF_LEVELS: Variant = variant!($($form)*);
+        Variant { tiles: [OF_LEVELS.tiles[2]; 3], ..OF_LEVELS }
+    }};
 }
 
 /// The class of any argument of a function over vectors.

@@ -13,7 +13,7 @@ use crate::op::row::{Default, Kind, Op};
 use crate::script::host::Host;
 use crate::script::values::sparse::Sparse;
 use crate::script::values::type_names;
-use crate::script::values::types::{Cell, DTypeValue, DeviceValue, Tensor};
+use crate::script::values::types::{DTypeValue, DeviceValue, Tensor};
 use rhai::{Array, Dynamic, EvalAltResult, Map, NativeCallContext};
 use std::sync::Arc;
 
@@ -160,12 +160,6 @@ fn expected(what: &str, value: &Dynamic) -> Box<Diag> {
     }
 }
 
-/// True or false, or a cell with one: `dropout(x, 0.5, this.training)`.
-fn truth(value: &Dynamic) -> Result<bool> {
-    let held = value.read_lock::<Cell>().map(|cell| cell.get());
-    held.as_ref().unwrap_or(value).as_bool().map_err(|_| expected("true or false", value))
-}
-
 fn argument(host: &Host, kind: Kind, value: &Dynamic) -> Result<Arg> {
     if value.is_unit() && !matches!(kind, Kind::Tensor | Kind::Operand) {
         return Ok(Arg::None);
@@ -202,7 +196,10 @@ fn argument(host: &Host, kind: Kind, value: &Dynamic) -> Result<Arg> {
         Kind::Int => Attr::Int(int(host, value)?),
         Kind::Dim => Attr::Int(integer(value).ok_or_else(|| expected("a dimension (an integer)", value))?),
         Kind::Float => Attr::Float(number(host, value)?.to_f64()),
-        Kind::Bool => Attr::Bool(truth(value)?),
+        Kind::Bool => match value.as_bool() {
+            Ok(b) => Attr::Bool(b),
+            Err(_) => return Err(expected("true or false", value)),
+        },
         Kind::DimsOrFlag if value.is_bool() => Attr::Bool(value.as_bool().unwrap_or_default()),
         Kind::Dims | Kind::DimsOrFlag | Kind::Sizes | Kind::Ints => Attr::Ints(ints(host, value)?),
         Kind::IntsOr(words) => match value.is_string() {

@@ -10,7 +10,6 @@ use super::places::{Values, place, read, replace, text, write};
 use super::quick::{self, Number};
 use super::quick_store;
 use super::run::{Fault, Frame, Machine, R, put};
-use super::shared::in_use;
 use super::tree::{Assign, AssignChain, Chain, Node, Op, Root, Step, StepKind};
 use super::value::Value;
 use crate::base::arithmetic;
@@ -398,63 +397,6 @@ impl Machine<'_> {
                 }
             }
         }
-    }
-
-    /// Goes on with a value of its own: where the chain holds values that are shared, after it has let go of them, so that closures
-    /// may name their variables.
-    fn go_on(
-        &mut self,
-        stack: &mut [Value],
-        chain: &Chain,
-        at: usize,
-        mut value: Dynamic,
-        operands: &mut Values,
-        goal: Goal,
-    ) -> R {
-        if self.held > 0 {
-            self.resume = Some((at, value));
-            return Ok(Value::Unit);
-        }
-        self.walk(stack, chain, at, &mut value, operands, goal)
-    }
-
-    /// Goes on from a value that closures share, which is held as far as the chain goes through it.
-    fn while_held(
-        &mut self,
-        stack: &mut [Value],
-        chain: &Chain,
-        at: usize,
-        target: &mut Dynamic,
-        operands: &mut Values,
-        goal: Goal,
-    ) -> R {
-        let then = match goal {
-            Goal::Read => Goal::Read,
-            Goal::Ask => Goal::Ask,
-            Goal::Write(..) => {
-                let Some(mut inside) = target.write_lock::<Dynamic>() else { return Err(in_use()) };
-                return self.walk(stack, chain, at, &mut inside, operands, goal);
-            }
-        };
-        let result = {
-            let Some(mut inside) = target.write_lock::<Dynamic>() else { return Err(in_use()) };
-            self.held += 1;
-            let result = self.walk(stack, chain, at, &mut inside, operands, goal);
-            self.held -= 1;
-            result.inspect_err(|_| self.resume = None)?
-        };
-        match self.resume.take_if(|_| self.held == 0) {
-            Some((at, mut value)) => self.walk(stack, chain, at, &mut value, operands, then),
-            None => Ok(result),
-        }
-    }
-
-    /// Runs another chain, which holds nothing yet.
-    fn holding_nothing(&mut self, run: impl FnOnce(&mut Self) -> R) -> R {
-        let held = std::mem::take(&mut self.held);
-        let result = run(self);
-        self.held = held;
-        result
     }
 
     /// An entry of a map.

@@ -1,5 +1,5 @@
 //! Methods of values that closures share. What a method reads while it calls closures is a copy, so that they may name the
-//! variable; other values are held while one of their methods runs.
+//! variable; other values are held while one of their methods runs, and no longer.
 
 use super::chain::Goal;
 use super::places::{Values, put_back, reach, read};
@@ -92,6 +92,63 @@ impl Machine<'_> {
             return None;
         }
         read(target, steps, operands, true).map(|value| (at + ahead, value.boxed()))
+    }
+
+    /// Goes on with a value of its own: where the chain holds values that are shared, after it has let go of them, so that closures
+    /// may name their variables.
+    pub(super) fn go_on(
+        &mut self,
+        stack: &mut [Value],
+        chain: &Chain,
+        at: usize,
+        mut value: Dynamic,
+        operands: &mut Values,
+        goal: Goal,
+    ) -> R {
+        if self.held > 0 {
+            self.resume = Some((at, value));
+            return Ok(Value::Unit);
+        }
+        self.walk(stack, chain, at, &mut value, operands, goal)
+    }
+
+    /// Goes on from a value that closures share, which is held as far as the chain goes through it.
+    pub(super) fn while_held(
+        &mut self,
+        stack: &mut [Value],
+        chain: &Chain,
+        at: usize,
+        target: &mut Dynamic,
+        operands: &mut Values,
+        goal: Goal,
+    ) -> R {
+        let then = match goal {
+            Goal::Read => Goal::Read,
+            Goal::Ask => Goal::Ask,
+            Goal::Write(..) => {
+                let Some(mut inside) = target.write_lock::<Dynamic>() else { return Err(in_use()) };
+                return self.walk(stack, chain, at, &mut inside, operands, goal);
+            }
+        };
+        let result = {
+            let Some(mut inside) = target.write_lock::<Dynamic>() else { return Err(in_use()) };
+            self.held += 1;
+            let result = self.walk(stack, chain, at, &mut inside, operands, goal);
+            self.held -= 1;
+            result.inspect_err(|_| self.resume = None)?
+        };
+        match self.resume.take_if(|_| self.held == 0) {
+            Some((at, mut value)) => self.walk(stack, chain, at, &mut value, operands, then),
+            None => Ok(result),
+        }
+    }
+
+    /// Runs another chain, which holds nothing yet.
+    pub(super) fn holding_nothing(&mut self, run: impl FnOnce(&mut Self) -> R) -> R {
+        let held = std::mem::take(&mut self.held);
+        let result = run(self);
+        self.held = held;
+        result
     }
 }
 

@@ -6,11 +6,11 @@ use crate::fail;
 use crate::script::bind::rows::Natives;
 use crate::script::host::Host;
 use crate::script::nn::module_methods::{MAX_DEPTH, is_flat, method, names};
-use crate::script::values::module::{ModuleValue, fields, holds_itself, is_own, module as module_of};
+use crate::script::values::module::{ModuleValue, fields, holds_itself, is_own, list, module as module_of};
 use crate::script::values::panics::Place;
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
-use rhai::{Array, Dynamic, FnPtr, FuncRegistration, ImmutableString, Map, NativeCallContext, RhaiFunc};
+use rhai::{Array, Dynamic, FnPtr, FuncRegistration, Map, NativeCallContext, RhaiFunc};
 use std::any::TypeId;
 use std::sync::Arc;
 
@@ -115,12 +115,6 @@ fn inner_first(this: &Dynamic, depth: usize, found: &mut Vec<Dynamic>) -> Result
     }
     found.push(this.flatten_clone());
     Ok(())
-}
-
-/// The name of the array that a list module wraps.
-fn list(map: &Map) -> Option<ImmutableString> {
-    let name = map.get("_flat")?.read_lock::<ImmutableString>()?.clone();
-    map.get(name.as_str())?.is_array().then_some(name)
 }
 
 fn items(map: &Map) -> Option<Array> {

@@ -64,6 +64,12 @@ pub fn mode(name: &str, field: &Dynamic) -> Option<Dynamic> {
     if name == MODE { field.read_lock::<Cell>().map(|cell| cell.get()) } else { None }
 }
 
+/// The name of the array that a list module wraps.
+pub fn list(fields: &Map) -> Option<ImmutableString> {
+    let name = fields.get("_flat")?.read_lock::<ImmutableString>()?.clone();
+    fields.get(name.as_str())?.is_array().then_some(name)
+}
+
 /// Bound: nesting of values in which a module looks for itself.
 const DEPTH: usize = 128;
 
@@ -122,12 +128,8 @@ impl ModuleValue {
     /// Where a container such as `nn::sequential` has its layers, or `nn::parameter_list` its tensors.
     pub fn layers(&self) -> Option<ImmutableString> {
         let fields = self.read();
-        let is_list = |name: &str| fields.get(name).is_some_and(Dynamic::is_array);
-        if is_list("layers") {
-            return Some("layers".into());
-        }
-        let flat = fields.get("_flat")?.read_lock::<ImmutableString>()?.clone();
-        is_list(&flat).then_some(flat)
+        let is_list = fields.get("layers").is_some_and(Dynamic::is_array);
+        if is_list { Some("layers".into()) } else { list(&fields) }
     }
 
     /// A container like this one with other layers in its field of this name, and a mode of its own.
