@@ -620,9 +620,10 @@ impl Runtime {
         // Its capacity is freed too: thousands of idle streams hold nothing.
         let nodes = std::mem::take(&mut window.nodes);
         window.usual = nodes.len();
-        let key = key::of(&nodes);
+        let (key, layouts) = key::of(&nodes);
         let known = state.plans.remove(&key);
         let mut plan = known.unwrap_or_else(|| plan::plan(&nodes, &mut state.known_steps, |buffer| buffer.is_live()));
+        plan.begin(layouts);
         if slot == HOST {
             // Interrupted: the window's operands are still being computed; its results stay unknown, as the script
             // ends here.

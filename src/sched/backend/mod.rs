@@ -165,6 +165,8 @@ pub struct Window<'a> {
     pub after: After,
     /// What was prepared for the plan in earlier runs.
     pub prepared: &'a mut Prepared,
+    /// A hash of what the operands of kernels look like, which may differ from run to run.
+    pub layouts: u64,
     /// The allocator of the device.
     pub memory: &'a Mutex<Memory>,
     pub planned: &'a Mutex<FaultPlan>,

@@ -14,6 +14,13 @@ use crate::sched::window::node::{Input, Node, Work};
 use crate::sched::window::plan::{Fused, Operands, ScalarRef, Step, view_of};
 use std::sync::Arc;
 
+/// The operands of a kernel's last run.
+pub(super) struct Kept<'a> {
+    pub operands: &'a mut Option<Arc<Operands>>,
+    /// Their shapes and strides may differ in this run.
+    pub has_new_layouts: bool,
+}
+
 impl Runtime {
     /// Prepares a step for this run; false if there is no memory, which is then one of the faults.
     #[inline]
@@ -21,7 +28,7 @@ impl Runtime {
         &self,
         nodes: &[Node],
         step: &mut Step,
-        kept: &mut Option<Arc<Operands>>,
+        kept: &mut Kept<'_>,
         slot: u32,
         faults: &mut Found,
     ) -> bool {
@@ -127,11 +134,16 @@ pub(super) fn command<'a>(
 
 /// A kernel's operands with their addresses.
 #[inline]
-fn fill_kernel(node: &Node, kept: &mut Option<Arc<Operands>>) {
+fn fill_kernel(node: &Node, kept: &mut Kept<'_>) {
     let made = || Operands { inputs: node.reads().map(raw).collect(), outputs: node.outputs.iter().map(raw).collect() };
-    let Operands { inputs, outputs } = Arc::make_mut(kept.get_or_insert_with(|| Arc::new(made())));
-    inputs.iter_mut().zip(node.reads()).for_each(|(raw, view)| raw.ptr = view.ptr());
-    outputs.iter_mut().zip(&node.outputs).for_each(|(raw, view)| raw.ptr = view.ptr());
+    let Operands { inputs, outputs } = Arc::make_mut(kept.operands.get_or_insert_with(|| Arc::new(made())));
+    let has_new_layouts = kept.has_new_layouts;
+    let fill = |(known, view): (&mut RawView, &Arc<View>)| match has_new_layouts {
+        true => *known = raw(view),
+        false => known.ptr = view.ptr(),
+    };
+    inputs.iter_mut().zip(node.reads()).for_each(fill);
+    outputs.iter_mut().zip(&node.outputs).for_each(fill);
 }
 
 fn raw(view: &Arc<View>) -> RawView {

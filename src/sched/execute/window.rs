@@ -4,7 +4,7 @@
 //! Addresses are assigned here, in the script's order, and memory that is not needed any more is freed at once, since
 //! later work of the stream runs after this.
 
-use super::operands::command;
+use super::operands::{Kept, command};
 use crate::base::device_id::DeviceId;
 use crate::device::planned_fault::Fate;
 use crate::device::queues::Point;
@@ -19,8 +19,7 @@ use crate::sched::order::gate::Gate;
 use crate::sched::order::points::HOST;
 use crate::sched::runtime::{Runtime, State, end_pending};
 use crate::sched::window::node::Node;
-use crate::sched::window::plan::{Operands, Plan, Step, view_of};
-use std::sync::Arc;
+use crate::sched::window::plan::{Plan, Step, view_of};
 use std::sync::atomic::Ordering;
 
 /// Nodes that are queued between two queries of a device's progress, if querying is expensive, so that the memory of
@@ -81,6 +80,7 @@ impl Runtime {
             device,
             after: std::mem::take(&mut stream.waits),
             prepared: &mut prepared,
+            layouts: plan.layouts,
             memory: &gpus.gpu(name.device).memory,
             planned: &gpus.faults,
             stop: &self.options.stop,
@@ -131,6 +131,7 @@ impl Runtime {
         if !is_usable {
             known.faults.push((0, self.unusable(&nodes[0])));
         }
+        let has_new_layouts = plan.has_new_layouts;
         let steps = plan.steps.iter_mut().zip(&plan.last_uses).zip(&mut plan.operands).enumerate();
         for (at, ((step, last_uses), kept)) in steps {
             // Times of queued work are measured elsewhere.
@@ -150,6 +151,7 @@ impl Runtime {
             };
             match turn {
                 Turn::Runs if is_usable => {
+                    let kept = Kept { operands: kept, has_new_layouts };
                     self.take_step(state, place, nodes, (at, &mut *step, kept), submission, &mut known.faults);
                 }
                 Turn::LeftOut => known.faults.extend(step.nodes().iter().map(|&at| (at, self.left_out(&nodes[at])))),
@@ -179,7 +181,7 @@ impl Runtime {
         state: &State,
         place: &Place,
         nodes: &[Node],
-        (at, step, kept): (usize, &mut Step, &mut Option<Arc<Operands>>),
+        (at, step, mut kept): (usize, &mut Step, Kept<'_>),
         submission: &mut S,
         faults: &mut Found,
     ) {
@@ -195,11 +197,11 @@ impl Runtime {
             let device_of = |stream: u32| state.streams[stream as usize].name.device;
             submission.guard(gate, step.nodes(), &device_of);
         }
-        if !self.make_ready(nodes, step, kept, place.slot, faults) {
+        if !self.make_ready(nodes, step, &mut kept, place.slot, faults) {
             submission.skip(nodes, step.nodes());
             return;
         }
-        let (command, owners) = command(nodes, step, kept);
+        let (command, owners) = command(nodes, step, kept.operands);
         let mut report = Report::default();
         let call = StepCall { at, nodes, of: step.nodes(), owners, command, may_end: gate.is_none() };
         submission.step(&call, &mut report);

@@ -1,7 +1,8 @@
 //! The cache key of a window's plan: its structure, and which buffers have handles outside of the window.
 //!
 //! The key contains: rows' functions, dtypes, layouts, which operands share a buffer and at which offset. Not:
-//! scalars, kernels' attributes, random offsets, addresses; those are read from the nodes at each run.
+//! scalars, kernels' attributes, random offsets, addresses; those are read from the nodes at each run. Nor the layouts of
+//! operands of kernels, which no plan depends on: a decoding step whose cache has grown by one is the known step.
 
 use super::fuse::Group;
 use super::node::{Input, Node, Work};
@@ -54,9 +55,9 @@ impl Key {
     }
 }
 
-/// A buffer of the window, and the offset of its first view.
+/// A buffer of the window, and the offset of its first view that counts.
 struct SeenBuffer<'a> {
-    offset: usize,
+    offset: Option<usize>,
     buffer: &'a Buffer,
 }
 
@@ -69,9 +70,10 @@ const TRANSFER: u64 = 4;
 const EACH: u64 = 5;
 const REDUCE: u64 = 0x52 << 32;
 
-/// The key of a window.
-pub fn of(nodes: &[Node]) -> Key {
+/// The key of a window, and a hash of what its kernels' operands look like, by which repetitions tell equal runs.
+pub fn of(nodes: &[Node]) -> (Key, u64) {
     let mut key = Key(0x243F_6A88_85A3_08D3, nodes.len() as u64);
+    let mut layouts = Key(0x1319_8A2E_0370_7344, 0);
     // An operation usually writes one new buffer, and reads results of others.
     let mut seen = Vec::with_capacity(nodes.len() + 8);
     // The gates so far: nodes with the same gate may be fused.
@@ -85,7 +87,10 @@ pub fn of(nodes: &[Node]) -> Key {
                 gates.len() - 1
             }) as u64);
         }
-        push_operands(&mut key, &mut seen, node);
+        match node.work {
+            Work::Kernel { .. } => push_buffers(&mut key, &mut layouts, &mut seen, node),
+            _ => push_operands(&mut key, &mut seen, node),
+        }
     }
     // Which buffers have handles outside of the window, in the order of their first use.
     for some in seen.chunks(64) {
@@ -95,7 +100,7 @@ pub fn of(nodes: &[Node]) -> Key {
         });
         key.push(live);
     }
-    key
+    (key, layouts.0)
 }
 
 /// The key of a group of nodes that becomes one fused step. `stored` says which results have readers outside.
@@ -149,26 +154,45 @@ fn push_work(key: &mut Key, work: &Work, flags: u64) {
     }
 }
 
+/// The operands of a kernel: which buffers they are of goes into the key, what they look like into `layouts`.
+#[inline]
+fn push_buffers<'a>(key: &mut Key, layouts: &mut Key, seen: &mut Vec<SeenBuffer<'a>>, node: &'a Node) {
+    for view in node.reads().chain(&node.outputs) {
+        let index = number(seen, &view.buffer) as u64;
+        key.push(index << 32 | (view.dtype as u64) << 8 | view.layout.ndim() as u64);
+        push_layout(layouts, view);
+    }
+}
+
 #[inline]
 fn push_view<'a>(key: &mut Key, seen: &mut Vec<SeenBuffer<'a>>, view: &'a View) {
-    let buffer = &*view.buffer;
-    let layout = &view.layout;
-    let mut index = buffer.window_index.load(Ordering::Relaxed) as usize;
-    let mut offset = 0;
-    if index == 0 {
-        seen.push(SeenBuffer { offset: layout.offset, buffer });
-        index = seen.len();
-        buffer.window_index.store(index as u32, Ordering::Relaxed);
-    } else {
-        // Offsets matter only relative to other views of the same buffer in the window.
-        offset = layout.offset.wrapping_sub(seen[index - 1].offset) as u64;
-    }
-    let (shape, strides): (&[usize], &[isize]) = (&layout.shape, &layout.strides);
-    key.push((index as u64) << 32 | (view.dtype as u64) << 8 | shape.len() as u64 | ((offset != 0) as u64) << 31);
+    let index = number(seen, &view.buffer);
+    // Offsets matter only relative to other views of the same buffer in the window.
+    let first = *seen[index - 1].offset.get_or_insert(view.layout.offset);
+    let offset = view.layout.offset.wrapping_sub(first) as u64;
+    let ndim = view.layout.ndim() as u64;
+    key.push((index as u64) << 32 | (view.dtype as u64) << 8 | ndim | ((offset != 0) as u64) << 31);
     if offset != 0 {
         key.push(offset);
     }
-    for (&size, &stride) in shape.iter().zip(strides) {
+    push_layout(key, view);
+}
+
+/// The number of a buffer in the order of first use, from 1.
+#[inline]
+fn number<'a>(seen: &mut Vec<SeenBuffer<'a>>, buffer: &'a Buffer) -> usize {
+    let index = buffer.window_index.load(Ordering::Relaxed) as usize;
+    if index != 0 {
+        return index;
+    }
+    seen.push(SeenBuffer { offset: None, buffer });
+    buffer.window_index.store(seen.len() as u32, Ordering::Relaxed);
+    seen.len()
+}
+
+#[inline]
+fn push_layout(key: &mut Key, view: &View) {
+    for (&size, &stride) in view.layout.shape.iter().zip(&view.layout.strides) {
         key.push((size as u64).rotate_left(32) ^ stride as u64);
     }
 }

@@ -22,11 +22,19 @@ pub struct Plan {
     pub last_uses: Vec<SmallVec<[(u32, Operand); 4]>>,
     /// What the kind of device that runs it caches.
     pub prepared: Prepared,
-    /// For each step, after its first run: a kernel's operands, of which only the addresses change from run to run.
+    /// For each step, after its first run: a kernel's operands, whose addresses change from run to run.
     pub operands: Vec<Option<Arc<Operands>>>,
+    /// Of this run: what its kernels' operands look like (`key.rs`), and whether that is new since the last run.
+    pub layouts: u64,
+    pub has_new_layouts: bool,
 }
 
 impl Plan {
+    /// Begins a run.
+    pub fn begin(&mut self, layouts: u64) {
+        self.has_new_layouts = std::mem::replace(&mut self.layouts, layouts) != layouts;
+    }
+
     /// Every buffer of the window, once.
     pub fn buffers<'a>(&'a self, nodes: &'a [Node]) -> impl Iterator<Item = &'a Arc<Buffer>> {
         self.last_uses.iter().flatten().map(|&(node, operand)| &view_of(&nodes[node as usize], operand).buffer)
@@ -141,7 +149,7 @@ pub fn plan(nodes: &[Node], known: &mut KnownSteps, live: impl Fn(&Buffer) -> bo
         .collect();
     let last_uses = last_uses(nodes, &groups, last);
     let operands = groups.iter().map(|_| None).collect();
-    Plan { steps, last_uses, prepared: Prepared::default(), operands }
+    Plan { steps, last_uses, prepared: Prepared::default(), operands, layouts: 0, has_new_layouts: false }
 }
 
 /// For each buffer the last group that uses it.

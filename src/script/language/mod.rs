@@ -6,6 +6,7 @@ pub mod format;
 pub mod growing;
 pub mod growth;
 pub mod json;
+mod order;
 pub mod printing;
 pub mod ranges;
 pub mod scalars;

@@ -10,6 +10,7 @@ use crate::script::bind::iterate;
 use crate::script::bind::rows::{Natives, WIDE_ARITY, by_keywords, raw};
 use crate::script::host::Host;
 use crate::script::language::arrays::{self, truth};
+use crate::script::language::order;
 use crate::script::language::ranges::{integers, steps};
 use crate::script::language::sequences::{elements_fit, plain, total};
 use crate::script::machine::callback::Callback;
@@ -190,6 +191,9 @@ fn no_order(host: &Host, context: &NativeCallContext, a: &Dynamic, b: &Dynamic) 
 
 /// An ordered copy; equal ones keep their order.
 pub fn in_order(host: &Host, context: &NativeCallContext, values: &mut Array) -> Outcome<Array> {
+    if let Some(places) = order::places(values) {
+        return Ok(places.into_iter().map(|at| values[at].take()).collect());
+    }
     arrays::sorted(values, &mut |a, b| {
         host.rt.heed().map_err(|diag| host.raise(context, diag, ""))?;
         order(host, context, a, b)?.ok_or_else(|| no_order(host, context, a, b))
@@ -289,6 +293,9 @@ fn by_closure(host: &Host, context: &NativeCallContext, all: &mut Array, by: &Fn
 fn ordered_by(host: &Host, context: &NativeCallContext, all: &mut Array, by: &FnPtr) -> Outcome<Array> {
     let mut by = Callback::new(context, by);
     Ok(match keys(all, &mut by)? {
+        Some(keys) if let Some(places) = order::places(&keys) => {
+            places.into_iter().map(|at| std::mem::take(&mut all[at])).collect()
+        }
         Some(keys) => {
             let mut places: Array = (0..all.len() as i64).map(Dynamic::from_int).collect();
             places = arrays::sorted(&mut places, &mut |a, b| {

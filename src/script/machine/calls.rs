@@ -12,7 +12,7 @@ use super::value::Value;
 use crate::script::bind::apply;
 use crate::script::bind::apply::Callee;
 use crate::script::values::module::ModuleValue;
-use rhai::{Dynamic, EvalAltResult, FnPtr, NativeCallContext, Position};
+use rhai::{Dynamic, EvalAltResult, FnPtr, ImmutableString, Map, NativeCallContext, Position};
 use smallvec::SmallVec;
 use std::sync::{Arc, Weak};
 
@@ -28,6 +28,14 @@ fn without_this(error: Box<EvalAltResult>, name: &str) -> Box<EvalAltResult> {
 /// Whether a value is worth lending, and nobody else has it.
 pub(super) fn is_lent(value: &Value) -> bool {
     matches!(value, Value::Other(value) if !value.is_shared() && !value.is_read_only() && (value.is_array() || value.is_map()))
+}
+
+/// Whether a map has an entry with a text as its key.
+#[inline]
+fn has_entry(map: &Dynamic, keys: &[Dynamic]) -> Option<bool> {
+    let [key] = keys else { return None };
+    let key = key.read_lock::<ImmutableString>()?;
+    map.read_lock::<Map>().map(|map| map.contains_key(key.as_str()))
 }
 
 /// A closure's function, whose values are in the first slots of the stack that it runs on.
@@ -86,6 +94,11 @@ impl Machine<'_> {
                 {
                     if self.looks {
                         self.hooks.look(value)?;
+                    } else if native.is_contains
+                        && let Some(truth) = has_entry(value, &values)
+                    {
+                        self.step(native.at)?;
+                        return Ok(Value::Bool(truth));
                     }
                     return self.call_on(native, value, &mut values, true);
                 }

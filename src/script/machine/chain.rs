@@ -54,17 +54,19 @@ impl Machine<'_> {
                 None => chain.luck.miss(),
             }
         }
+        if let Root::Value(node @ (Node::Global(_) | Node::Constant(_))) = &chain.root {
+            return Ok(self.part_of_constant(frame, chain, node));
+        }
         let (Root::Local(slot), [step]) = (&chain.root, &*chain.steps) else { return Ok(None) };
         match &step.kind {
             StepKind::Index { .. } | StepKind::Property { .. } => {
-                let mut operands = Values::new();
-                if let [index] = &*chain.operands {
-                    let Some(index) = index_at_hand(frame, index) else { return Ok(None) };
-                    operands.push(index);
-                }
+                let Some(operands) = indices_at_hand(frame, chain) else { return Ok(None) };
                 let Value::Other(value) = &frame.slots[*slot as usize] else { return Ok(None) };
                 if value.is_shared() || self.looks {
                     return Ok(None);
+                }
+                if let ([Value::Int(number)], true) = (&*operands, value.is_string()) {
+                    return Ok(slices::letter(value, *number).map(Value::of));
                 }
                 Ok(read(value, &chain.steps, &operands, false))
             }
@@ -74,22 +76,40 @@ impl Machine<'_> {
             StepKind::Method { intrinsic: Some(intrinsic), function, is_word: false, .. }
                 if chain.lost.is_none() && function.strong_count() == 0 && !self.looks =>
             {
-                let is_plain =
-                    |value: &Value| matches!(value, Value::Other(value) if value.is_array() && !value.is_shared());
-                if !is_plain(&frame.slots[*slot as usize]) {
+                let is_own =
+                    |value: &Value| matches!(value, Value::Other(value) if !value.is_shared() && intrinsic.is_of(value));
+                if !is_own(&frame.slots[*slot as usize]) {
                     return Ok(None);
                 }
-                let mut argument = match chain.operands.first() {
-                    None => Value::Unit,
-                    Some(operand @ (Node::Local(_) | Node::Literal(_))) => self.eval(frame, operand)?,
-                    Some(operand @ Node::Binary(binary)) if binary.is_quick => self.eval(frame, operand)?,
-                    Some(_) => return Ok(None),
-                };
+                let mut arguments = Values::new();
+                for operand in &chain.operands {
+                    arguments.push(match operand {
+                        Node::Local(_) | Node::Literal(_) => self.eval(frame, operand)?,
+                        Node::Binary(binary) if binary.is_quick => self.eval(frame, operand)?,
+                        _ => return Ok(None),
+                    });
+                }
                 self.step(step.at)?;
                 let Value::Other(value) = &mut frame.slots[*slot as usize] else { return Ok(None) };
-                Ok(intrinsic.run(value, std::slice::from_mut(&mut argument)))
+                Ok(intrinsic.run(value, &mut arguments))
             }
             _ => Ok(None),
+        }
+    }
+
+    /// `TABLE[i]` and `CONFIG.name` of a constant outside of the code, of which nothing else is copied.
+    fn part_of_constant(&self, frame: &Frame, chain: &Chain, node: &Node) -> Option<Value> {
+        if self.looks || chain.steps.iter().any(Step::may_change) {
+            return None;
+        }
+        let operands = indices_at_hand(frame, chain)?;
+        match node {
+            Node::Constant(constant) => read(constant.value.get()?, &chain.steps, &operands, false),
+            Node::Global(global) => {
+                let constants = self.global.constants.as_ref()?.read().ok()?;
+                read(constants.get(&*global.name)?, &chain.steps, &operands, false)
+            }
+            _ => None,
         }
     }
 
@@ -676,7 +696,7 @@ impl Machine<'_> {
     /// `xs[i] = v`, `m[k] = v` and `m.name = v` of a variable: nothing is moved for it.
     #[inline]
     fn store(&self, frame: &mut Frame, assign: &AssignChain, value: &Value) -> Option<()> {
-        let Chain { root: Root::Local(slot), steps, operands, lost: None, .. } = &assign.chain else { return None };
+        let Chain { root: Root::Local(slot), steps, lost: None, .. } = &assign.chain else { return None };
         let [step] = &**steps else { return None };
         if self.looks {
             return None;
@@ -685,8 +705,7 @@ impl Machine<'_> {
         match &step.kind {
             StepKind::Property { .. } => {}
             StepKind::Index { .. } => {
-                let at_hand = index_at_hand(frame, &operands[0]);
-                indices.push(at_hand.or_else(|| quick::number(frame, &operands[0]).as_int().map(Value::Int))?);
+                indices = indices_at_hand(frame, &assign.chain)?;
             }
             StepKind::Method { .. } => return None,
         }
@@ -847,6 +866,17 @@ fn assigned(rest: &Expr, assign: &AssignChain) -> Expr {
     let pair = BinaryExpr { lhs: rest.clone(), rhs: value };
     let at = rest.position();
     Expr::Stmt(Box::new(StmtBlock::new([Stmt::Assignment(Box::new((assign.info.clone(), pair)))], at, at)))
+}
+
+/// The indices and keys of a chain, if all are at hand.
+#[inline]
+fn indices_at_hand(frame: &Frame, chain: &Chain) -> Option<Values> {
+    let mut operands = Values::new();
+    for operand in &chain.operands {
+        let index = || quick::number(frame, operand).as_int().map(Value::Int);
+        operands.push(index_at_hand(frame, operand).or_else(index)?);
+    }
+    Some(operands)
 }
 
 /// An index or key that is in a variable or a literal.

@@ -291,6 +291,9 @@ impl Machine<'_> {
 
     pub fn switch(&mut self, frame: &mut Frame, switch: &Switch) -> R {
         let value = self.eval(frame, &switch.value)?;
+        if let Some(arm) = switch.recent.find(&value) {
+            return self.eval(frame, &switch.arms[arm as usize].body);
+        }
         let key = match &value {
             Value::Int(int) => Some(CaseKey::Int(*int)),
             Value::Bool(truth) => Some(CaseKey::Bool(*truth)),
@@ -303,7 +306,14 @@ impl Machine<'_> {
         };
         let known = key.as_ref().and_then(|key| switch.known.read().get(key).cloned());
         let candidates = match known {
-            Some(candidates) => candidates,
+            Some(candidates) => {
+                if let ([arm, ..], Some(key)) = (&*candidates, &key)
+                    && switch.arms[*arm as usize].guard.is_none()
+                {
+                    switch.recent.keep(key, *arm);
+                }
+                candidates
+            }
             None => {
                 let candidates = self.equal_candidates(switch, value.boxed())?;
                 if let Some(key) = key {

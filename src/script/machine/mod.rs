@@ -31,6 +31,7 @@ mod shared;
 mod top_level;
 mod tree;
 mod unit;
+mod unpack;
 mod value;
 
 pub use compile::names::{Called, Foreign, UnknownVariable, foreign_names};

@@ -28,8 +28,15 @@ impl Op {
             "<=" => Op::LessEqual,
             ">" => Op::Greater,
             ">=" => Op::GreaterEqual,
+            ".." => Op::Range,
+            "..=" => Op::RangeInclusive,
             _ => Op::Other,
         }
+    }
+
+    /// Whether it makes a number or a truth of numbers.
+    pub fn computes(self) -> bool {
+        !matches!(self, Op::Range | Op::RangeInclusive | Op::Other)
     }
 
     /// The comparison with its sides exchanged.
@@ -67,13 +74,13 @@ pub fn apply(op: Op, a: &Value, b: &Value) -> Option<Value> {
         (Value::Int(a), Value::Float(b)) => mixed(op, *a, *b, |a, b| floats(op, a, b)),
         (Value::Float(a), Value::Int(b)) => mixed(op.turned(), *b, *a, |b, a| floats(op, a, b)),
         (Value::Bool(a), Value::Bool(b)) => truths(op, *a, *b),
-        (Value::Other(a), Value::Other(b)) => others(op, a, b),
+        (Value::Other(a), Value::Other(b)) => texts(op, a, b).map(Value::Bool),
         (Value::Other(a), Value::Unit) | (Value::Unit, Value::Other(a)) => nothing(op, a),
         _ => None,
     }
 }
 
-/// A comparison of two numbers without making a value of it.
+/// A comparison of two numbers or strings without making a value of it.
 #[inline]
 pub fn compare(op: Op, a: &Value, b: &Value) -> Option<bool> {
     match (a, b) {
@@ -89,6 +96,7 @@ pub fn compare(op: Op, a: &Value, b: &Value) -> Option<bool> {
         (Value::Float(a), Value::Float(b)) => op.holds(a.partial_cmp(b)),
         (Value::Int(a), Value::Float(b)) => op.holds(arithmetic::compare(*a, *b)),
         (Value::Float(a), Value::Int(b)) => op.turned().holds(arithmetic::compare(*b, *a)),
+        (Value::Other(a), Value::Other(b)) => texts(op, a, b),
         _ => None,
     }
 }
@@ -110,6 +118,8 @@ pub fn integers(op: Op, a: i64, b: i64) -> Option<Value> {
         Op::And => a & b,
         Op::Or => a | b,
         Op::Xor => a ^ b,
+        Op::Range => return Some(Value::Other(Dynamic::from(a..b))),
+        Op::RangeInclusive => return Some(Value::Other(Dynamic::from(a..=b))),
         _ => return op.holds(Some(a.cmp(&b))).map(Value::Bool),
     }))
 }
@@ -147,20 +157,24 @@ fn truths(op: Op, a: bool, b: bool) -> Option<Value> {
     }))
 }
 
-/// Comparisons of strings.
-fn others(op: Op, a: &Dynamic, b: &Dynamic) -> Option<Value> {
+/// Comparisons of strings and characters.
+fn texts(op: Op, a: &Dynamic, b: &Dynamic) -> Option<bool> {
     if a.is_char() && b.is_char() {
-        return op.holds(Some(a.as_char().ok()?.cmp(&b.as_char().ok()?))).map(Value::Bool);
+        return op.holds(Some(a.as_char().ok()?.cmp(&b.as_char().ok()?)));
     }
     if !(a.is_string() && b.is_string()) {
         return match (a.is_char() && b.is_string(), a.is_string() && b.is_char()) {
-            (true, _) => op.turned().holds(Some(text_and_character(b, a)?)).map(Value::Bool),
-            (_, true) => op.holds(Some(text_and_character(a, b)?)).map(Value::Bool),
+            (true, _) => op.turned().holds(Some(text_and_character(b, a)?)),
+            (_, true) => op.holds(Some(text_and_character(a, b)?)),
             _ => None,
         };
     }
     let (a, b) = (a.read_lock::<ImmutableString>()?, b.read_lock::<ImmutableString>()?);
-    op.holds(Some(a.as_str().cmp(b.as_str()))).map(Value::Bool)
+    match op {
+        Op::Equal => Some(a.as_str() == b.as_str()),
+        Op::NotEqual => Some(a.as_str() != b.as_str()),
+        _ => op.holds(Some(a.as_str().cmp(b.as_str()))),
+    }
 }
 
 /// The order of a string and a character, which is as the string of it.

@@ -227,6 +227,7 @@ fn integers(op: Op, a: i64, b: i64) -> Number {
         Op::Equal => return Number::bool(a == b),
         Op::NotEqual => return Number::bool(a != b),
         Op::Divide => return Number::float(a as f64 / b as f64),
+        Op::Range | Op::RangeInclusive => return Number::NONE,
         _ => return numbers::integers(op, a, b).as_ref().map_or(Number::NONE, Number::of),
     };
     found.map_or(Number::NONE, Number::int)

@@ -150,7 +150,9 @@ impl<'m> Machine<'m> {
             Node::Call(call) => self.call(frame, call),
             Node::Chain(chain) => self.chain(frame, chain),
             Node::Native(native) => self.native(frame, native),
-            Node::Let(..) | Node::Assign(_) | Node::AssignChain(_) => self.exec(frame, node).map(|()| Value::Unit),
+            Node::Let(..) | Node::Assign(_) | Node::AssignChain(_) | Node::Unpack(_) => {
+                self.exec(frame, node).map(|()| Value::Unit)
+            }
             Node::Block(block) => self.block(frame, block),
             Node::If(branch) => self.branch(frame, branch),
             Node::While(repeat) => self.repeat(frame, repeat),
@@ -192,6 +194,7 @@ impl<'m> Machine<'m> {
                 let result = self.eval(frame, value);
                 quick_store::settle(&mut frame.slots[*slot as usize], result)
             }
+            Node::Unpack(unpack) => self.unpack(frame, unpack),
             Node::Block(block) => self.run_block(frame, block),
             Node::If(branch) => {
                 let chosen = self.chosen(frame, branch)?;

@@ -13,6 +13,7 @@ use rhai::{Dynamic, Expr, ImmutableString, OpAssignment, Position, Stmt};
 use smallvec::SmallVec;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{OnceLock, Weak};
 
 /// A variable's place in its frame.
@@ -61,6 +62,8 @@ pub enum Node {
     Let(Slot, Box<Node>),
     /// A constant of a block.
     LetConstant(Slot, Box<Node>),
+    /// `let [a, b] = f()`
+    Unpack(Box<Unpack>),
     Assign(Box<Assign>),
     AssignThis(Box<Assign>),
     AssignChain(Box<AssignChain>),
@@ -87,6 +90,23 @@ pub enum Node {
     Rest(Box<Rest>),
     /// A variable more than the session allows.
     OneTooMany(Position),
+}
+
+/// A plain pattern: the variables of its names get the parts of a value.
+pub struct Unpack {
+    pub value: Node,
+    pub parts: Parts,
+    pub slots: Box<[Slot]>,
+    /// What takes all other values apart, by the pattern's text.
+    pub native: Native,
+    pub pattern: Value,
+}
+
+pub enum Parts {
+    /// All elements of an array, and whether each has a name.
+    Elements(Box<[bool]>),
+    /// The entries of a map with these keys.
+    Fields(Box<[ImmutableString]>),
 }
 
 pub struct Global {
@@ -119,7 +139,9 @@ pub enum Op {
     LessEqual,
     Greater,
     GreaterEqual,
-    /// `@`, `..`, `in` and what a host program registers.
+    Range,
+    RangeInclusive,
+    /// `@`, `in` and what a host program registers.
     Other,
 }
 
@@ -190,6 +212,8 @@ pub struct Native {
     pub site: Site,
     /// It only asks its first value, and the arguments behind it run no code.
     pub asks: bool,
+    /// `k in m`, which no function of the script answers.
+    pub is_contains: bool,
     /// It may be a function of an imported module.
     pub qualified: Option<Box<Qualified>>,
     pub at: Position,
@@ -320,6 +344,58 @@ pub struct Switch {
     /// The arm for all other values.
     pub default: Option<u32>,
     pub known: parking_lot::RwLock<HashMap<CaseKey, Candidates, BuildHasherDefault<CaseHasher>>>,
+    pub recent: RecentCases,
+}
+
+/// Arms without a condition, of values that were met lately.
+#[derive(Default)]
+pub struct RecentCases {
+    /// By the lowest bits of an integer: its 32 bits, and the number of the arm plus one.
+    integers: [AtomicU64; 16],
+    /// Texts are told by where they are: those of a literal or a table are the same each time.
+    texts: parking_lot::RwLock<SmallVec<[(ImmutableString, u32); 8]>>,
+}
+
+impl RecentCases {
+    #[inline]
+    fn place(&self, int: i64) -> Option<(u64, &AtomicU64)> {
+        let known = u64::from(i32::try_from(int).ok()? as u32);
+        Some((known, &self.integers[known as usize % self.integers.len()]))
+    }
+
+    #[inline]
+    pub fn find(&self, value: &Value) -> Option<u32> {
+        match value {
+            Value::Int(int) => {
+                let (known, place) = self.place(*int)?;
+                let entry = place.load(Ordering::Relaxed);
+                (entry >> 32 == known).then_some(entry as u32).and_then(|arm| arm.checked_sub(1))
+            }
+            Value::Other(value) if value.is_string() => {
+                let text = value.read_lock::<ImmutableString>()?;
+                let texts = self.texts.read();
+                texts.iter().find(|(known, _)| known.ptr_eq(&text)).map(|(_, arm)| *arm)
+            }
+            _ => None,
+        }
+    }
+
+    pub fn keep(&self, key: &CaseKey, arm: u32) {
+        match key {
+            CaseKey::Int(int) => {
+                if let Some((known, place)) = self.place(*int) {
+                    place.store(known << 32 | u64::from(arm + 1), Ordering::Relaxed);
+                }
+            }
+            CaseKey::Text(text) => {
+                let mut texts = self.texts.write();
+                if texts.len() < texts.inline_size() {
+                    texts.push((text.clone(), arm));
+                }
+            }
+            _ => {}
+        }
+    }
 }
 
 pub struct Arm {

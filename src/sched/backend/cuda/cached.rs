@@ -6,12 +6,25 @@ use crate::kernel::fused::cuda::{self as fused, Table};
 use crate::sched::window::each::EachProgram;
 use crate::sched::window::node::Node;
 
+/// Bound: recordings of a stream. Two, so that kernels whose sizes alternate, as with batches for training and for
+/// evaluation, keep a graph for either.
+const RECORDINGS: usize = 2;
+
 /// The cache of one plan.
 #[derive(Default)]
 pub(super) struct Cached {
-    /// By slot of the stream: the recorded commands.
-    pub replays: Vec<(u32, Replay)>,
+    /// The latest last.
+    pub recordings: Vec<Recording>,
     steps: Vec<Option<Step>>,
+}
+
+/// The commands of a run.
+pub(super) struct Recording {
+    /// Of the stream.
+    pub slot: u32,
+    /// What its kernels' operands looked like (`window::key`).
+    pub layouts: u64,
+    pub replay: Replay,
 }
 
 // Most plans consist of fused steps: inline they are found without another memory access.
@@ -22,10 +35,15 @@ enum Step {
 }
 
 impl Cached {
-    /// The commands recorded on a stream the last time.
-    pub fn take_replay(&mut self, slot: u32) -> Replay {
-        let known = self.replays.iter().position(|(known, _)| *known == slot);
-        known.map(|at| self.replays.swap_remove(at).1).unwrap_or_default()
+    /// The commands recorded on a stream when operands looked the same, or else a new recording, or the oldest: where
+    /// sizes grow from run to run, all of it that does not depend on them is repeated.
+    pub fn take_replay(&mut self, slot: u32, layouts: u64) -> Replay {
+        let of_stream = |recording: &&Recording| recording.slot == slot;
+        let same = |recording: &Recording| recording.slot == slot && recording.layouts == layouts;
+        let is_full = self.recordings.iter().filter(of_stream).count() >= RECORDINGS;
+        let oldest = || self.recordings.iter().position(|recording| is_full && recording.slot == slot);
+        let known = self.recordings.iter().position(same).or_else(oldest);
+        known.map(|at| self.recordings.remove(at).replay).unwrap_or_default()
     }
 
     fn step(&mut self, at: usize, make: impl FnOnce() -> Step) -> &mut Step {

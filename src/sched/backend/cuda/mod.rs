@@ -217,7 +217,7 @@ impl Backend for Cuda {
     /// Graphs are freed; they are recorded again if that is worthwhile.
     fn forget(&self, prepared: &mut Prepared) {
         if !prepared.is_empty() {
-            prepared.get::<Cached>().replays.iter_mut().for_each(|(_, replay)| replay.forget());
+            prepared.get::<Cached>().recordings.iter_mut().for_each(|recording| recording.replay.forget());
         }
     }
 

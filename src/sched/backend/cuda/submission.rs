@@ -2,7 +2,7 @@
 //! collected for a graph.
 
 use super::Cuda;
-use super::cached::Cached;
+use super::cached::{Cached, Recording};
 use super::device::CudaDevice;
 use super::lane::{Decision, Gated, Lane};
 use super::step_times::StepTimes;
@@ -40,7 +40,7 @@ impl<'a> Launching<'a> {
         let device = &cuda.devices[window.device as usize];
         let stream = cuda.lanes.begin(window.stream, &window.after);
         if let Some(stream) = &stream {
-            let replay = window.prepared.get::<Cached>().take_replay(window.stream);
+            let replay = window.prepared.get::<Cached>().take_replay(window.stream, window.layouts);
             device.begin_window(window.stream, replay, stream);
         }
         let marks = stream.as_ref().and_then(|stream| StepTimes::begin(device, window.clock?, stream));
@@ -151,7 +151,8 @@ impl<'a> Launching<'a> {
             Launching::note_failure(stream, GpuError::Device(Box::new(error)), report);
         }
         let replay = self.device.end_window();
-        self.window.prepared.get::<Cached>().replays.push((self.window.stream, replay));
+        let Window { stream: slot, layouts, .. } = self.window;
+        self.window.prepared.get::<Cached>().recordings.push(Recording { slot, layouts, replay });
     }
 }
 

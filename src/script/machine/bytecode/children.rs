@@ -58,6 +58,7 @@ impl Node {
             }
             Node::Break(value) | Node::Return(value) => value.iter_mut().for_each(|value| visit(value)),
             Node::Let(_, value) | Node::LetConstant(_, value) => visit(value),
+            Node::Unpack(unpack) => visit(&mut unpack.value),
             Node::Assign(assign) | Node::AssignThis(assign) => visit(&mut assign.value),
             Node::AssignChain(assign) => {
                 of_chain(&mut assign.chain, visit);

@@ -364,7 +364,7 @@ impl Emitter {
                 self.push(Opcode::Copy, to, value, 0, side);
             }
             Node::Return(_) | Node::Break(_) | Node::Continue => self.statement(node),
-            Node::Let(..) | Node::Assign(_) | Node::AssignChain(_) => {
+            Node::Let(..) | Node::Assign(_) | Node::AssignChain(_) | Node::Unpack(_) => {
                 self.statement(node);
                 self.into(Node::Literal(Value::Unit), to, assign);
             }
@@ -408,6 +408,15 @@ impl Emitter {
                 let round = self.rounds.len() as u32;
                 self.rounds.push(Round::default());
                 self.looped(node, None, round);
+            }
+            Node::Unpack(mut unpack) => {
+                let value = std::mem::replace(&mut unpack.value, Node::Continue);
+                unpack.value = match value {
+                    Node::Local(slot) => Node::Local(slot),
+                    value => Node::Take(self.computed(value)),
+                };
+                let (node, side) = (self.keep(Node::Unpack(unpack)), self.side());
+                self.push(Opcode::Execute, 0, 0, 0, Side { node, ..side });
             }
             Node::Return(value) => self.returned(value),
             Node::Break(value) => self.broken(value.map(|value| *value)),
@@ -487,7 +496,7 @@ impl Emitter {
     /// `xs[i] = v` of an array in a variable has an instruction of its own.
     fn assign_chain(&mut self, mut assign: Box<AssignChain>) {
         let is_plain = assign.op.is_none() && !assign.info.is_op_assignment() && assign.chain.lost.is_none();
-        let Some((slot, index)) = own_element(&assign.chain).filter(|_| is_plain) else {
+        let Some((slot, index)) = is_plain.then(|| own_element(&mut assign.chain)).flatten() else {
             let node = self.whole(Node::AssignChain(assign));
             let side = self.side();
             self.push(Opcode::Execute, 0, 0, 0, Side { node, ..side });
@@ -495,15 +504,25 @@ impl Emitter {
         };
         let value = std::mem::replace(&mut assign.value, Node::Continue);
         let value = self.operand(value, true);
-        let index = self.operand(index, true);
+        let index = self.index(index, &mut assign.chain);
         let node = self.keep(Node::AssignChain(assign));
         let side = Side { node, ..self.side() };
         self.push(Opcode::StoreIndex, value, slot, index, side);
     }
 
-    fn chain(&mut self, chain: Box<Chain>, to: u16, side: Side) {
-        if let Some((slot, index)) = own_element(&chain) {
-            let index = self.operand(index, true);
+    /// The register of an index. One that is computed there is read there by the chain, too.
+    fn index(&mut self, index: Node, chain: &mut Chain) -> u16 {
+        let is_computed = matches!(index, Node::Binary(_));
+        let register = self.operand(index, true);
+        if is_computed {
+            chain.operands[0] = Node::Local(register);
+        }
+        register
+    }
+
+    fn chain(&mut self, mut chain: Box<Chain>, to: u16, side: Side) {
+        if let Some((slot, index)) = own_element(&mut chain) {
+            let index = self.index(index, &mut chain);
             let node = self.keep(Node::Chain(chain));
             self.push(Opcode::Index, to, slot, index, Side { node, ..side });
             return;
@@ -555,14 +574,17 @@ fn is_calm(node: &Node) -> bool {
     }
 }
 
-/// The variable and the index of `xs[i]`, if the index is a number at hand.
-fn own_element(chain: &Chain) -> Option<(Slot, Node)> {
+/// The variable and the index of `xs[i]`, if the index is a number at hand or computed of such; then it is taken out.
+fn own_element(chain: &mut Chain) -> Option<(Slot, Node)> {
     let (Root::Local(slot), [step]) = (&chain.root, &*chain.steps) else { return None };
-    let index = match (&step.kind, &*chain.operands) {
+    let index = match (&step.kind, &mut *chain.operands) {
         (StepKind::Index { .. }, [index]) if !step.or_unit => index,
         _ => return None,
     };
     match index {
+        Node::Binary(binary) if binary.op.computes() && is_calm(index) => {
+            Some((*slot, std::mem::replace(index, Node::Continue)))
+        }
         Node::Local(index) => Some((*slot, Node::Local(*index))),
         Node::Literal(Value::Int(index)) => Some((*slot, Node::Literal(Value::Int(*index)))),
         _ => None,

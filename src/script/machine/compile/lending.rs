@@ -68,6 +68,7 @@ pub fn only_reads(name: &str) -> bool {
     matches!(
         name,
         "len" | "is_empty" | "contains" | "keys" | "values" | "get" | "index_of" | "to_string" | "type_of" | "items"
+            | "__unpack"
     ) || matches!(name, "sum" | "min" | "max" | "any" | "all" | "sorted" | "reversed" | "list" | "zip" | "enumerate")
         || matches!(
             name,

@@ -4,6 +4,7 @@
 mod chain_tree;
 mod lending;
 pub mod names;
+mod unpack;
 pub mod walk;
 
 use super::bytecode;
@@ -225,7 +226,7 @@ impl Compiler {
         let declares = first as Slot..self.visible[visible..].iter().map(|v| v.slot + 1).max().unwrap_or(first as Slot);
         self.visible.truncate(visible);
         self.next = first;
-        let mut nodes = nodes?;
+        let mut nodes = unpack::folded(nodes?);
         let imports = statements.iter().any(|statement| matches!(statement, Stmt::Import(..)));
         if nodes.len() == 1 && declares.is_empty() && !imports && !evaluates {
             return nodes.pop();
@@ -451,8 +452,8 @@ impl Compiler {
         }
         let operands = Operands { expr: as_expr(numbered(statement)) };
         let default = cases.def_case.and_then(|arm| u32::try_from(arm).ok());
-        let (arms, known) = (arms.into(), Default::default());
-        Some(Node::Switch(Box::new(Switch { value, arms, operands, default, known })))
+        let (arms, known, recent) = (arms.into(), Default::default(), Default::default());
+        Some(Node::Switch(Box::new(Switch { value, arms, operands, default, known, recent })))
     }
 
     fn assignment(&mut self, assignment: &(rhai::OpAssignment, rhai::BinaryExpr)) -> Option<Node> {
@@ -712,7 +713,9 @@ impl Compiler {
         let operands = Operands { expr: of_operands(call, at) };
         let (site, qualified) = (Site::default(), Qualified::of(call));
         let asks = only_asks(&call.name) && arguments.iter().skip(1).all(is_quiet);
-        Native { name: call.name.clone(), arguments, first, operands, site, asks, qualified, at }
+        let is_own = || self.unit.upgrade().is_some_and(|unit| unit.find(&call.name, 2).is_some());
+        let is_contains = &*call.name == "contains" && call.args.len() == 2 && !is_own();
+        Native { name: call.name.clone(), arguments, first, operands, site, asks, is_contains, qualified, at }
     }
 
     fn operator(&mut self, call: &FnCallExpr, at: Position) -> Option<Node> {
@@ -730,7 +733,7 @@ impl Compiler {
             [left, right] => {
                 let (left, right) = (self.expr(left)?, self.expr(right)?);
                 let op = Op::of(&call.name);
-                let is_quick = op != Op::Other && quick::is_quick(&left) && quick::is_quick(&right);
+                let is_quick = op.computes() && quick::is_quick(&left) && quick::is_quick(&right);
                 Node::Binary(Box::new(Binary { op, left, right, native, is_quick, luck: Luck::default() }))
             }
             all => {
