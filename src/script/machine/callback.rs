@@ -48,8 +48,7 @@ pub struct Callback<'a> {
 /// What runs a closure without Rhai.
 struct Direct {
     hooks: Arc<dyn Hooks>,
-    /// By the number of values that it is called with.
-    functions: SmallVec<[(usize, Option<Arc<Function>>); 3]>,
+    functions: Functions,
     /// The states at the native's call, made at the first of the closure.
     states: Option<(GlobalRuntimeState, Kept)>,
     stack: Stack,
@@ -74,42 +73,42 @@ impl<'a> Callback<'a> {
 
     /// The same with a value as its `this`.
     pub fn call_on<const N: usize>(&mut self, this: Option<&mut Dynamic>, values: [Dynamic; N]) -> Native {
-        let Some((function, slots)) = self.begin(N) else {
+        let Some((mut call, taken)) = self.begin(N) else {
             return self.closure.call_raw(self.context, this, values);
         };
-        for (slot, value) in slots.iter_mut().zip(values) {
+        for (slot, value) in call.stack[taken..].iter_mut().zip(values) {
             *slot = Value::unboxed(value);
         }
-        let result = self.run(&function, this);
-        self.end(&function);
+        let result = call.run(self.context, this);
+        call.end();
         result
     }
 
     /// Calls it with values that are lent where it leaves its parameters alone, and copied where it does not.
     pub fn lend<const N: usize>(&mut self, mut values: [&mut Dynamic; N]) -> Native {
-        let taken = self.closure.curry().len();
-        let Some((function, slots)) = self.begin(N) else {
+        let Some((mut call, taken)) = self.begin(N) else {
             return self.closure.call_raw(self.context, None, values.map(|value| value.clone()));
         };
-        let lends = |code: &Code| (0..N).all(|at| code.lends(taken + at));
         let is_own = |value: &&mut Dynamic| !value.is_shared() && !value.is_read_only();
-        let is_lent = function.code().is_some_and(lends) && values.iter().all(is_own);
-        for (slot, value) in slots.iter_mut().zip(&mut values) {
+        let is_lent = (0..N).all(|at| call.code.lends(taken + at)) && values.iter().all(is_own);
+        for (slot, value) in call.stack[taken..].iter_mut().zip(&mut values) {
             *slot = Value::unboxed(if is_lent { value.take() } else { value.clone() });
         }
-        let result = self.run(&function, None);
-        if is_lent && let Some(direct) = &mut self.direct {
-            for (value, slot) in values.into_iter().zip(&mut direct.stack.slots(0)[taken..]) {
+        let result = call.run(self.context, None);
+        if is_lent {
+            for (value, slot) in values.into_iter().zip(&mut call.stack[taken..]) {
                 *value = slot.take().boxed();
             }
         }
-        self.end(&function);
+        call.end();
         result
     }
 
     /// Whether it takes so many values, as far as that is known before it is called.
     pub fn takes(&mut self, count: usize) -> bool {
-        self.direct.as_mut().is_some_and(|direct| direct.find(self.closure, count).is_some())
+        self.direct.as_mut().is_some_and(|Direct { hooks, functions, .. }| {
+            Direct::find(functions, &**hooks, self.closure, count).is_some()
+        })
     }
 
     /// Whether a call failed because the closure takes another number of values.
@@ -118,31 +117,39 @@ impl<'a> Callback<'a> {
         matches!(error, EvalAltResult::ErrorFunctionNotFound(signature, _) if signature.starts_with(name))
     }
 
-    /// The function for so many values, and where it finds them; none where Rhai calls it.
-    fn begin(&mut self, count: usize) -> Option<(Arc<Function>, &mut [Value])> {
-        let direct = self.direct.as_mut()?;
-        let function = direct.find(self.closure, count)?;
-        let curry = self.closure.curry();
-        let slots = direct.stack.slots(function.code()?.slots);
-        for (slot, value) in slots.iter_mut().zip(curry) {
+    /// A call with so many values, which are put behind those that the closure has taken along; none where Rhai calls it.
+    fn begin(&mut self, count: usize) -> Option<(Call<'_>, usize)> {
+        let closure = self.closure;
+        let Direct { hooks, functions, states, stack } = self.direct.as_mut()?;
+        let function = Direct::find(functions, &**hooks, closure, count)?;
+        let (code, curry) = (function.code()?, closure.curry());
+        let stack = stack.slots(code.slots);
+        for (slot, value) in stack.iter_mut().zip(curry) {
             *slot = Value::unboxed(value.clone());
         }
-        Some((function, &mut slots[curry.len()..]))
+        Some((Call { function, code, hooks: &**hooks, states, stack }, curry.len()))
     }
+}
 
+/// A call that is prepared.
+struct Call<'d> {
+    function: &'d Function,
+    code: &'d Code,
+    hooks: &'d dyn Hooks,
+    states: &'d mut Option<(GlobalRuntimeState, Kept)>,
+    stack: &'d mut [Value],
+}
+
+impl Call<'_> {
     /// Runs it with the values that are in its slots.
-    fn run(&mut self, function: &Function, this: Option<&mut Dynamic>) -> Native {
-        let (Some(direct), Some(code)) = (self.direct.as_mut(), function.code()) else {
-            unreachable!("`begin` has found the function")
-        };
-        let (engine, hooks) = (self.context.engine(), &*direct.hooks);
-        let (global, kept) = direct.states.get_or_insert_with(|| {
-            let mut global = self.context.global_runtime_state().clone();
+    fn run(&mut self, context: &NativeCallContext, this: Option<&mut Dynamic>) -> Native {
+        let (global, kept) = self.states.get_or_insert_with(|| {
+            let mut global = context.global_runtime_state().clone();
             global.level += 1;
-            (global, Kept::now(hooks))
+            (global, Kept::now(self.hooks))
         });
-        let mut machine = Machine::with(engine, global, hooks, *kept);
-        match machine.run_there(direct.stack.slots(0), function, code, this, self.context.call_position()) {
+        let mut machine = Machine::with(context.engine(), global, self.hooks, *kept);
+        match machine.run_there(self.stack, self.function, self.code, this, context.call_position()) {
             Ok(value) => Ok(value.boxed()),
             Err(Some(error)) => Err(error),
             // A function lets no jump out.
@@ -151,20 +158,25 @@ impl<'a> Callback<'a> {
     }
 
     /// Its values end.
-    fn end(&mut self, function: &Function) {
-        if let (Some(direct), Some(code)) = (self.direct.as_mut(), function.code()) {
-            Value::end(&mut direct.stack.slots(0)[..code.changing()]);
-        }
+    fn end(self) {
+        Value::end(&mut self.stack[..self.code.changing()]);
     }
 }
 
+/// The functions of a closure by the number of values that it is called with.
+type Functions = SmallVec<[(usize, Option<Arc<Function>>); 3]>;
+
 impl Direct {
-    fn find(&mut self, closure: &FnPtr, count: usize) -> Option<Arc<Function>> {
-        if let Some((_, known)) = self.functions.iter().find(|(known, _)| *known == count) {
-            return known.clone();
-        }
-        let found = closure_named(&*self.hooks, closure.fn_name(), closure.curry().len() + count);
-        self.functions.push((count, found.clone()));
-        found
+    fn find<'f>(
+        functions: &'f mut Functions,
+        hooks: &dyn Hooks,
+        closure: &FnPtr,
+        count: usize,
+    ) -> Option<&'f Arc<Function>> {
+        let at = functions.iter().position(|(known, _)| *known == count).unwrap_or_else(|| {
+            functions.push((count, closure_named(hooks, closure.fn_name(), closure.curry().len() + count)));
+            functions.len() - 1
+        });
+        functions[at].1.as_ref()
     }
 }

@@ -60,11 +60,16 @@ impl Machine<'_> {
         let (Root::Local(slot), [step]) = (&chain.root, &*chain.steps) else { return Ok(None) };
         match &step.kind {
             StepKind::Index { .. } | StepKind::Property { .. } => {
-                let Some(operands) = indices_at_hand(frame, chain) else { return Ok(None) };
                 let Value::Other(value) = &frame.slots[*slot as usize] else { return Ok(None) };
                 if value.is_shared() || self.looks {
                     return Ok(None);
                 }
+                if let ([key], StepKind::Index { .. }) = (&*chain.operands, &step.kind)
+                    && let Some(found) = entry_at_hand(frame, value, key)
+                {
+                    return Ok(found);
+                }
+                let Some(operands) = indices_at_hand(frame, chain) else { return Ok(None) };
                 if let ([Value::Int(number)], true) = (&*operands, value.is_string()) {
                     return Ok(slices::letter(value, *number).map(Value::of));
                 }
@@ -868,15 +873,33 @@ fn assigned(rest: &Expr, assign: &AssignChain) -> Expr {
     Expr::Stmt(Box::new(StmtBlock::new([Stmt::Assignment(Box::new((assign.info.clone(), pair)))], at, at)))
 }
 
+/// The entry of a map whose key is in a variable or a literal. The outer `None`: it is something else.
+#[inline]
+fn entry_at_hand(frame: &Frame, map: &Dynamic, key: &Node) -> Option<Option<Value>> {
+    let Value::Other(key) = Machine::peek(frame, key)? else { return None };
+    let key = if key.is_shared() { None } else { key.read_lock::<ImmutableString>() }?;
+    Some(map.read_lock::<Map>()?.get(key.as_str()).map(Value::copied))
+}
+
 /// The indices and keys of a chain, if all are at hand.
 #[inline]
 fn indices_at_hand(frame: &Frame, chain: &Chain) -> Option<Values> {
     let mut operands = Values::new();
     for operand in &chain.operands {
         let index = || quick::number(frame, operand).as_int().map(Value::Int);
-        operands.push(index_at_hand(frame, operand).or_else(index)?);
+        operands.push(index_at_hand(frame, operand).or_else(index).or_else(|| key_in_element(frame, operand))?);
     }
     Some(operands)
+}
+
+/// The key `xs[i]` or `m.name` that stands in what a variable holds.
+fn key_in_element(frame: &Frame, node: &Node) -> Option<Value> {
+    let Node::Chain(chain) = node else { return None };
+    let Root::Local(slot) = chain.root else { return None };
+    let Value::Other(value) = &frame.slots[slot as usize] else { return None };
+    let is_plain = !value.is_shared() && !chain.steps.iter().any(|step| step.or_unit || step.may_change());
+    let operands = is_plain.then(|| indices_at_hand(frame, chain)).flatten()?;
+    text(&read(value, &chain.steps, &operands, false)?).map(|key| Value::Other(key.into()))
 }
 
 /// An index or key that is in a variable or a literal.

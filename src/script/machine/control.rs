@@ -290,7 +290,12 @@ impl Machine<'_> {
     }
 
     pub fn switch(&mut self, frame: &mut Frame, switch: &Switch) -> R {
-        let value = self.eval(frame, &switch.value)?;
+        let value = match (self.eval(frame, &switch.value)?, &switch.case) {
+            (Value::Other(mut value), Some(case)) if !value.is_string() && !value.is_char() => {
+                self.call_native(case, &mut [&mut value], false)?
+            }
+            (value, _) => value,
+        };
         if let Some(arm) = switch.recent.find(&value) {
             return self.eval(frame, &switch.arms[arm as usize].body);
         }

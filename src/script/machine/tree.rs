@@ -338,6 +338,8 @@ pub struct For {
 /// A `switch`: Rhai says once for each value which arms are meant.
 pub struct Switch {
     pub value: Node,
+    /// What makes the value that is compared of a tensor, or of an array or map with such.
+    pub case: Option<Native>,
     pub arms: Box<[Arm]>,
     /// The same `switch` with the number of each arm as its value, of the value and of what its conditions come to.
     pub operands: Operands,
@@ -350,27 +352,34 @@ pub struct Switch {
 /// Arms without a condition, of values that were met lately.
 #[derive(Default)]
 pub struct RecentCases {
-    /// By the lowest bits of an integer: its 32 bits, and the number of the arm plus one.
-    integers: [AtomicU64; 16],
+    /// By the lowest bits of an integer or character: whether it is one, its 32 bits, and the number of the arm plus one.
+    numbers: [AtomicU64; 16],
     /// Texts are told by where they are: those of a literal or a table are the same each time.
     texts: parking_lot::RwLock<SmallVec<[(ImmutableString, u32); 8]>>,
 }
 
+const ARM_BITS: u32 = 31;
+const ARM: u32 = (1 << ARM_BITS) - 1;
+
 impl RecentCases {
     #[inline]
-    fn place(&self, int: i64) -> Option<(u64, &AtomicU64)> {
-        let known = u64::from(i32::try_from(int).ok()? as u32);
-        Some((known, &self.integers[known as usize % self.integers.len()]))
+    fn place(&self, number: u32, is_character: bool) -> (u64, &AtomicU64) {
+        let known = u64::from(is_character) << 32 | u64::from(number);
+        (known, &self.numbers[number as usize % self.numbers.len()])
+    }
+
+    #[inline]
+    fn of_number(&self, number: u32, is_character: bool) -> Option<u32> {
+        let (known, place) = self.place(number, is_character);
+        let entry = place.load(Ordering::Relaxed);
+        (entry >> ARM_BITS == known).then_some(entry as u32 & ARM).and_then(|arm| arm.checked_sub(1))
     }
 
     #[inline]
     pub fn find(&self, value: &Value) -> Option<u32> {
         match value {
-            Value::Int(int) => {
-                let (known, place) = self.place(*int)?;
-                let entry = place.load(Ordering::Relaxed);
-                (entry >> 32 == known).then_some(entry as u32).and_then(|arm| arm.checked_sub(1))
-            }
+            Value::Int(int) => self.of_number(i32::try_from(*int).ok()? as u32, false),
+            Value::Other(value) if value.is_char() => self.of_number(value.as_char().ok()?.into(), true),
             Value::Other(value) if value.is_string() => {
                 let text = value.read_lock::<ImmutableString>()?;
                 let texts = self.texts.read();
@@ -381,12 +390,14 @@ impl RecentCases {
     }
 
     pub fn keep(&self, key: &CaseKey, arm: u32) {
-        match key {
-            CaseKey::Int(int) => {
-                if let Some((known, place)) = self.place(*int) {
-                    place.store(known << 32 | u64::from(arm + 1), Ordering::Relaxed);
-                }
+        let keep = |(known, place): (u64, &AtomicU64)| {
+            if arm < ARM {
+                place.store(known << ARM_BITS | u64::from(arm + 1), Ordering::Relaxed);
             }
+        };
+        match key {
+            CaseKey::Int(int) => _ = i32::try_from(*int).map(|int| keep(self.place(int as u32, false))),
+            CaseKey::Character(c) => keep(self.place((*c).into(), true)),
             CaseKey::Text(text) => {
                 let mut texts = self.texts.write();
                 if texts.len() < texts.inline_size() {

@@ -105,6 +105,20 @@ impl Machine<'_> {
         self.held_true(value, side)
     }
 
+    /// `a == "text"` and `a != 'c'`.
+    #[inline]
+    pub(super) fn compare_text(&mut self, frame: &mut Frame, bytecode: &Bytecode, pc: usize) -> R<bool> {
+        let (i, side) = (bytecode.code[pc], bytecode.sides[pc]);
+        let Node::Binary(binary) = bytecode.node(pc) else { unreachable!("it is a comparison") };
+        let Node::Literal(literal) = &binary.right else { unreachable!("it has a text on its right") };
+        if let Some(truth) = numbers::compare(side.op, &frame.slots[i.a as usize], literal) {
+            return Ok(truth);
+        }
+        let value = self.operand(frame, bytecode, i.a)?;
+        let value = self.combined(binary, value, literal.clone())?;
+        self.held_true(value, side)
+    }
+
     #[inline(never)]
     pub(super) fn truth_away(&mut self, frame: &mut Frame, bytecode: &Bytecode, pc: usize) -> R<bool> {
         let value = self.operand(frame, bytecode, bytecode.code[pc].a)?;

@@ -74,8 +74,16 @@ impl Emitter {
 
     fn compared(&mut self, mut binary: Binary, at: Position, is_truth: bool, sense: bool, label: Label) {
         let mark = self.mark();
-        let (a, b) = self.operands(&mut binary);
+        let is_text = matches!(&binary.right, Node::Literal(Value::Other(text)) if text.is_string() || text.is_char());
+        let (a, b) = match binary.op {
+            Op::Equal | Op::NotEqual if is_text => {
+                let left = std::mem::replace(&mut binary.left, Node::Continue);
+                (self.operand(left, true), 0)
+            }
+            _ => self.operands(&mut binary),
+        };
         let opcode = match binary.op {
+            Op::Equal | Op::NotEqual if is_text => Opcode::UnlessText,
             Op::Less => Opcode::UnlessLess,
             Op::LessEqual => Opcode::UnlessLessEqual,
             Op::Greater => Opcode::UnlessGreater,

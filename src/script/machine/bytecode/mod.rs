@@ -75,6 +75,8 @@ pub enum Opcode {
     UnlessGreaterEqual,
     UnlessEqual,
     UnlessNotEqual,
+    /// Go to `to` unless `a` is the text on the right of the comparison, or is not.
+    UnlessText,
     /// Go to `to` if `a` does not hold.
     Unless,
     /// Go to `to` if `a` holds.

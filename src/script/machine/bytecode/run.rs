@@ -111,6 +111,11 @@ impl Machine<'_> {
                 Opcode::UnlessGreaterEqual => compare!(self, frame, bytecode, pc, i, >=),
                 Opcode::UnlessEqual => compare!(self, frame, bytecode, pc, i, ==),
                 Opcode::UnlessNotEqual => compare!(self, frame, bytecode, pc, i, !=),
+                Opcode::UnlessText => {
+                    if !self.compare_text(frame, bytecode, pc - 1)? {
+                        pc = i.to as usize;
+                    }
+                }
                 Opcode::Copy => {
                     let slot = &frame.slots[i.a as usize];
                     match slot {

@@ -441,7 +441,13 @@ impl Compiler {
     fn switch(&mut self, statement: &Stmt) -> Option<Node> {
         let Stmt::Switch(switch, _) = statement else { return None };
         let (value, cases) = &**switch;
-        let value = self.expr(value)?;
+        let (value, case) = match self.expr(value)? {
+            Node::Native(mut native) if &*native.name == "__case" && native.arguments.len() == 1 => {
+                let argument = std::mem::take(&mut native.arguments).into_iter().next();
+                (argument.unwrap_or(Node::Literal(Value::Unit)), Some(*native))
+            }
+            value => (value, None),
+        };
         let mut arms = Vec::with_capacity(cases.expressions.len());
         for arm in &cases.expressions {
             let guard = match &arm.lhs {
@@ -453,7 +459,7 @@ impl Compiler {
         let operands = Operands { expr: as_expr(numbered(statement)) };
         let default = cases.def_case.and_then(|arm| u32::try_from(arm).ok());
         let (arms, known, recent) = (arms.into(), Default::default(), Default::default());
-        Some(Node::Switch(Box::new(Switch { value, arms, operands, default, known, recent })))
+        Some(Node::Switch(Box::new(Switch { value, case, arms, operands, default, known, recent })))
     }
 
     fn assignment(&mut self, assignment: &(rhai::OpAssignment, rhai::BinaryExpr)) -> Option<Node> {
