@@ -43,7 +43,7 @@ template <bool INF> TS_FN bool ts_forward(const Args& g, SharedRow* keys) {
         ts_cp_async_wait_all();
         __syncthreads();
         if (key_start + N < key_end) load(stage ^ N, key_start + N);
-        if (g.causal && key_start >= warp_query + 16 * Q) continue;
+        if (warp_query >= g.queries || (g.causal && key_start >= warp_query + 16 * Q)) continue;
         float score[Q][N / 8][4], rescale[Q][2];
         ts_mma_nt<INF, Q, N>(score, HeldRows{q}, keys + stage);
         const bool needs_mask = key_start + N > g.keys || (g.causal && key_start + N - 1 > warp_query);

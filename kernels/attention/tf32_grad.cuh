@@ -64,7 +64,7 @@ TS_KERNEL void __launch_bounds__(128, BLOCKS) ts_attention_dq_tf32(const __grid_
         ts_cp_async_tile<N>(values + stage, v, g.v.row_stride, key_start, g.keys);
     };
     ts_for_tiles(0, key_end, load, [&](int stage, ts_i64 key_start) {
-        if (g.causal && key_start >= warp_query + 16) return;
+        if (warp_query >= g.queries || (g.causal && key_start >= warp_query + 16)) return;
         float score[1][N / 8][4], dp[1][N / 8][4];
         ts_mma_nt<false, 1, N>(score, TileRows{queries + warp * 16}, keys + stage);
         ts_mma_nt<false, 1, N>(dp, TileRows{douts + warp * 16}, values + stage);
@@ -114,7 +114,7 @@ TS_KERNEL void __launch_bounds__(128, BLOCKS) ts_attention_dk_dv_tf32(const __gr
     };
     ts_for_tiles(g.causal ? key_start / N * N : 0, g.queries, load, [&](int stage, ts_i64 query_start) {
         // Causal: queries before a key do not attend to it.
-        if (g.causal && query_start + N <= warp_key) return;
+        if (warp_key >= g.keys || (g.causal && query_start + N <= warp_key)) return;
         float score[1][N / 8][4], dp[1][N / 8][4];
         ts_mma_nt<false, 1, N>(score, TileRows{keys + warp * 16}, queries + stage);
         ts_mma_nt<false, 1, N>(dp, TileRows{values + warp * 16}, douts + stage);

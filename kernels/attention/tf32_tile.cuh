@@ -29,10 +29,6 @@ TS_FN void ts_mma_parts(float* c, float* rest, const Parts<INF, 4>& a, const Par
     ts_mma_tf32(rest, a.factor, b.small + k);
     ts_mma_tf32(c, a.big, b.big + k);
 }
-template <int N> TS_FN void ts_clear(float (*c)[4]) {
-#pragma unroll
-    for (int n = 0; n < N / 8; n++) c[n][0] = c[n][1] = c[n][2] = c[n][3] = 0;
-}
 // Loads 16 rows from `first` on as operand A.
 TS_FN void ts_load_rows(float (*a)[4], const T* from, ts_i64 row_stride, ts_i64 first, ts_i64 count) {
     const int lane = threadIdx.x % 32;

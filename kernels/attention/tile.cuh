@@ -57,10 +57,6 @@ template <int N> TS_FN void ts_acc_to_operand_a(ts_u32 (*a)[4], const float (*c)
         a[n / 2][n % 2 * 2 + 1] = ts_pack2<T>(c[n][2], c[n][3]);
     }
 }
-template <int N> TS_FN void ts_clear(float (*c)[4]) {
-#pragma unroll
-    for (int n = 0; n < N / 8; n++) c[n][0] = c[n][1] = c[n][2] = c[n][3] = 0;
-}
 // Stores rows `first` + group and `first` + group + 8 of [count, W], times `factor`.
 TS_FN void ts_store_rows(T* to, const float (*c)[4], ts_i64 first, ts_i64 count, const float* factor) {
     const int lane = threadIdx.x % 32;

@@ -13,6 +13,12 @@ TS_FN float ts_high(ts_u32 pack2, ts_bf16) { return __uint_as_float(pack2 & 0xff
 TS_FN float ts_low(ts_u32 pack2, ts_f16) { return ts_upcast(ts_f16{(unsigned short)pack2}); }
 TS_FN float ts_high(ts_u32 pack2, ts_f16) { return ts_upcast(ts_f16{(unsigned short)(pack2 >> 16)}); }
 
+// Clears accumulators of N columns.
+template <int N> TS_FN void ts_clear(float (*c)[4]) {
+#pragma unroll
+    for (int n = 0; n < N / 8; n++) c[n][0] = c[n][1] = c[n][2] = c[n][3] = 0;
+}
+
 #ifdef TS_HOST
 template <class T> TS_FN void ts_mma(float* c, const ts_u32* a, const ts_u32* b) {
     static ts_u32 as[32][32][4], bs[32][32][2];
