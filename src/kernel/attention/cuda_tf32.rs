@@ -15,7 +15,11 @@ const QUERY_TILES: usize = 1;
 
 /// Blocks that shall fit on a multiprocessor: registers are limited so. Sums of wider heads need more of them.
 fn blocks(head_dim: usize) -> usize {
-    if head_dim <= 64 { 3 } else { 2 }
+    match head_dim {
+        ..=32 => 4,
+        ..=64 => 3,
+        _ => 2,
+    }
 }
 
 /// Bytes of rows in shared memory, each padded by 16 bytes against bank conflicts.
