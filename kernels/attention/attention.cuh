@@ -1,7 +1,7 @@
-// Attention without tensor cores, for the calls that `attention/mma.cuh` does not support, and its gradient: an online
-// softmax in tiles of 32 queries by 32 keys; the matrix of scores is never stored (Dao, "FlashAttention-2", 2023). T:
-// memory type; M: type of the mask (ts_b8, or the compute type of T); D: columns of q and k, or of v, that a lane
-// holds: those of a head divided by 32, rounded up.
+// Attention without tensor cores, for the calls that `attention/mma.cuh` and `attention/tf32.cuh` do not support, and its
+// gradient: an online softmax in tiles of 32 queries by 32 keys; the matrix of scores is never stored (Dao,
+// "FlashAttention-2", 2023). T: memory type; M: type of the mask (ts_b8, or the compute type of T); D: columns of q and k,
+// or of v, that a lane holds: those of a head divided by 32, rounded up.
 #include "common/rows.cuh"
 
 typedef typename ts_opmath<T>::type C;

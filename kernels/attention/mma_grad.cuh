@@ -1,7 +1,7 @@
 // The gradient of `attention/mma.cuh`: FlashAttention-2's backward pass (Dao, 2023) as two kernels. Each recomputes the
 // scores: so dQ needs no atomic sums, and results are the same in each run. N: queries of a tile of the second kernel.
-// The other two backward passes: `attention/wgmma_grad.cuh` does the same with wgmma on Hopper; `ts_attention_dq` and
-// `ts_attention_dk_dv` in `attention/attention.cuh` are for f32, f64 and other head dims, without tensor cores.
+// The other backward passes: `attention/wgmma_grad.cuh` does the same with wgmma on Hopper, `attention/tf32_grad.cuh` for f32;
+// `ts_attention_dq` and `ts_attention_dk_dv` in `attention/attention.cuh` are for f64 and other head dims, without tensor cores.
 #include "attention/tile.cuh"
 
 // A block: 64 queries of one head. Computes dQ, and writes delta = dot(dO, O) of each query.

@@ -1,9 +1,10 @@
 // Tensor core products by a warp (PTX mma.sync.m16n8k16): c[16 x 8] += a[16 x 16] b[16 x 8] of 16-bit floats, accumulated in
-// float; and the loads of their operands: asynchronous copies (cp.async) and 8 x 8 matrices from shared memory (ldmatrix).
+// float; the same of TF32 (m16n8k8); and the loads of their operands: asynchronous copies (cp.async) and 8 x 8 matrices from shared memory (ldmatrix).
 //
 // Fragments, with group = lane / 4 and t = lane % 4 (PTX's groupID and threadID_in_group): a: rows group (a[0], a[2]) and
 // group + 8 (a[1], a[3]), columns 2t, 2t + 1 (a[0], a[1]) and 2t + 8, 2t + 9; b: column group, rows 2t, 2t + 1 (b[0]) and 2t
-// + 8, 2t + 9 (b[1]); c: rows group (c[0], c[1]) and group + 8, columns 2t, 2t + 1.
+// + 8, 2t + 9 (b[1]); c: rows group (c[0], c[1]) and group + 8, columns 2t, 2t + 1. Of TF32, a[16 x 8]: rows group (a[0], a[2])
+// and group + 8 (a[1], a[3]), columns t (a[0], a[1]) and t + 4; b[8 x 8]: column group, rows t (b[0]) and t + 4 (b[1]).
 #pragma once
 #include "common/base.cuh"
 
@@ -11,6 +12,12 @@ TS_FN float ts_low(ts_u32 pack2, ts_bf16) { return __uint_as_float(pack2 << 16);
 TS_FN float ts_high(ts_u32 pack2, ts_bf16) { return __uint_as_float(pack2 & 0xffff0000u); }
 TS_FN float ts_low(ts_u32 pack2, ts_f16) { return ts_upcast(ts_f16{(unsigned short)pack2}); }
 TS_FN float ts_high(ts_u32 pack2, ts_f16) { return ts_upcast(ts_f16{(unsigned short)(pack2 >> 16)}); }
+
+// Clears accumulators of N columns.
+template <int N> TS_FN void ts_clear(float (*c)[4]) {
+#pragma unroll
+    for (int n = 0; n < N / 8; n++) c[n][0] = c[n][1] = c[n][2] = c[n][3] = 0;
+}
 
 #ifdef TS_HOST
 template <class T> TS_FN void ts_mma(float* c, const ts_u32* a, const ts_u32* b) {
@@ -26,6 +33,19 @@ template <class T> TS_FN void ts_mma(float* c, const ts_u32* a, const ts_u32* b)
                 c[2 * r + n] += ts_low(x, T()) * ts_low(y, T());
                 c[2 * r + n] += ts_high(x, T()) * ts_high(y, T());
             }
+    __syncwarp();
+}
+// The lower 13 bits of factors do not count.
+TS_FN void ts_mma_tf32(float* c, const float* a, const float* b) {
+    static float as[32][32][4], bs[32][32][2];
+    const int w = threadIdx.x / 32, lane = threadIdx.x % 32, group = lane / 4, t = lane % 4;
+    for (int k = 0; k < 4; k++) as[w][lane][k] = __uint_as_float(__float_as_uint(a[k]) & 0xffffe000u);
+    for (int k = 0; k < 2; k++) bs[w][lane][k] = __uint_as_float(__float_as_uint(b[k]) & 0xffffe000u);
+    __syncwarp();
+    for (int r = 0; r < 2; r++)
+        for (int n = 0; n < 2; n++)
+            for (int k = 0; k < 8; k++)
+                c[2 * r + n] += as[w][group * 4 + k % 4][r + 2 * (k / 4)] * bs[w][(2 * t + n) * 4 + k % 4][k / 4];
     __syncwarp();
 }
 // `row`: row lane % 8 of matrix lane / 8. r[m]: row group and columns 2t, 2t + 1 of matrix m.
@@ -83,6 +103,13 @@ template <> struct ts_mma_atom<ts_f16> {
     }
 };
 template <class T> TS_FN void ts_mma(float* c, const ts_u32* a, const ts_u32* b) { ts_mma_atom<T>::mma(c, a, b); }
+// The lower 13 bits of factors do not count.
+TS_FN void ts_mma_tf32(float* c, const float* a, const float* b) {
+    asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(__float_as_uint(a[0])), "r"(__float_as_uint(a[1])), "r"(__float_as_uint(a[2])), "r"(__float_as_uint(a[3])),
+          "r"(__float_as_uint(b[0])), "r"(__float_as_uint(b[1])));
+}
 // Two floats rounded to nearest and packed; the first is the lower half.
 template <class T> TS_FN ts_u32 ts_pack2(float low, float high) { return ts_mma_atom<T>::pack2(low, high); }
 // `row`: row lane % 8 of matrix lane / 8. r[m]: row group and columns 2t, 2t + 1 of matrix m.

@@ -1,5 +1,5 @@
-//! CUDA launches of attention for what `cuda_mma` does not support: f32, f64, other head dims. Longer sequences of f32 and
-//! f64 go to `cuda_scores`.
+//! CUDA launches of attention for what `cuda_mma` does not support: f64, other head dims. Longer sequences of f32 and f64 go to
+//! `cuda_scores`.
 
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView};

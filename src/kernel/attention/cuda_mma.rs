@@ -1,5 +1,5 @@
-//! Attention of 16-bit floats on tensor cores (mma.sync, or wgmma on Hopper), and its gradient: which calls fit which kernel,
-//! and the launches.
+//! Attention on tensor cores, and its gradient: which calls fit which kernel, and the launches. 16-bit floats by mma.sync, or
+//! wgmma on Hopper; f32 by products in parts (`cuda_tf32`).
 //!
 //! Operands whose rows are contiguous and aligned are read with their strides: heads that were split from one matrix
 //! are not copied.
@@ -7,6 +7,7 @@
 use crate::base::dtype::DType;
 use crate::kernel::abi::{Call, RawView};
 use crate::kernel::attention::cuda::as_mask;
+use crate::kernel::attention::cuda_tf32;
 use crate::kernel::cuda::dense::{Output, input, scratch};
 use crate::kernel::cuda::rows::address;
 use crate::kernel::cuda::specialize::{Value, source};
@@ -16,6 +17,8 @@ use crate::kernel::structs::structs;
 use smallvec::SmallVec;
 
 type Done = Result<(), GpuError>;
+/// A launch: its entry, blocks, and bytes of shared memory of each.
+pub type Work = (&'static str, usize, usize);
 
 /// Bound: the head dim; a warp holds rows of it in registers.
 const MAX_HEAD_DIM: usize = 128;
@@ -34,26 +37,31 @@ pub struct Problem<'a> {
     qkv: [&'a RawView; 3],
     mask: Option<&'a RawView>,
     dtype: DType,
-    heads: usize,
-    queries: usize,
-    keys: usize,
-    head_dim: usize,
+    pub heads: usize,
+    pub queries: usize,
+    pub keys: usize,
+    pub head_dim: usize,
     causal: bool,
     scale: f64,
 }
 
 impl<'a> Problem<'a> {
-    /// `None` unless operands are 16-bit floats with a head dim that the kernels support, and the scale is positive:
+    /// `None` unless operands are f32 or 16-bit floats with a head dim that the kernels support, and the scale is positive:
     /// the online softmax takes the maximum of the unscaled scores, and only a positive factor preserves their order.
     pub fn of(call: &Call<'_>, qkv: [&'a RawView; 3], mask: Option<&'a RawView>) -> Option<Problem<'a>> {
         let [q, k, v] = qkv;
         let lead = q.shape.len() - 2;
         let head_dim = q.shape[lead + 1];
         let scale = attributes::float_or_none(call, 1).unwrap_or(1.0 / (head_dim as f64).sqrt());
+        // Columns of one product.
+        let step = match q.dtype {
+            DType::F16 | DType::BF16 => 16,
+            DType::F32 => 8,
+            _ => return None,
+        };
         let has_head_dim =
-            head_dim == v.shape[lead + 1] && head_dim.is_multiple_of(16) && (16..=MAX_HEAD_DIM).contains(&head_dim);
-        let is_supported =
-            has_head_dim && matches!(q.dtype, DType::F16 | DType::BF16) && lead <= LEADING_DIMS && (scale as f32) > 0.0;
+            head_dim == v.shape[lead + 1] && head_dim.is_multiple_of(step) && (step..=MAX_HEAD_DIM).contains(&head_dim);
+        let is_supported = has_head_dim && lead <= LEADING_DIMS && (scale as f32) > 0.0;
         is_supported.then(|| Problem {
             qkv,
             mask,
@@ -69,20 +77,24 @@ impl<'a> Problem<'a> {
 
     /// Writes the output and the logsumexp of each query.
     pub fn forward(&self, call: &Call<'_>, gpu: &mut dyn Gpu) -> Done {
-        let [out, lse] = [(0, self.dtype), (1, DType::F32)].map(|(i, dtype)| Output::new(&call.outputs[i], dtype, gpu));
+        let [out, lse] =
+            [(0, self.dtype), (1, DType::F32)].map(|(i, dtype)| Output::aligned(&call.outputs[i], dtype, gpu));
         let (out, lse) = (out?, lse?);
         let [q, k, v] = self.qkv.map(Some);
         let to = [Some(&out.dense), None, None, None, Some(&lse.dense), None];
         let operands = Operands { rows: [q, k, v, None, None], to };
-        if self.supports_wgmma(None, gpu) {
-            let text = self.text("attention/wgmma.cuh", None);
+        if self.dtype == DType::F32 {
+            let (text, work) = cuda_tf32::forward(self);
+            self.launch(text, &[work], &operands, gpu)?;
+        } else if self.supports_wgmma(None, gpu) {
+            let text = self.text("attention/wgmma.cuh", &[]);
             let blocks = self.heads * self.queries.div_ceil(64);
             self.launch(text, &[("ts_attention_forward_wgmma", blocks, self.stage_bytes())], &operands, gpu)?;
         } else {
             let has_many_blocks =
                 self.head_dim <= 64 && self.heads * self.queries.div_ceil(128) >= TWO_TILES_MIN_BLOCKS;
             let query_tiles = if has_many_blocks { 2 } else { 1 };
-            let text = self.text("attention/mma.cuh", Some(("Q", query_tiles)));
+            let text = self.text("attention/mma.cuh", &[("Q", query_tiles)]);
             let blocks = self.heads * self.queries.div_ceil(64 * query_tiles);
             self.launch(text, &[("ts_attention_forward_mma", blocks, 4 * 64 * self.row_bytes())], &operands, gpu)?;
         }
@@ -95,30 +107,31 @@ impl<'a> Problem<'a> {
         let [grad_out, out, lse] = [0, 4, 5].map(|i| &call.inputs[i]);
         let lse = input(lse, DType::F32, gpu)?;
         let delta = scratch(DType::F32, &[self.heads * self.queries], gpu)?;
-        let [dq, dk, dv] = [0, 1, 2].map(|i| Output::new(&call.outputs[i], self.dtype, gpu));
+        let [dq, dk, dv] = [0, 1, 2].map(|i| Output::aligned(&call.outputs[i], self.dtype, gpu));
         let (dq, dk, dv) = (dq?, dk?, dv?);
         let [q, k, v] = self.qkv.map(Some);
         let to = [None, Some(&dq.dense), Some(&dk.dense), Some(&dv.dense), Some(&lse), Some(&delta)];
         let operands = Operands { rows: [q, k, v, Some(grad_out), Some(out)], to };
-        let blocks = [self.queries, self.keys].map(|rows| self.heads * rows.div_ceil(64));
-        let (text, entries, shared) = if self.supports_wgmma(Some(grad_out), gpu) {
-            // Each of the three stages also has -lse and delta of its 64 queries.
-            let lse_delta_bytes = 3 * 2 * 64 * size_of::<f32>();
-            let entries = ["ts_attention_dq_wgmma", "ts_attention_dk_dv_wgmma"];
-            (
-                self.text("attention/wgmma_grad.cuh", None),
-                entries,
-                [self.stage_bytes(), self.stage_bytes() + lse_delta_bytes],
-            )
-        } else {
-            let tile = if self.head_dim <= 64 { 64 } else { 32 };
-            let shared = [4 * 64 * self.row_bytes(), 4 * tile * (self.row_bytes() + size_of::<f32>())];
-            let entries = ["ts_attention_dq_mma", "ts_attention_dk_dv_mma"];
-            (self.text("attention/mma_grad.cuh", Some(("N", tile))), entries, shared)
-        };
-        let launches = [(entries[0], blocks[0], shared[0]), (entries[1], blocks[1], shared[1])];
-        self.launch(text, &launches, &operands, gpu)?;
+        let (text, work) =
+            if self.dtype == DType::F32 { cuda_tf32::gradient(self) } else { self.half_gradient(grad_out, gpu) };
+        self.launch(text, &work, &operands, gpu)?;
         [dq, dk, dv].into_iter().try_for_each(|grad| grad.finish(gpu))
+    }
+
+    /// The gradient of 16-bit floats.
+    fn half_gradient(&self, grad_out: &RawView, gpu: &dyn Gpu) -> (&'static Source, [Work; 2]) {
+        let blocks = [self.queries, self.keys].map(|rows| self.heads * rows.div_ceil(64));
+        if self.supports_wgmma(Some(grad_out), gpu) {
+            // Each of the three stages also has -lse and delta of its 64 queries.
+            let shared = [self.stage_bytes(), self.stage_bytes() + 3 * 2 * 64 * size_of::<f32>()];
+            let work =
+                [("ts_attention_dq_wgmma", blocks[0], shared[0]), ("ts_attention_dk_dv_wgmma", blocks[1], shared[1])];
+            return (self.text("attention/wgmma_grad.cuh", &[]), work);
+        }
+        let tile = if self.head_dim <= 64 { 64 } else { 32 };
+        let shared = [4 * 64 * self.row_bytes(), 4 * tile * (self.row_bytes() + size_of::<f32>())];
+        let work = [("ts_attention_dq_mma", blocks[0], shared[0]), ("ts_attention_dk_dv_mma", blocks[1], shared[1])];
+        (self.text("attention/mma_grad.cuh", &[("N", tile)]), work)
     }
 
     /// Whether the wgmma kernels support the call: they need compute capability 9.0 and a head dim in multiples of 64,
@@ -141,20 +154,18 @@ impl<'a> Problem<'a> {
         (self.head_dim + 8) * self.dtype.size_bytes()
     }
 
-    fn text(&self, header: &'static str, number: Option<(&'static str, usize)>) -> &'static Source {
-        let mask = self.mask.map(|mask| if mask.dtype == DType::Bool { DType::Bool } else { DType::F32 });
-        text(header, self.dtype, self.head_dim, mask, number)
+    /// The type of the mask as the kernels take it.
+    pub fn mask_type(&self) -> Option<DType> {
+        self.mask.map(|mask| if mask.dtype == DType::Bool { DType::Bool } else { DType::F32 })
     }
 
-    fn launch(
-        &self,
-        source: &'static Source,
-        launches: &[(&str, usize, usize)],
-        operands: &Operands<'_>,
-        gpu: &mut dyn Gpu,
-    ) -> Done {
+    fn text(&self, header: &'static str, numbers: &[(&'static str, usize)]) -> &'static Source {
+        text(header, self.dtype, self.head_dim, self.mask_type(), numbers)
+    }
+
+    fn launch(&self, source: &'static Source, work: &[Work], operands: &Operands<'_>, gpu: &mut dyn Gpu) -> Done {
         let args = self.args(operands, gpu)?;
-        for &(entry, blocks, shared) in launches.iter().filter(|(_, blocks, _)| *blocks > 0) {
+        for &(entry, blocks, shared) in work.iter().filter(|(_, blocks, _)| *blocks > 0) {
             gpu.launch(&Launch {
                 source,
                 entry,
@@ -246,20 +257,20 @@ fn dense_rows(view: &RawView, gpu: &mut dyn Gpu) -> Result<RawView, GpuError> {
     if aligned && view.strides[last] == 1 { Ok(view.clone()) } else { input(view, view.dtype, gpu) }
 }
 
-fn text(
+pub fn text(
     header: &'static str,
     dtype: DType,
     head_dim: usize,
     mask: Option<DType>,
-    number: Option<(&'static str, usize)>,
+    numbers: &[(&'static str, usize)],
 ) -> &'static Source {
-    let mut names: SmallVec<[(&'static str, Value); 5]> = SmallVec::from_slice(&[
+    let mut names: SmallVec<[(&'static str, Value); 8]> = SmallVec::from_iter([
         ("T", Value::Type(dtype)),
         ("W", Value::Number(head_dim as u32)),
         ("M", Value::Type(mask.unwrap_or(DType::Bool))),
         ("MASKED", Value::Number(mask.is_some() as u32)),
     ]);
-    names.extend(number.map(|(name, number)| (name, Value::Number(number as u32))));
+    names.extend(numbers.iter().map(|&(name, number)| (name, Value::Number(number as u32))));
     source(header, &names)
 }
 
@@ -271,11 +282,11 @@ pub fn texts() -> Vec<&'static Source> {
         (DType::BF16, 128, Some(DType::Bool), 1, 32),
     ];
     let of = |(dtype, head_dim, mask, query_tiles, tile)| {
-        let forward = text("attention/mma.cuh", dtype, head_dim, mask, Some(("Q", query_tiles)));
-        let gradient = text("attention/mma_grad.cuh", dtype, head_dim, mask, Some(("N", tile)));
+        let forward = text("attention/mma.cuh", dtype, head_dim, mask, &[("Q", query_tiles)]);
+        let gradient = text("attention/mma_grad.cuh", dtype, head_dim, mask, &[("N", tile)]);
         let [forward_hopper, gradient_hopper] =
-            ["attention/wgmma.cuh", "attention/wgmma_grad.cuh"].map(|header| text(header, dtype, head_dim, mask, None));
+            ["attention/wgmma.cuh", "attention/wgmma_grad.cuh"].map(|header| text(header, dtype, head_dim, mask, &[]));
         [forward, gradient, forward_hopper, gradient_hopper]
     };
-    kinds.into_iter().flat_map(of).collect()
+    kinds.into_iter().flat_map(of).chain(cuda_tf32::texts()).collect()
 }

@@ -1,5 +1,6 @@
-//! Attention of f32 and f64 by matrix products of the library: the matrix of scores is made part by part in scratch memory,
-//! whose parts stay in the cache; the gradient makes it again from what the forward pass kept of each row.
+//! Attention of f64, and of f32 where no kernel on tensor cores serves (head dims above 128 or in no multiples of 8, values of
+//! another width, a scale that is not positive), by matrix products of the library: the matrix of scores is made part by part
+//! in scratch memory, whose parts stay in the cache; the gradient makes it again from what the forward pass kept of each row.
 
 use super::cuda::{Args, Done, Problem};
 use crate::base::dtype::DType;

@@ -208,7 +208,8 @@ widths! {
         // SAFETY: `S` is the machine's; `row` is read where it is written.
         unsafe {
             let new = rows::largest::<T, T::In<S>>(row).max_nan(*max);
-            if new == T::NEG_INF {
+            // No key is seen; `largest` passes over what is not a number.
+            if new == T::NEG_INF && !row.iter().any(|x| x.is_nan()) {
                 return row.fill(T::ZERO);
             }
             let rescale = (*max - new).exp();

@@ -195,7 +195,16 @@ pub struct Output {
 
 impl Output {
     pub fn new(view: &RawView, dtype: DType, gpu: &mut dyn Gpu) -> Result<Output, GpuError> {
-        if view.dtype == dtype && view.is_contiguous() {
+        Output::at_multiple(1, view, dtype, gpu)
+    }
+
+    /// As `new`, at an address that is a multiple of 16.
+    pub fn aligned(view: &RawView, dtype: DType, gpu: &mut dyn Gpu) -> Result<Output, GpuError> {
+        Output::at_multiple(16, view, dtype, gpu)
+    }
+
+    fn at_multiple(bytes: usize, view: &RawView, dtype: DType, gpu: &mut dyn Gpu) -> Result<Output, GpuError> {
+        if view.dtype == dtype && view.is_contiguous() && (view.ptr as usize).is_multiple_of(bytes) {
             return Ok(Output { dense: view.clone(), view: None });
         }
         Ok(Output { dense: scratch(dtype, &view.shape, gpu)?, view: Some(view.clone()) })

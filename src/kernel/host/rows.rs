@@ -209,7 +209,7 @@ pub unsafe fn map<T: Real, V: Vector<Elem = T>>(
     unsafe { map3::<T, V>([x, x, x], out, n, through, |x, _, _| f(x)) }
 }
 
-/// The largest element; NaN is ignored unless all are NaN. Minus infinity if empty.
+/// The largest element; NaN is ignored. Minus infinity if there is no other.
 #[inline(always)]
 pub unsafe fn largest<T: Real, V: Vector<Elem = T>>(x: &[T]) -> T {
     let mut largest = T::NEG_INF;

@@ -3,6 +3,7 @@
 //! A `HostGpu` stands for the device; addresses are those of host memory. Absent a compiler the tests say so and pass,
 //! unless `TSCRIPT_REQUIRE_GXX=1`.
 
+mod attention;
 mod custom;
 pub mod each;
 mod factors;
