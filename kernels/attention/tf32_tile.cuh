@@ -152,6 +152,15 @@ TS_FN void ts_mma_nn(float (*c)[W / 8][4], const float (*p)[N / 8][4], const Sha
                 }
     }
 }
+// Whether one of N columns of accumulators is NaN.
+template <int N> TS_FN bool ts_any_nan(const float (*c)[4]) {
+    bool any = false;
+#pragma unroll
+    for (int n = 0; n < N / 8; n++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) any |= c[n][i] != c[n][i];
+    return any;
+}
 // Stores rows `first` + group and `first` + group + 8 of [count, W], times `factor`.
 TS_FN void ts_store_rows(T* to, const float (*c)[4], ts_i64 first, ts_i64 count, const float* factor) {
     const int lane = threadIdx.x % 32;
