@@ -78,7 +78,8 @@ template <bool INF, int R, int N, class A> TS_FN void ts_mma_nt(float (*c)[N / 8
             ts_clear<32>(c[r] + first);
             ts_clear<32>(rest[r]);
         }
-#pragma unroll
+        // What is rarely run shall not take long to compile.
+#pragma unroll INF ? 1 : W / 8
         for (int s = 0; s < W / 8; s++) {
             Parts<INF, 4> as[R];
 #pragma unroll
