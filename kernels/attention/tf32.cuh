@@ -3,16 +3,7 @@
 // while one is computed (two stages).
 #include "attention/tf32_tile.cuh"
 
-// Whether something is not a number.
-TS_FN bool ts_any_nan(const float (*acc)[4], const float* row_sum) {
-    bool any = row_sum[0] != row_sum[0] || row_sum[1] != row_sum[1];
-#pragma unroll
-    for (int n = 0; n < W / 8; n++)
-#pragma unroll
-        for (int i = 0; i < 4; i++) any |= acc[n][i] != acc[n][i];
-    return any;
-}
-// Computes the block's queries; says whether something of this thread is not a number.
+// Computes the block's queries; says whether something of this thread is NaN.
 template <bool INF> TS_FN bool ts_forward(const Args& g, SharedRow* keys) {
     SharedRow* values = keys + 2 * N;
     const ts_u32 tiles = (ts_u32)((g.queries + 64 * Q - 1) / (64 * Q)), head = blockIdx.x / tiles;
@@ -57,7 +48,7 @@ template <bool INF> TS_FN bool ts_forward(const Args& g, SharedRow* keys) {
 #pragma unroll
     for (int r = 0; r < Q; r++) {
         ts_softmax_finish(g, head, row_max[r], row_sum[r], warp_query + 16 * r + group, scale);
-        any_nan |= ts_any_nan(acc[r], row_sum[r]);
+        any_nan |= row_sum[r][0] != row_sum[r][0] || row_sum[r][1] != row_sum[r][1] || ts_any_nan<W>(acc[r]);
         ts_store_rows(g.out + (ts_i64)head * g.queries * W, acc[r], warp_query + 16 * r, g.queries, row_sum[r]);
     }
     return any_nan;
@@ -66,7 +57,7 @@ template <bool INF> TS_FN bool ts_forward(const Args& g, SharedRow* keys) {
 // By a call, so that it takes no registers from what most blocks do.
 static __device__ __noinline__ void ts_forward_of_infinities(const Args& g, SharedRow* keys) { ts_forward<true>(g, keys); }
 
-// Infinite values are looked after where they made something that is not a number.
+// Infinite values are looked after where they made NaN.
 TS_KERNEL void __launch_bounds__(128, BLOCKS) ts_attention_forward_tf32(const __grid_constant__ Args g) {
     TS_DYNAMIC_SHARED(smem);
     if (__syncthreads_or(ts_forward<false>(g, (SharedRow*)smem))) ts_forward_of_infinities(g, (SharedRow*)smem);

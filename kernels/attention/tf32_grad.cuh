@@ -41,10 +41,10 @@ template <class Load, class Compute> TS_FN void ts_for_tiles(ts_i64 first, ts_i6
     }
 }
 
-// A block: 64 queries of one head. Computes dQ, and writes delta = dot(dO, O) of each query.
-TS_KERNEL void __launch_bounds__(128, BLOCKS) ts_attention_dq_tf32(const __grid_constant__ Args g) {
-    TS_DYNAMIC_SHARED(smem);
-    SharedRow *queries = (SharedRow*)smem, *douts = queries + 64, *keys = douts + 64, *values = keys + STAGES * N;
+// A block: 64 queries of one head. Computes dQ, and writes delta = dot(dO, O) of each query; says whether something of this
+// thread is NaN.
+template <bool INF> TS_FN bool ts_dq(const Args& g, SharedRow* queries) {
+    SharedRow *douts = queries + 64, *keys = douts + 64, *values = keys + STAGES * N;
     const ts_u32 tiles = (ts_u32)((g.queries + 63) / 64), head = blockIdx.x / tiles;
     const HeadIndex head_index(g, head);
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, group = lane / 4, t = lane % 4;
@@ -66,8 +66,8 @@ TS_KERNEL void __launch_bounds__(128, BLOCKS) ts_attention_dq_tf32(const __grid_
     ts_for_tiles(0, key_end, load, [&](int stage, ts_i64 key_start) {
         if (warp_query >= g.queries || (g.causal && key_start >= warp_query + 16)) return;
         float score[1][N / 8][4], dp[1][N / 8][4];
-        ts_mma_nt<false, 1, N>(score, TileRows{queries + warp * 16}, keys + stage);
-        ts_mma_nt<false, 1, N>(dp, TileRows{douts + warp * 16}, values + stage);
+        ts_mma_nt<INF, 1, N>(score, TileRows{queries + warp * 16}, keys + stage);
+        ts_mma_nt<INF, 1, N>(dp, TileRows{douts + warp * 16}, values + stage);
         if (key_start + N > g.keys || (g.causal && key_start + N - 1 > warp_query))
             ts_mask_tile<N>(g, score[0], warp_query + group, key_start, dp[0], delta);
 #pragma unroll
@@ -80,17 +80,26 @@ TS_KERNEL void __launch_bounds__(128, BLOCKS) ts_attention_dq_tf32(const __grid_
                 const float p = ts_exp2_approx(fmaf(x, log2_scale, neg_lse[i / 2]));
                 dp[0][n][i] = p * (dp[0][n][i] - delta[i / 2]);
             }
-        ts_mma_nn<false, 1, N>(dq, dp, keys + stage);
+        ts_mma_nn<INF, 1, N>(dq, dp, keys + stage);
     });
     const float softmax_scale[2] = {(float)g.scale, (float)g.scale};
     ts_store_rows(g.dq + (ts_i64)head * g.queries * W, dq[0], warp_query, g.queries, softmax_scale);
+    return ts_any_nan<W>(dq[0]);
 }
 
-// A block: 64 keys of one head; computes dK and dV. Rows of the scores are keys, columns are queries. Runs after the first
-// kernel, which writes `delta`. The first number that pads a row of a tile is -lse of a query, or delta.
-TS_KERNEL void __launch_bounds__(128, BLOCKS) ts_attention_dk_dv_tf32(const __grid_constant__ Args g) {
+// By a call, so that it takes no registers from what most blocks do.
+static __device__ __noinline__ void ts_dq_of_infinities(const Args& g, SharedRow* queries) { ts_dq<true>(g, queries); }
+
+// As in the forward pass, infinite values are looked after where they made NaN.
+TS_KERNEL void __launch_bounds__(128, BLOCKS) ts_attention_dq_tf32(const __grid_constant__ Args g) {
     TS_DYNAMIC_SHARED(smem);
-    SharedRow *keys = (SharedRow*)smem, *values = keys + 64, *queries = values + 64, *douts = queries + STAGES * N;
+    if (__syncthreads_or(ts_dq<false>(g, (SharedRow*)smem))) ts_dq_of_infinities(g, (SharedRow*)smem);
+}
+
+// A block: 64 keys of one head; computes dK and dV, and says as `ts_dq` whether something is NaN. Rows of the scores are keys,
+// columns are queries. The first number that pads a row of a tile is -lse of a query, or delta.
+template <bool INF> TS_FN bool ts_dk_dv(const Args& g, SharedRow* keys) {
+    SharedRow *values = keys + 64, *queries = values + 64, *douts = queries + STAGES * N;
     const ts_u32 tiles = (ts_u32)((g.keys + 63) / 64), head = blockIdx.x / tiles;
     const HeadIndex head_index(g, head);
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, group = lane / 4, t = lane % 4;
@@ -116,8 +125,8 @@ TS_KERNEL void __launch_bounds__(128, BLOCKS) ts_attention_dk_dv_tf32(const __gr
         // Causal: queries before a key do not attend to it.
         if (warp_key >= g.keys || (g.causal && query_start + N <= warp_key)) return;
         float score[1][N / 8][4], dp[1][N / 8][4];
-        ts_mma_nt<false, 1, N>(score, TileRows{keys + warp * 16}, queries + stage);
-        ts_mma_nt<false, 1, N>(dp, TileRows{values + warp * 16}, douts + stage);
+        ts_mma_nt<INF, 1, N>(score, TileRows{keys + warp * 16}, queries + stage);
+        ts_mma_nt<INF, 1, N>(dp, TileRows{values + warp * 16}, douts + stage);
         const ts_i64 before[2] = {g.causal ? warp_key + group - query_start : 0,
             g.causal ? warp_key + group + 8 - query_start : 0};
         const bool needs_mask = g.causal && query_start < warp_key + 15;
@@ -133,10 +142,18 @@ TS_KERNEL void __launch_bounds__(128, BLOCKS) ts_attention_dk_dv_tf32(const __gr
                 score[0][n][i] = masked ? 0.0f : p;
                 dp[0][n][i] = masked ? 0.0f : p * (dp[0][n][i] - douts[stage + column].x[W]);
             }
-        ts_mma_nn<false, 1, N>(dv, score, douts + stage);
-        ts_mma_nn<false, 1, N>(dk, dp, queries + stage);
+        ts_mma_nn<INF, 1, N>(dv, score, douts + stage);
+        ts_mma_nn<INF, 1, N>(dk, dp, queries + stage);
     });
     const float softmax_scale[2] = {(float)g.scale, (float)g.scale}, one[2] = {1.0f, 1.0f};
     ts_store_rows(g.dk + (ts_i64)head * g.keys * W, dk[0], warp_key, g.keys, softmax_scale);
     ts_store_rows(g.dv + (ts_i64)head * g.keys * W, dv[0], warp_key, g.keys, one);
+    return ts_any_nan<W>(dk[0]) || ts_any_nan<W>(dv[0]);
+}
+static __device__ __noinline__ void ts_dk_dv_of_infinities(const Args& g, SharedRow* keys) { ts_dk_dv<true>(g, keys); }
+
+// Runs after the first kernel, which writes `delta`.
+TS_KERNEL void __launch_bounds__(128, BLOCKS) ts_attention_dk_dv_tf32(const __grid_constant__ Args g) {
+    TS_DYNAMIC_SHARED(smem);
+    if (__syncthreads_or(ts_dk_dv<false>(g, (SharedRow*)smem))) ts_dk_dv_of_infinities(g, (SharedRow*)smem);
 }

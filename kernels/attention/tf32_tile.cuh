@@ -78,7 +78,8 @@ template <bool INF, int R, int N, class A> TS_FN void ts_mma_nt(float (*c)[N / 8
             ts_clear<32>(c[r] + first);
             ts_clear<32>(rest[r]);
         }
-#pragma unroll
+        // What is rarely run shall not take long to compile.
+#pragma unroll INF ? 1 : W / 8
         for (int s = 0; s < W / 8; s++) {
             Parts<INF, 4> as[R];
 #pragma unroll
@@ -151,6 +152,15 @@ TS_FN void ts_mma_nn(float (*c)[W / 8][4], const float (*p)[N / 8][4], const Sha
                     c[r][n + j][i] = rescale ? fmaf(c[r][n + j][i], rescale[r][i / 2], x) : c[r][n + j][i] + x;
                 }
     }
+}
+// Whether one of N columns of accumulators is NaN.
+template <int N> TS_FN bool ts_any_nan(const float (*c)[4]) {
+    bool any = false;
+#pragma unroll
+    for (int n = 0; n < N / 8; n++)
+#pragma unroll
+        for (int i = 0; i < 4; i++) any |= c[n][i] != c[n][i];
+    return any;
 }
 // Stores rows `first` + group and `first` + group + 8 of [count, W], times `factor`.
 TS_FN void ts_store_rows(T* to, const float (*c)[4], ts_i64 first, ts_i64 count, const float* factor) {
