@@ -73,28 +73,30 @@ impl<'a> Callback<'a> {
 
     /// The same with a value as its `this`.
     pub fn call_on<const N: usize>(&mut self, this: Option<&mut Dynamic>, values: [Dynamic; N]) -> Native {
+        let context = self.context;
         let Some((mut call, taken)) = self.begin(N) else {
-            return self.closure.call_raw(self.context, this, values);
+            return self.closure.call_raw(context, this, values);
         };
         for (slot, value) in call.stack[taken..].iter_mut().zip(values) {
             *slot = Value::unboxed(value);
         }
-        let result = call.run(self.context, this);
+        let result = call.run(context, this);
         call.end();
         result
     }
 
     /// Calls it with values that are lent where it leaves its parameters alone, and copied where it does not.
     pub fn lend<const N: usize>(&mut self, mut values: [&mut Dynamic; N]) -> Native {
+        let context = self.context;
         let Some((mut call, taken)) = self.begin(N) else {
-            return self.closure.call_raw(self.context, None, values.map(|value| value.clone()));
+            return self.closure.call_raw(context, None, values.map(|value| value.clone()));
         };
         let is_own = |value: &&mut Dynamic| !value.is_shared() && !value.is_read_only();
         let is_lent = (0..N).all(|at| call.code.lends(taken + at)) && values.iter().all(is_own);
         for (slot, value) in call.stack[taken..].iter_mut().zip(&mut values) {
             *slot = Value::unboxed(if is_lent { value.take() } else { value.clone() });
         }
-        let result = call.run(self.context, None);
+        let result = call.run(context, None);
         if is_lent {
             for (value, slot) in values.into_iter().zip(&mut call.stack[taken..]) {
                 *value = slot.take().boxed();

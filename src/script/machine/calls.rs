@@ -30,12 +30,20 @@ pub(super) fn is_lent(value: &Value) -> bool {
     matches!(value, Value::Other(value) if !value.is_shared() && !value.is_read_only() && (value.is_array() || value.is_map()))
 }
 
-/// Whether a map has an entry with a text as its key.
+/// Whether a map has an entry with a text as its key, or a text that text as its part.
 #[inline]
-fn has_entry(map: &Dynamic, keys: &[Dynamic]) -> Option<bool> {
-    let [key] = keys else { return None };
-    let key = key.read_lock::<ImmutableString>()?;
-    map.read_lock::<Map>().map(|map| map.contains_key(key.as_str()))
+fn has_text(whole: &Dynamic, parts: &[Dynamic]) -> Option<bool> {
+    let [part] = parts else { return None };
+    let text = part.read_lock::<ImmutableString>();
+    let mut letter = [0; 4];
+    let part = match &text {
+        Some(text) => text.as_str(),
+        None => &*part.as_char().ok()?.encode_utf8(&mut letter),
+    };
+    match whole.read_lock::<Map>() {
+        Some(map) => Some(map.contains_key(part)),
+        None => whole.read_lock::<ImmutableString>().map(|whole| whole.contains(part)),
+    }
 }
 
 /// A closure's function, whose values are in the first slots of the stack that it runs on.
@@ -81,6 +89,13 @@ impl Machine<'_> {
                 for argument in &native.arguments {
                     values.push(self.eval(frame, argument)?.boxed());
                 }
+                if native.is_contains
+                    && !self.looks
+                    && let Some(truth) = has_text(&values[0], &values[1..])
+                {
+                    self.step(native.at)?;
+                    return Ok(Value::Bool(truth));
+                }
                 let mut list: SmallVec<[&mut Dynamic; 6]> = values.iter_mut().collect();
                 self.call_native(native, &mut list, false)
             }
@@ -95,7 +110,7 @@ impl Machine<'_> {
                     if self.looks {
                         self.hooks.look(value)?;
                     } else if native.is_contains
-                        && let Some(truth) = has_entry(value, &values)
+                        && let Some(truth) = has_text(value, &values)
                     {
                         self.step(native.at)?;
                         return Ok(Value::Bool(truth));
@@ -387,12 +402,12 @@ impl Machine<'_> {
     /// The compiled function of a closure.
     #[inline]
     fn known(&mut self, name: &str, count: usize) -> Option<Arc<Function>> {
-        let is_it = |function: &&Arc<Function>| {
-            let known = function.def.name.as_str();
-            // Most often it is the same text, not only an equal one.
-            (std::ptr::eq(known.as_ptr(), name.as_ptr()) || known == name) && function.def.params.len() == count
-        };
-        if let Some(known) = self.recent.iter().find(is_it) {
+        let has_count = |function: &Function| function.def.params.len() == count;
+        // Most often it is the same text, not only an equal one.
+        let is_same = |known: &str| std::ptr::eq(known.as_ptr(), name.as_ptr());
+        let same = self.recent.iter().find(|function| is_same(&function.def.name) && has_count(function));
+        let equal = || self.recent.iter().find(|function| function.def.name == name && has_count(function));
+        if let Some(known) = same.or_else(equal) {
             return Some(known.clone());
         }
         let found = closure_named(self.hooks, name, count)?;

@@ -1,6 +1,7 @@
 //! Runs `a.b[c].d(e)`: arrays and maps are walked by reference, methods are called on what is found there, and the first
 //! step that is anything else gives the rest of the chain to Rhai.
 
+use super::intrinsics::Intrinsic;
 use super::native::again_with_integers;
 use super::numbers;
 use super::places::exchange::{exchange, only_asks};
@@ -48,73 +49,78 @@ impl Machine<'_> {
     /// `xs[i]`, `m.name`, `xs.len()` and `xs.push(x)` of a variable: nothing is moved for it.
     #[inline]
     fn element(&mut self, frame: &mut Frame, chain: &Chain) -> R<Option<Value>> {
-        if chain.is_quick && chain.luck.is_good() && !self.looks {
+        if self.looks {
+            return Ok(None);
+        }
+        if chain.is_quick && chain.luck.is_good() {
             match quick::element(frame, chain).value() {
                 Some(value) => return Ok(Some(value)),
                 None => chain.luck.miss(),
             }
         }
-        if let Root::Value(node @ (Node::Global(_) | Node::Constant(_))) = &chain.root {
-            return Ok(self.part_of_constant(frame, chain, node));
+        if chain.is_path {
+            return Ok(self.part_at_hand(frame, chain));
         }
         let (Root::Local(slot), [step]) = (&chain.root, &*chain.steps) else { return Ok(None) };
         match &step.kind {
-            StepKind::Index { .. } | StepKind::Property { .. } => {
-                let Value::Other(value) = &frame.slots[*slot as usize] else { return Ok(None) };
-                if value.is_shared() || self.looks {
-                    return Ok(None);
-                }
-                if let ([key], StepKind::Index { .. }) = (&*chain.operands, &step.kind)
-                    && let Some(found) = entry_at_hand(frame, value, key)
-                {
-                    return Ok(found);
-                }
-                let Some(operands) = indices_at_hand(frame, chain) else { return Ok(None) };
-                if let ([Value::Int(number)], true) = (&*operands, value.is_string()) {
-                    return Ok(slices::letter(value, *number).map(Value::of));
-                }
-                Ok(read(value, &chain.steps, &operands, false))
-            }
-            StepKind::Method { is_word: true, name, first: 0, .. } if &**name == "call" && !self.looks => {
+            StepKind::Method { is_word: true, name, first: 0, .. } if &**name == "call" => {
                 self.call_variable(frame, chain, *slot, step)
             }
             StepKind::Method { intrinsic: Some(intrinsic), function, is_word: false, .. }
-                if chain.lost.is_none() && function.strong_count() == 0 && !self.looks =>
+                if chain.lost.is_none() && function.strong_count() == 0 =>
             {
-                let is_own =
-                    |value: &Value| matches!(value, Value::Other(value) if !value.is_shared() && intrinsic.is_of(value));
-                if !is_own(&frame.slots[*slot as usize]) {
-                    return Ok(None);
-                }
-                let mut arguments = Values::new();
-                for operand in &chain.operands {
-                    arguments.push(match operand {
-                        Node::Local(_) | Node::Literal(_) => self.eval(frame, operand)?,
-                        Node::Binary(binary) if binary.is_quick => self.eval(frame, operand)?,
-                        _ => return Ok(None),
-                    });
-                }
-                self.step(step.at)?;
-                let Value::Other(value) = &mut frame.slots[*slot as usize] else { return Ok(None) };
-                Ok(intrinsic.run(value, &mut arguments))
+                self.intrinsic(frame, chain, *slot, step, *intrinsic)
             }
             _ => Ok(None),
         }
     }
 
-    /// `TABLE[i]` and `CONFIG.name` of a constant outside of the code, of which nothing else is copied.
-    fn part_of_constant(&self, frame: &Frame, chain: &Chain, node: &Node) -> Option<Value> {
-        if self.looks || chain.steps.iter().any(Step::may_change) {
-            return None;
+    /// A method of a variable's value that needs no call, where its arguments are at hand.
+    fn intrinsic(
+        &mut self,
+        frame: &mut Frame,
+        chain: &Chain,
+        slot: u16,
+        step: &Step,
+        intrinsic: Intrinsic,
+    ) -> R<Option<Value>> {
+        let Value::Other(value) = &frame.slots[slot as usize] else { return Ok(None) };
+        if (value.is_shared() && value.is_locked()) || !intrinsic.is_of(value) || step.or_unit {
+            return Ok(None);
         }
-        let operands = indices_at_hand(frame, chain)?;
-        match node {
-            Node::Constant(constant) => read(constant.value.get()?, &chain.steps, &operands, false),
-            Node::Global(global) => {
+        let mut arguments = Values::new();
+        for operand in &chain.operands {
+            arguments.push(match operand {
+                Node::Local(_) | Node::Literal(_) => self.eval(frame, operand)?,
+                Node::Binary(binary) if binary.is_quick => self.eval(frame, operand)?,
+                _ => return Ok(None),
+            });
+        }
+        let Value::Other(value) = &mut frame.slots[slot as usize] else { return Ok(None) };
+        let result = match value.is_shared() {
+            true => value.write_lock::<Dynamic>().and_then(|mut inside| intrinsic.run(&mut inside, &mut arguments)),
+            false => intrinsic.run(value, &mut arguments),
+        };
+        match result {
+            Some(result) => self.step(step.at).map(|()| Some(result)),
+            None => Ok(None),
+        }
+    }
+
+    /// What indices and names that are at hand lead to, of which nothing else is copied; none where something else is met.
+    fn part_at_hand(&self, frame: &Frame, chain: &Chain) -> Option<Value> {
+        match &chain.root {
+            Root::Local(slot) | Root::Constant(slot, _) => match &frame.slots[*slot as usize] {
+                Value::Other(value) => part_of(frame, chain, value),
+                _ => None,
+            },
+            Root::This(_) => part_of(frame, chain, frame.this.as_deref()?),
+            Root::Value(Node::Constant(constant)) => part_of(frame, chain, constant.value.get()?),
+            Root::Value(Node::Global(global)) => {
                 let constants = self.global.constants.as_ref()?.read().ok()?;
-                read(constants.get(&*global.name)?, &chain.steps, &operands, false)
+                part_of(frame, chain, constants.get(&*global.name)?)
             }
-            _ => None,
+            Root::Value(_) => None,
         }
     }
 
@@ -715,7 +721,13 @@ impl Machine<'_> {
             StepKind::Method { .. } => return None,
         }
         let Value::Other(target) = &mut frame.slots[*slot as usize] else { return None };
-        write(target, steps, &indices, assign, value)
+        if !target.is_shared() {
+            return write(target, steps, &indices, assign, value);
+        }
+        if target.is_locked() {
+            return None;
+        }
+        write(&mut *target.write_lock::<Dynamic>()?, steps, &indices, assign, value)
     }
 
     pub fn assign(&mut self, frame: &mut Frame, assign: &Assign) -> R<()> {
@@ -873,17 +885,45 @@ fn assigned(rest: &Expr, assign: &AssignChain) -> Expr {
     Expr::Stmt(Box::new(StmtBlock::new([Stmt::Assignment(Box::new((assign.info.clone(), pair)))], at, at)))
 }
 
-/// The entry of a map whose key is in a variable or a literal. The outer `None`: it is something else.
-#[inline]
-fn entry_at_hand(frame: &Frame, map: &Dynamic, key: &Node) -> Option<Option<Value>> {
-    let Value::Other(key) = Machine::peek(frame, key)? else { return None };
-    let key = if key.is_shared() { None } else { key.read_lock::<ImmutableString>() }?;
-    Some(map.read_lock::<Map>()?.get(key.as_str()).map(Value::copied))
+fn part_of(frame: &Frame, chain: &Chain, value: &Dynamic) -> Option<Value> {
+    let single = match (&*chain.steps, &*chain.operands) {
+        ([_], [index]) => Some(index),
+        _ => None,
+    };
+    // A key that stands in a variable or a literal is not copied.
+    if let Some(Value::Other(key)) = single.and_then(|index| Machine::peek(frame, index))
+        && !key.is_shared()
+    {
+        let key = key.read_lock::<ImmutableString>()?;
+        return inside(value, |value| value.read_lock::<Map>()?.get(key.as_str()).map(Value::copied));
+    }
+    if let Some(Node::Binary(range)) = single
+        && matches!(range.op, Op::Range | Op::RangeInclusive)
+    {
+        let bound = |node: &Node| quick::number(frame, node).as_int();
+        let (start, end) = (bound(&range.left)?, bound(&range.right)?);
+        let ends_within = range.op == Op::RangeInclusive;
+        return inside(value, |value| slices::between(value, start, end, ends_within).map(Value::of));
+    }
+    let operands = indices_at_hand(frame, chain)?;
+    inside(value, |value| match (&*operands, &*chain.steps) {
+        ([Value::Int(number)], [_]) if value.is_string() => slices::letter(value, *number).map(Value::of),
+        _ => read(value, &chain.steps, &operands, false),
+    })
+}
+
+/// Asks a value, or what closures share, unless that is held by something else.
+fn inside(value: &Dynamic, ask: impl FnOnce(&Dynamic) -> Option<Value>) -> Option<Value> {
+    match value.is_shared() {
+        true if value.is_locked() => None,
+        true => ask(&*value.read_lock::<Dynamic>()?),
+        false => ask(value),
+    }
 }
 
 /// The indices and keys of a chain, if all are at hand.
 #[inline]
-fn indices_at_hand(frame: &Frame, chain: &Chain) -> Option<Values> {
+pub(super) fn indices_at_hand(frame: &Frame, chain: &Chain) -> Option<Values> {
     let mut operands = Values::new();
     for operand in &chain.operands {
         let index = || quick::number(frame, operand).as_int().map(Value::Int);
@@ -895,11 +935,16 @@ fn indices_at_hand(frame: &Frame, chain: &Chain) -> Option<Values> {
 /// The key `xs[i]` or `m.name` that stands in what a variable holds.
 fn key_in_element(frame: &Frame, node: &Node) -> Option<Value> {
     let Node::Chain(chain) = node else { return None };
-    let Root::Local(slot) = chain.root else { return None };
-    let Value::Other(value) = &frame.slots[slot as usize] else { return None };
-    let is_plain = !value.is_shared() && !chain.steps.iter().any(|step| step.or_unit || step.may_change());
-    let operands = is_plain.then(|| indices_at_hand(frame, chain)).flatten()?;
-    text(&read(value, &chain.steps, &operands, false)?).map(|key| Value::Other(key.into()))
+    let value = match &chain.root {
+        Root::Local(slot) => match &frame.slots[*slot as usize] {
+            Value::Other(value) => value,
+            _ => return None,
+        },
+        Root::This(_) => frame.this.as_deref()?,
+        _ => return None,
+    };
+    let part = if chain.is_path { part_of(frame, chain, value) } else { None };
+    text(&part?).map(|key| Value::Other(key.into()))
 }
 
 /// An index or key that is in a variable or a literal.

@@ -290,14 +290,23 @@ impl Machine<'_> {
     }
 
     pub fn switch(&mut self, frame: &mut Frame, switch: &Switch) -> R {
-        let value = match (self.eval(frame, &switch.value)?, &switch.case) {
+        let value = self.eval(frame, &switch.value)?;
+        match self.arm(frame, switch, value)? {
+            Some(arm) => self.eval(frame, &switch.arms[arm as usize].body),
+            None => Ok(Value::Unit),
+        }
+    }
+
+    /// The arm for a value.
+    pub(super) fn arm(&mut self, frame: &mut Frame, switch: &Switch, value: Value) -> R<Option<u32>> {
+        let value = match (value, &switch.case) {
             (Value::Other(mut value), Some(case)) if !value.is_string() && !value.is_char() => {
                 self.call_native(case, &mut [&mut value], false)?
             }
             (value, _) => value,
         };
         if let Some(arm) = switch.recent.find(&value) {
-            return self.eval(frame, &switch.arms[arm as usize].body);
+            return Ok(Some(arm));
         }
         let key = match &value {
             Value::Int(int) => Some(CaseKey::Int(*int)),
@@ -332,15 +341,14 @@ impl Machine<'_> {
             }
         };
         for candidate in candidates {
-            let arm = &switch.arms[candidate as usize];
-            if match &arm.guard {
+            if match &switch.arms[candidate as usize].guard {
                 Some((guard, at)) => self.test(frame, guard, *at)?,
                 None => true,
             } {
-                return self.eval(frame, &arm.body);
+                return Ok(Some(candidate));
             }
         }
-        Ok(Value::Unit)
+        Ok(None)
     }
 
     /// The arms for a value and for what equals it: 4 is 4.0, and a character is the string of it. What is written exactly

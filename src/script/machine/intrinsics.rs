@@ -10,8 +10,13 @@ pub enum Intrinsic {
     Len,
     IsEmpty,
     Push,
+    Pop,
     /// An entry of a map, or what is given instead.
     Get,
+    IsDigit,
+    IsAlpha,
+    IsAlnum,
+    IsSpace,
 }
 
 impl Intrinsic {
@@ -20,14 +25,24 @@ impl Intrinsic {
             ("len", 0) => Some(Intrinsic::Len),
             ("is_empty", 0) => Some(Intrinsic::IsEmpty),
             ("push", 1) => Some(Intrinsic::Push),
+            ("pop", 0) => Some(Intrinsic::Pop),
             ("get", 1 | 2) => Some(Intrinsic::Get),
+            ("isdigit", 0) => Some(Intrinsic::IsDigit),
+            ("isalpha", 0) => Some(Intrinsic::IsAlpha),
+            ("isalnum", 0) => Some(Intrinsic::IsAlnum),
+            ("isspace", 0) => Some(Intrinsic::IsSpace),
             _ => None,
         }
     }
 
-    /// Whether it is one of such values.
+    /// Whether it is one of such values, which closures may share.
     pub fn is_of(self, target: &Dynamic) -> bool {
-        if self == Intrinsic::Get { target.is_map() } else { target.is_array() }
+        match self {
+            Intrinsic::Get => target.is_map(),
+            Intrinsic::Push | Intrinsic::Pop => target.is_array(),
+            Intrinsic::Len | Intrinsic::IsEmpty => target.is_array() || target.is_string(),
+            _ => target.is_string() || target.is_char(),
+        }
     }
 
     /// Runs it on a value with its arguments; none where the native must.
@@ -55,9 +70,32 @@ impl Intrinsic {
                     (None, _) => Value::Unit,
                 })
             }
+            Intrinsic::Pop if target.is_read_only() => None,
+            Intrinsic::Pop => Some(target.write_lock::<Array>()?.pop().map_or(Value::Unit, Value::of)),
             Intrinsic::Len => count(target).map(|count| Value::Int(count as i64)),
             Intrinsic::IsEmpty => count(target).map(|count| Value::Bool(count == 0)),
+            _ => self.holds(target).map(Value::Bool),
         }
+    }
+
+    /// Whether all characters of a text are such; none where there are others than those of ASCII.
+    fn holds(self, target: &Dynamic) -> Option<bool> {
+        let text = target.read_lock::<ImmutableString>();
+        let mut letter = [0; 4];
+        let bytes = match &text {
+            Some(text) => text.as_bytes(),
+            None => target.as_char().ok()?.encode_utf8(&mut letter).as_bytes(),
+        };
+        // Of the control characters some are blanks.
+        if bytes.is_empty() || !bytes.iter().all(|byte| matches!(byte, b'\t' | b'\n' | b'\r' | b' '..=b'~')) {
+            return None;
+        }
+        Some(bytes.iter().all(|byte| match self {
+            Intrinsic::IsDigit => byte.is_ascii_digit(),
+            Intrinsic::IsAlpha => byte.is_ascii_alphabetic(),
+            Intrinsic::IsAlnum => byte.is_ascii_alphanumeric(),
+            _ => !byte.is_ascii_graphic(),
+        }))
     }
 }
 

@@ -53,7 +53,7 @@ pub struct Machine<'m> {
 }
 
 /// Bound: closures that a machine remembers.
-pub const RECENT: usize = 8;
+pub const RECENT: usize = 16;
 
 /// What stays from one run to the next of the same native's closure.
 #[derive(Clone, Copy)]

@@ -241,6 +241,8 @@ pub struct Chain {
     pub lost: Option<Position>,
     /// It may lead to a number at hand.
     pub is_quick: bool,
+    /// It has indices and names alone.
+    pub is_path: bool,
     pub luck: Luck,
 }
 
@@ -345,6 +347,8 @@ pub struct Switch {
     pub operands: Operands,
     /// The arm for all other values.
     pub default: Option<u32>,
+    /// Where the arms stand, if they are instructions: labels until all places are known.
+    pub targets: Box<[u32]>,
     pub known: parking_lot::RwLock<HashMap<CaseKey, Candidates, BuildHasherDefault<CaseHasher>>>,
     pub recent: RecentCases,
 }
@@ -352,25 +356,40 @@ pub struct Switch {
 /// Arms without a condition, of values that were met lately.
 #[derive(Default)]
 pub struct RecentCases {
-    /// By the lowest bits of an integer or character: whether it is one, its 32 bits, and the number of the arm plus one.
+    /// By the lowest bits of a key: what it is, its 32 bits, and the number of the arm plus one.
     numbers: [AtomicU64; 16],
     /// Texts are told by where they are: those of a literal or a table are the same each time.
     texts: parking_lot::RwLock<SmallVec<[(ImmutableString, u32); 8]>>,
 }
 
-const ARM_BITS: u32 = 31;
+/// What a key of 32 bits is.
+#[derive(Clone, Copy)]
+enum Kind {
+    Integer,
+    Character,
+    /// A text of one character.
+    Letter,
+}
+
+const ARM_BITS: u32 = 30;
 const ARM: u32 = (1 << ARM_BITS) - 1;
+
+/// The character of a text that has no other.
+fn letter(text: &str) -> Option<u32> {
+    let mut all = text.chars();
+    all.next().filter(|_| all.next().is_none()).map(u32::from)
+}
 
 impl RecentCases {
     #[inline]
-    fn place(&self, number: u32, is_character: bool) -> (u64, &AtomicU64) {
-        let known = u64::from(is_character) << 32 | u64::from(number);
+    fn place(&self, number: u32, kind: Kind) -> (u64, &AtomicU64) {
+        let known = (kind as u64) << 32 | u64::from(number);
         (known, &self.numbers[number as usize % self.numbers.len()])
     }
 
     #[inline]
-    fn of_number(&self, number: u32, is_character: bool) -> Option<u32> {
-        let (known, place) = self.place(number, is_character);
+    fn of_number(&self, number: u32, kind: Kind) -> Option<u32> {
+        let (known, place) = self.place(number, kind);
         let entry = place.load(Ordering::Relaxed);
         (entry >> ARM_BITS == known).then_some(entry as u32 & ARM).and_then(|arm| arm.checked_sub(1))
     }
@@ -378,10 +397,13 @@ impl RecentCases {
     #[inline]
     pub fn find(&self, value: &Value) -> Option<u32> {
         match value {
-            Value::Int(int) => self.of_number(i32::try_from(*int).ok()? as u32, false),
-            Value::Other(value) if value.is_char() => self.of_number(value.as_char().ok()?.into(), true),
+            Value::Int(int) => self.of_number(i32::try_from(*int).ok()? as u32, Kind::Integer),
+            Value::Other(value) if value.is_char() => self.of_number(value.as_char().ok()?.into(), Kind::Character),
             Value::Other(value) if value.is_string() => {
                 let text = value.read_lock::<ImmutableString>()?;
+                if let Some(letter) = letter(&text) {
+                    return self.of_number(letter, Kind::Letter);
+                }
                 let texts = self.texts.read();
                 texts.iter().find(|(known, _)| known.ptr_eq(&text)).map(|(_, arm)| *arm)
             }
@@ -396,8 +418,9 @@ impl RecentCases {
             }
         };
         match key {
-            CaseKey::Int(int) => _ = i32::try_from(*int).map(|int| keep(self.place(int as u32, false))),
-            CaseKey::Character(c) => keep(self.place((*c).into(), true)),
+            CaseKey::Int(int) => _ = i32::try_from(*int).map(|int| keep(self.place(int as u32, Kind::Integer))),
+            CaseKey::Character(c) => keep(self.place((*c).into(), Kind::Character)),
+            CaseKey::Text(text) if let Some(letter) = letter(text) => keep(self.place(letter, Kind::Letter)),
             CaseKey::Text(text) => {
                 let mut texts = self.texts.write();
                 if texts.len() < texts.inline_size() {

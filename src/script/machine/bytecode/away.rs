@@ -119,6 +119,20 @@ impl Machine<'_> {
         self.held_true(value, side)
     }
 
+    /// Where the arm for a value stands.
+    pub(super) fn switch_away(&mut self, frame: &mut Frame, bytecode: &Bytecode, pc: usize) -> Target {
+        let i = bytecode.code[pc];
+        let Node::Switch(switch) = bytecode.node(pc) else { unreachable!("it is a switch") };
+        let arm = match switch.recent.find(&frame.slots[i.a as usize]) {
+            Some(arm) if !self.looks => Some(arm),
+            _ => {
+                let value = self.operand(frame, bytecode, i.a)?;
+                self.arm(frame, switch, value)?
+            }
+        };
+        Ok(arm.map_or(i.to as usize, |arm| switch.targets[arm as usize] as usize))
+    }
+
     #[inline(never)]
     pub(super) fn truth_away(&mut self, frame: &mut Frame, bytecode: &Bytecode, pc: usize) -> R<bool> {
         let value = self.operand(frame, bytecode, bytecode.code[pc].a)?;

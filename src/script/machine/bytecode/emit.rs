@@ -191,7 +191,7 @@ impl Emitter {
         self.keep(node)
     }
 
-    fn take_loops(&mut self, node: &mut Node) {
+    pub(super) fn take_loops(&mut self, node: &mut Node) {
         if !matches!(node, Node::While(_) | Node::For(_)) {
             node.children(&mut |child| self.take_loops(child));
             return;
@@ -234,6 +234,7 @@ impl Emitter {
                 self.push(Opcode::Return, 0, to, 0, side);
             }
             Node::Return(value) => self.returned(value),
+            Node::Switch(switch) => self.switched(switch, |emitter, body| emitter.tail(body)),
             node => {
                 let a = self.operand(node, true);
                 let side = self.side();
@@ -350,6 +351,10 @@ impl Emitter {
                     self.clear(block.declares);
                 }
             }
+            Node::Switch(switch) => {
+                // The value is read before the variable is written that may hold it.
+                self.switched(switch, |emitter, body| emitter.into(body, to, assign));
+            }
             Node::Call(call) => self.call(*call, None, to, side),
             Node::Mark(marked) if matches!(marked.1, Node::Call(_)) => {
                 let (place, Node::Call(call)) = *marked else { unreachable!("it is a call") };
@@ -409,6 +414,7 @@ impl Emitter {
                 self.rounds.push(Round::default());
                 self.looped(node, None, round);
             }
+            Node::Switch(switch) => self.switched(switch, |emitter, body| emitter.statement(body)),
             Node::Unpack(mut unpack) => {
                 let value = std::mem::replace(&mut unpack.value, Node::Continue);
                 unpack.value = match value {
@@ -536,8 +542,15 @@ impl Emitter {
         let Call { function, arguments, first_is_variable, lendable, operands, at, .. } = call;
         let mut nodes: Vec<Option<Node>> = Vec::from(arguments).into_iter().map(Some).collect();
         let mut places = vec![Argument::Register(0); nodes.len()];
+        let parts: Vec<bool> = (0..nodes.len()).map(|at| super::lent_parts::may_be_lent(&mut nodes, at)).collect();
         let late = first_is_variable as usize;
         for index in (late..nodes.len()).chain(0..late) {
+            if parts[index]
+                && let Some(node) = nodes[index].take()
+            {
+                places[index] = Argument::Part(self.keep(node));
+                continue;
+            }
             let is_last = (index + 1..nodes.len()).all(|later| nodes[later].as_ref().is_none_or(is_calm));
             let Some(node) = nodes[index].take() else { continue };
             let at_once = is_last || index < late;
@@ -593,8 +606,11 @@ fn own_element(chain: &mut Chain) -> Option<(Slot, Node)> {
 
 /// Gives loops inside nodes the places of their labels.
 fn place_loops(node: &mut Node, labels: &[Option<u16>]) {
-    if let Node::Loop(label, _) = node {
-        *label = u32::from(labels[*label as usize].unwrap_or(0));
+    let placed = |label: &mut u32| *label = u32::from(labels[*label as usize].unwrap_or(0));
+    match node {
+        Node::Loop(label, _) => placed(label),
+        Node::Switch(switch) => switch.targets.iter_mut().for_each(placed),
+        _ => {}
     }
     node.children(&mut |child| place_loops(child, labels));
 }

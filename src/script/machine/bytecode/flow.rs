@@ -2,7 +2,7 @@
 
 use super::emit::{Emitter, Label};
 use super::{NONE, Opcode, Round, Side};
-use crate::script::machine::tree::{Binary, For, Node, Op, Slot, While};
+use crate::script::machine::tree::{Binary, For, Node, Op, Slot, Switch, While};
 use crate::script::machine::value::Value;
 use rhai::Position;
 use std::ops::Range;
@@ -104,6 +104,33 @@ impl Emitter {
             self.jump(opcode, label, a, b, side);
         }
         self.release(mark);
+    }
+
+    /// A `switch` whose arms are made by `arm`, also the one of nothing where no case fits.
+    pub(super) fn switched(&mut self, mut switch: Box<Switch>, mut arm: impl FnMut(&mut Emitter, Node)) {
+        let mark = self.mark();
+        let value = std::mem::replace(&mut switch.value, Node::Continue);
+        let a = self.operand(value, true);
+        let (mut bodies, otherwise, end) = (Vec::new(), self.label(), self.label());
+        for arm in &mut switch.arms {
+            bodies.push((self.label(), std::mem::replace(&mut arm.body, Node::Literal(Value::Unit))));
+            if let Some((guard, _)) = &mut arm.guard {
+                self.take_loops(guard);
+            }
+        }
+        switch.targets = bodies.iter().map(|(label, _)| *label as u32).collect();
+        let node = self.keep(Node::Switch(switch));
+        let side = Side { node, ..self.side() };
+        self.jump(Opcode::Switch, otherwise, a, 0, side);
+        self.release(mark);
+        for (label, body) in bodies {
+            self.place(label);
+            arm(self, body);
+            self.goto(end);
+        }
+        self.place(otherwise);
+        arm(self, Node::Literal(Value::Unit));
+        self.place(end);
     }
 
     /// The truth of a condition as a value.

@@ -1,5 +1,6 @@
 //! Enters bodies: their frames, their constants and what was lent to them.
 
+use super::lent_parts::{Out, put_back};
 use super::{Argument, Bytecode, DirectCall};
 use crate::script::machine::calls::is_lent;
 use crate::script::machine::run::{Frame, Machine, R};
@@ -38,7 +39,7 @@ impl Machine<'_> {
         let Some(function) = call.function.upgrade().filter(|function| function.is_compiled()) else {
             let mut values: SmallVec<[Dynamic; 6]> = SmallVec::new();
             for argument in &call.arguments {
-                values.push(self.operand(frame, bytecode, Self::register(frame, *argument))?.boxed());
+                values.push(self.argument(frame, bytecode, *argument)?.boxed());
             }
             return self.operate_on(&call.operands, &mut values).map(Value::of);
         };
@@ -46,17 +47,16 @@ impl Machine<'_> {
         if self.profiles || frame.rest.len() < code.slots {
             return self.call_apart(frame, bytecode, call, &function, code);
         }
-        let lent = match self.place_arguments(frame, bytecode, call, code) {
+        let mut out = Out::new();
+        let placed = self.place_arguments(frame, bytecode, call, code, &mut out);
+        let lent = match placed.and_then(|lent| self.deeper(call.at).map(|()| lent)) {
             Ok(lent) => lent,
             Err(fault) => {
+                put_back(frame, bytecode, out);
                 frame.rest[..call.arguments.len()].fill(Value::Unit);
                 return Err(fault);
             }
         };
-        if let Err(fault) = self.deeper(call.at) {
-            frame.rest[..call.arguments.len()].fill(Value::Unit);
-            return Err(fault);
-        }
         if lent != 0 {
             swap_lent(frame, call, lent);
         }
@@ -71,15 +71,29 @@ impl Machine<'_> {
         if lent != 0 {
             swap_lent(frame, call, lent);
         }
+        if !out.is_empty() {
+            put_back(frame, bytecode, out);
+        }
         Value::end(&mut frame.rest[..code.changing()]);
         self.shallower(result, &function, call.at)
     }
 
     /// Arguments in the first registers of the function that is called, but for those that are lent: their bits.
     #[inline]
-    fn place_arguments(&mut self, frame: &mut Frame, bytecode: &Bytecode, call: &DirectCall, code: &Code) -> R<u64> {
+    fn place_arguments(
+        &mut self,
+        frame: &mut Frame,
+        bytecode: &Bytecode,
+        call: &DirectCall,
+        code: &Code,
+        out: &mut Out,
+    ) -> R<u64> {
         let mut lent = 0;
         for (at, argument) in call.arguments.iter().enumerate() {
+            if let Argument::Part(node) = *argument {
+                frame.rest[at] = self.take_part(frame, bytecode, code, (at, node), out)?;
+                continue;
+            }
             if self.lends(frame, code, at, *argument)? {
                 lent |= 1 << at;
                 continue;
@@ -94,12 +108,21 @@ impl Machine<'_> {
         Ok(lent)
     }
 
-    /// The register of an argument.
+    /// The register of an argument that has one.
     fn register(frame: &Frame, argument: Argument) -> u16 {
         match argument {
             Argument::Register(register) | Argument::Lendable(register) => register,
             Argument::Early(slot, _) if is_lent(&frame.slots[slot as usize]) => slot,
             Argument::Early(_, register) => register,
+            Argument::Part(_) => unreachable!("a part is looked for"),
+        }
+    }
+
+    /// The value of an argument, of which nothing is lent.
+    fn argument(&mut self, frame: &mut Frame, bytecode: &Bytecode, argument: Argument) -> R {
+        match argument {
+            Argument::Part(node) => self.eval(frame, &bytecode.nodes[node as usize]),
+            argument => self.operand(frame, bytecode, Self::register(frame, argument)),
         }
     }
 
@@ -139,7 +162,7 @@ impl Machine<'_> {
                 values.push(Value::Unit);
                 continue;
             }
-            values.push(self.operand(frame, bytecode, Self::register(frame, *argument))?);
+            values.push(self.argument(frame, bytecode, *argument)?);
         }
         for (at, slot) in &lent {
             values[*at] = frame.slots[*slot as usize].take();
@@ -157,7 +180,7 @@ impl Argument {
     fn lendable(self) -> Option<u16> {
         match self {
             Argument::Lendable(slot) | Argument::Early(slot, _) => Some(slot),
-            Argument::Register(_) => None,
+            Argument::Register(_) | Argument::Part(_) => None,
         }
     }
 }

@@ -10,6 +10,7 @@ mod children;
 mod emit;
 mod flow;
 mod frames;
+mod lent_parts;
 mod run;
 
 pub use emit::lower;
@@ -86,6 +87,8 @@ pub enum Opcode {
     Step,
     /// The same, and back to `to`.
     Again,
+    /// Go to the arm for `a` of the `switch` at the side, or to `to`.
+    Switch,
     /// The value of a node.
     Evaluate,
     /// A node whose value nobody reads.
@@ -173,4 +176,6 @@ pub enum Argument {
     Lendable(Slot),
     /// The same; what is not worth lending was read before the arguments behind it, to this register.
     Early(Slot, u16),
+    /// A part of what a variable holds, by the node that leads to it.
+    Part(u32),
 }

@@ -145,6 +145,10 @@ impl Machine<'_> {
                         pc = i.to as usize;
                     }
                 }
+                Opcode::Switch => match self.switch_away(frame, bytecode, pc - 1) {
+                    Ok(target) => pc = target,
+                    Err(fault) => landed!(self, frame, bytecode, pc, fault),
+                },
                 Opcode::Index => match self.index_at_hand(frame, i.a, i.b) {
                     Some(number) => {
                         if number.put(&mut frame.slots[i.to as usize]).is_none() {

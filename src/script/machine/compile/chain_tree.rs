@@ -52,6 +52,7 @@ pub fn chain(compiler: &mut Compiler, expr: &Expr) -> Option<Chain> {
     let mut whole = expr.clone();
     replace(&mut whole, operands.len());
     let is_quick = quick::is_quick_chain(&root, &steps, &operands);
+    let is_path = steps.iter().all(|step| !step.or_unit && !matches!(step.kind, StepKind::Method { .. }));
     Some(Chain {
         root,
         steps: steps.into(),
@@ -61,6 +62,7 @@ pub fn chain(compiler: &mut Compiler, expr: &Expr) -> Option<Chain> {
         singles: OnceLock::new(),
         lost: lost.then_some(name),
         is_quick,
+        is_path,
         luck: Luck::default(),
     })
 }

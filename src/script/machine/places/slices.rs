@@ -13,6 +13,11 @@ pub fn part(target: &Dynamic, range: &Dynamic) -> Option<Dynamic> {
         return stepped(target, *slice);
     }
     let (start, end, ends_within) = bounds(range)?;
+    between(target, start, end, ends_within)
+}
+
+/// The part between two places.
+pub fn between(target: &Dynamic, start: i64, end: i64, ends_within: bool) -> Option<Dynamic> {
     if target.is_array() {
         let array = target.as_array_ref().ok()?;
         return Some(array[clamped(start, end, ends_within, array.len())].to_vec().into());
