@@ -61,7 +61,16 @@ impl Machine<'_> {
         if chain.is_path {
             return Ok(self.part_at_hand(frame, chain));
         }
-        let (Root::Local(slot), [step]) = (&chain.root, &*chain.steps) else { return Ok(None) };
+        let [step] = &*chain.steps else { return Ok(None) };
+        if let StepKind::Method { intrinsic: Some(Intrinsic::FloorDivide), function, .. } = &step.kind
+            && function.strong_count() == 0
+        {
+            return match quotient(frame, chain) {
+                Some(quotient) => self.step(step.at).map(|()| Some(Value::Int(quotient))),
+                None => Ok(None),
+            };
+        }
+        let Root::Local(slot) = &chain.root else { return Ok(None) };
         match &step.kind {
             StepKind::Method { is_word: true, name, first: 0, .. } if &**name == "call" => {
                 self.call_variable(frame, chain, *slot, step)
@@ -883,6 +892,16 @@ fn assigned(rest: &Expr, assign: &AssignChain) -> Expr {
     let pair = BinaryExpr { lhs: rest.clone(), rhs: value };
     let at = rest.position();
     Expr::Stmt(Box::new(StmtBlock::new([Stmt::Assignment(Box::new((assign.info.clone(), pair)))], at, at)))
+}
+
+/// `a.floor_divide(b)` of integers at hand.
+fn quotient(frame: &Frame, chain: &Chain) -> Option<i64> {
+    let a = match &chain.root {
+        Root::Local(slot) => Number::of(&frame.slots[*slot as usize]),
+        Root::Value(node) => quick::number(frame, node),
+        _ => return None,
+    };
+    arithmetic::floor_divide(a.as_int()?, quick::number(frame, chain.operands.first()?).as_int()?)
 }
 
 fn part_of(frame: &Frame, chain: &Chain, value: &Dynamic) -> Option<Value> {

@@ -17,6 +17,8 @@ pub enum Intrinsic {
     IsAlpha,
     IsAlnum,
     IsSpace,
+    /// Of integers.
+    FloorDivide,
 }
 
 impl Intrinsic {
@@ -31,6 +33,7 @@ impl Intrinsic {
             ("isalpha", 0) => Some(Intrinsic::IsAlpha),
             ("isalnum", 0) => Some(Intrinsic::IsAlnum),
             ("isspace", 0) => Some(Intrinsic::IsSpace),
+            ("floor_divide", 1) => Some(Intrinsic::FloorDivide),
             _ => None,
         }
     }
@@ -41,6 +44,7 @@ impl Intrinsic {
             Intrinsic::Get => target.is_map(),
             Intrinsic::Push | Intrinsic::Pop => target.is_array(),
             Intrinsic::Len | Intrinsic::IsEmpty => target.is_array() || target.is_string(),
+            Intrinsic::FloorDivide => false,
             _ => target.is_string() || target.is_char(),
         }
     }
@@ -74,6 +78,7 @@ impl Intrinsic {
             Intrinsic::Pop => Some(target.write_lock::<Array>()?.pop().map_or(Value::Unit, Value::of)),
             Intrinsic::Len => count(target).map(|count| Value::Int(count as i64)),
             Intrinsic::IsEmpty => count(target).map(|count| Value::Bool(count == 0)),
+            Intrinsic::FloorDivide => None,
             _ => self.holds(target).map(Value::Bool),
         }
     }

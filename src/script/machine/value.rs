@@ -18,21 +18,29 @@ impl Value {
     /// A value that no variable shares, and that is no constant any more.
     #[inline]
     pub fn of(value: Dynamic) -> Value {
-        let value = if value.is_shared() { value.flatten() } else { value };
+        if value.is_shared() {
+            return Value::of(value.flatten());
+        }
         // Only a copy can be changed again.
-        Value::unboxed(if value.is_read_only() { value.clone() } else { value })
+        if value.is_read_only() { Value::own(value.clone()) } else { Value::own(value) }
+    }
+
+    /// Of what is neither shared nor a constant.
+    #[inline]
+    fn own(value: Dynamic) -> Value {
+        match Value::plain(&value) {
+            Some(plain) if value.tag() == 0 => plain,
+            _ => Value::Other(value),
+        }
     }
 
     /// As it is: a shared value stays shared.
     #[inline]
     pub fn unboxed(value: Dynamic) -> Value {
-        if value.is_shared() || !is_plain(&value) || value.is_read_only() || value.tag() != 0 {
-            return Value::Other(value);
-        }
-        Value::plain(&value).unwrap_or(Value::Other(value))
+        if value.is_shared() || value.is_read_only() { Value::Other(value) } else { Value::own(value) }
     }
 
-    /// A number, a truth or `()`, which `is_plain` has told.
+    /// A number, a truth or `()`.
     ///
     /// Rhai's `as_int` and its kin look for the name of the type where they fail.
     #[inline]
@@ -53,7 +61,8 @@ impl Value {
     pub fn copied(value: &Dynamic) -> Value {
         match Value::plain(value) {
             Some(plain) => plain,
-            None => Value::of(value.flatten_clone()),
+            None if value.is_shared() || value.is_read_only() => Value::of(value.flatten_clone()),
+            None => Value::Other(value.clone()),
         }
     }
 
@@ -87,11 +96,6 @@ impl Value {
     pub fn is_shared(&self) -> bool {
         matches!(self, Value::Other(value) if value.is_shared())
     }
-}
-
-#[inline]
-fn is_plain(value: &Dynamic) -> bool {
-    value.is_int() || value.is_float() || value.is_bool() || value.is_unit()
 }
 
 #[cfg(test)]

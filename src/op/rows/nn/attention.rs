@@ -127,17 +127,30 @@ fn twice(e: &mut dyn Emit, v: &Backward<'_>, g: &Tensor) -> Result<Vec<Option<Te
     })
 }
 
-/// Every head of `x` `count` times in a row, for fewer key heads than query heads.
+/// Every head of `x` for `count` heads of queries in a row, as a dim of its own: nothing is copied.
 fn shared_heads(e: &mut dyn Emit, x: &Tensor, count: usize) -> Result<Tensor> {
-    let shape = x.shape();
-    let head = shape.len() - 3;
+    let head = x.ndim() - 3;
     let wide = e.call(&UNSQUEEZE, args![x, head + 1])?;
     let mut repeated = wide.shape();
     repeated[head + 1] = count;
-    let wide = e.call(&EXPAND, args![&wide, repeated.as_slice()])?;
-    let mut merged = shape;
-    merged[head] *= count;
-    e.call(&RESHAPE, args![&wide, merged.as_slice()])
+    e.call(&EXPAND, args![&wide, repeated.as_slice()])
+}
+
+/// The heads of `x` in groups of `count`, as two dims.
+fn in_groups(e: &mut dyn Emit, x: &Tensor, count: usize) -> Result<Tensor> {
+    let mut shape = x.shape();
+    let head = shape.len() - 3;
+    shape[head] /= count;
+    shape.insert(head + 1, count);
+    e.call(&RESHAPE, args![x, shape.as_slice()])
+}
+
+/// The heads of groups as one dim.
+fn merged(e: &mut dyn Emit, x: &Tensor) -> Result<Tensor> {
+    let mut shape = x.shape();
+    let count = shape.remove(x.ndim() - 3);
+    shape[x.ndim() - 4] *= count;
+    e.call(&RESHAPE, args![x, shape.as_slice()])
 }
 
 /// `x` with these leading dims.
@@ -180,27 +193,53 @@ fn check(a: &Args) -> Result<()> {
 /// Arguments: query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa.
 fn attention(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
     check(a)?;
-    let (q, mut k, mut v) = (a.tensor(sdpa::query).clone(), a.tensor(sdpa::key).clone(), a.tensor(sdpa::value).clone());
-    if a.flag(sdpa::enable_gqa) {
-        if q.ndim() < 3 || k.ndim() < 3 || v.ndim() < 3 {
-            fail!(SHAPE, "`enable_gqa` needs heads: at least 3 dimensions");
-        }
-        let heads = |x: &Tensor| x.shape()[x.ndim() - 3];
-        let expected = heads(&q);
-        for x in [&mut k, &mut v] {
-            let own = heads(x);
-            if own == 0 || expected % own != 0 {
-                fail!(SHAPE, "{expected} heads of queries are no multiple of {own} heads of keys or values");
-            }
-            if own != expected {
-                *x = shared_heads(e, x, expected / own)?;
-            }
+    let (q, k, v) = (a.tensor(sdpa::query), a.tensor(sdpa::key), a.tensor(sdpa::value));
+    let mask = a.opt_tensor(sdpa::attn_mask).cloned();
+    if !a.flag(sdpa::enable_gqa) {
+        return attend(e, a, [q, k, v], mask);
+    }
+    if q.ndim() < 3 || k.ndim() < 3 || v.ndim() < 3 {
+        fail!(SHAPE, "`enable_gqa` needs heads: at least 3 dimensions");
+    }
+    let heads = |x: &Tensor| x.shape()[x.ndim() - 3];
+    let (expected, [of_keys, of_values]) = (heads(q), [k, v].map(heads));
+    for own in [of_keys, of_values] {
+        if own == 0 || expected % own != 0 {
+            fail!(SHAPE, "{expected} heads of queries are no multiple of {own} heads of keys or values");
         }
     }
+    if of_keys == of_values && of_keys == expected {
+        return attend(e, a, [q, k, v], mask);
+    }
+    // The groups of the fewer heads are those of all.
+    let groups = of_keys.min(of_values);
+    if of_keys != of_values && of_keys.max(of_values) != expected {
+        let [k, v] = [(k, expected / of_keys), (v, expected / of_values)]
+            .map(|(x, count)| shared_heads(e, x, count).and_then(|wide| merged(e, &wide)));
+        return attend(e, a, [q, &k?, &v?], mask);
+    }
+    let count = expected / groups;
+    let [k, v] = [(k, of_keys), (v, of_values)].map(|(x, own)| match own == groups {
+        true => shared_heads(e, x, count),
+        false => in_groups(e, x, count),
+    });
+    let q = in_groups(e, q, count)?;
+    let mask = match mask {
+        Some(mask) if mask.ndim() < 3 => Some(mask),
+        Some(mask) if heads(&mask) == 1 => Some(e.call(&UNSQUEEZE, args![&mask, mask.ndim() - 3])?),
+        Some(mask) if heads(&mask) == expected => Some(in_groups(e, &mask, count)?),
+        Some(mask) => fail!(SHAPE, "`attn_mask` has {} heads, the queries {expected}", heads(&mask)),
+        None => None,
+    };
+    let y = attend(e, a, [&q, &k?, &v?], mask)?;
+    merged(e, &y)
+}
+
+/// Of as many heads of keys and values as of queries.
+fn attend(e: &mut dyn Emit, a: &Args, [q, k, v]: [&Tensor; 3], mut mask: Option<Tensor>) -> Result<Tensor> {
     let shapes = [q.shape(), k.shape(), v.shape()];
     let mut lead = infer::broadcast_all(shapes.iter().map(|shape| &shape[..shape.len() - 2]))?;
     let rows = [q.shape()[q.ndim() - 2], k.shape()[k.ndim() - 2]];
-    let mut mask = a.opt_tensor(sdpa::attn_mask).cloned();
     if let Some(given) = &mask {
         let own = given.shape();
         let before = own.len().saturating_sub(2);
@@ -209,7 +248,7 @@ fn attention(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
         shape.extend(rows);
         mask = Some(e.call(&EXPAND, args![given, shape.as_slice()])?);
     }
-    let (q, k, v) = (leading(e, &q, &lead)?, leading(e, &k, &lead)?, leading(e, &v, &lead)?);
+    let (q, k, v) = (leading(e, q, &lead)?, leading(e, k, &lead)?, leading(e, v, &lead)?);
     let dropout = a.float(sdpa::dropout_p);
     let settings = args![(), (), (), (), a.flag(sdpa::is_causal), a.attr(sdpa::scale).clone()];
     let mask_trains = e.grad_enabled() && mask.as_ref().is_some_and(Tensor::requires_grad);

@@ -3,6 +3,7 @@
 use super::run::own;
 use super::{Argument, Bytecode, DirectCall, Instruction, NONE, Opcode, Round, Side};
 use crate::base::span::Site;
+use crate::script::machine::intrinsics::Intrinsic;
 use crate::script::machine::tree::{Assign, AssignChain, Call, Chain, Code, Node, Op, Operands, Root, Slot, StepKind};
 use crate::script::machine::tree::{Binary, Body};
 use crate::script::machine::unit::MOST_SLOTS;
@@ -533,6 +534,11 @@ impl Emitter {
             self.push(Opcode::Index, to, slot, index, Side { node, ..side });
             return;
         }
+        if let Some((slot, at)) = own_length(&chain) {
+            let node = self.keep(Node::Chain(chain));
+            self.push(Opcode::Length, to, slot, 0, Side { node, at, ..side });
+            return;
+        }
         let opcode = if chain.is_quick { Opcode::Element } else { Opcode::Evaluate };
         let node = self.whole(Node::Chain(chain));
         self.push(opcode, to, 0, 0, Side { node, ..side });
@@ -600,6 +606,19 @@ fn own_element(chain: &mut Chain) -> Option<(Slot, Node)> {
         }
         Node::Local(index) => Some((*slot, Node::Local(*index))),
         Node::Literal(Value::Int(index)) => Some((*slot, Node::Literal(Value::Int(*index)))),
+        _ => None,
+    }
+}
+
+/// The variable of `xs.len()`, and the place of the call.
+fn own_length(chain: &Chain) -> Option<(Slot, Position)> {
+    let (Root::Local(slot), [step]) = (&chain.root, &*chain.steps) else { return None };
+    match &step.kind {
+        StepKind::Method { intrinsic: Some(Intrinsic::Len), function, is_word: false, .. }
+            if !step.or_unit && function.strong_count() == 0 =>
+        {
+            Some((*slot, step.at))
+        }
         _ => None,
     }
 }

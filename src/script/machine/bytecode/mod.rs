@@ -97,6 +97,8 @@ pub enum Opcode {
     Index,
     /// The number of a chain at hand, or what it gives.
     Element,
+    /// The length of an array in a variable.
+    Length,
     /// `a[b] = to` of an array in a variable.
     StoreIndex,
     /// The call at the side.

@@ -167,6 +167,13 @@ impl Machine<'_> {
                         self.element_away(frame, bytecode, pc - 1)?;
                     }
                 }
+                Opcode::Length => match self.length_at_hand(frame, i.a) {
+                    Some(length) => {
+                        self.step(bytecode.sides[pc - 1].at)?;
+                        write!(self, frame, bytecode, pc, i.to, Value::Int(length as i64))
+                    }
+                    None => self.element_away(frame, bytecode, pc - 1)?,
+                },
                 Opcode::StoreIndex => {
                     if self.store_at_hand(frame, i.a, i.b, i.to).is_none() {
                         self.store_away(frame, bytecode, pc - 1)?;
@@ -265,6 +272,14 @@ impl Machine<'_> {
         let array = value.read_lock::<Array>()?;
         let number = Number::of_dynamic(&array[place(*index, array.len())?]);
         number.is_some().then_some(number)
+    }
+
+    #[inline]
+    fn length_at_hand(&self, frame: &Frame, array: u16) -> Option<usize> {
+        match &frame.slots[array as usize] {
+            Value::Other(value) if !value.is_shared() && !self.looks => Some(value.read_lock::<Array>()?.len()),
+            _ => None,
+        }
     }
 
     /// Writes a number to an array's element, which is one or `()`.
