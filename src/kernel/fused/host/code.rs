@@ -182,8 +182,7 @@ impl Code {
         let tile = if only_narrow && reduces == 0 { narrow::TILE_BYTES / size } else { TILE };
         let grain = if narrow.is_some() { narrow::GRAIN_BYTES / size } else { GRAIN };
         let plain = Plain::of(program).filter(|_| reduces > 0);
-        let mut code =
-            Code { ops, values, scalars, scratch: 0, tile, positions, reduces, plain, grain, exact, narrow };
+        let mut code = Code { ops, values, scalars, scratch: 0, tile, positions, reduces, plain, grain, exact, narrow };
         code.find_direct_stores();
         code.place_values();
         Some(code)

@@ -275,7 +275,8 @@ macro_rules! boxes {
                 }
             }
         });
-        &ALL
+        const LEVELS: [BoxFn; 3] = simd::without_highest(ALL);
+        &LEVELS
     }};
     (store $M:ty => $R:ty, |$x:ident| $body:expr $(, $fast:expr)?) => {{
         const ALL: [BoxFn; 3] = simd::levels!(<S> fn(

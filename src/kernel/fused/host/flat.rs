@@ -3,10 +3,10 @@
 //!
 //! Cost: about 200 instructions in addition to the arithmetic; the general path through boxes has 3000, and 300 for each tile.
 
+use super::RunArgs;
 use super::code::{Code, Op};
 use super::convert::{self, BoxFn};
 use super::tiles::{Prefetch, fill, is_non_temporal, satisfies, violation, with_scratch};
-use super::RunArgs;
 use crate::kernel::abi::{RawView, Threads};
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -96,7 +96,9 @@ fn choose_access(code: &Code, n: usize, given: RunArgs<'_>) -> SmallVec<[Access;
             matches!(*op, Op::Store { arg, slot, from: Some(_) }
                 if arg == out && register(slot, arg) && given.views[slot as usize].ptr == ptr)
         }),
-        Op::Store { arg, slot, from } => (from.is_none() || !register(slot, arg)) && given.views[slot as usize].ptr == ptr,
+        Op::Store { arg, slot, from } => {
+            (from.is_none() || !register(slot, arg)) && given.views[slot as usize].ptr == ptr
+        }
         _ => false,
     };
     let choose = |(at, op): (usize, &Op)| match *op {

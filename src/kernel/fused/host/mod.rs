@@ -20,7 +20,7 @@ use crate::kernel::copy::host::copy_view;
 use crate::kernel::program::{Instr, Program};
 use crate::kernel::random::host as random;
 use crate::kernel::reduce;
-pub(crate) use code::{Code, Op};
+pub(crate) use code::{Code, Op, Plain};
 pub(crate) use convert::{cast, store};
 use smallvec::SmallVec;
 use space::Dim;
@@ -225,6 +225,7 @@ fn plan_map(code: &Code, space: &mut Space, views: &[RawView]) -> [usize; 3] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::dtype::DType;
     use crate::base::layout::{Shape, Strides};
     use crate::kernel::elementwise as f;
     use crate::kernel::program::{Class, Draw, Function, ReduceKind};

@@ -131,36 +131,54 @@ macro_rules! each {
 /// depend on the lowest bits alone wrap them.
 #[allow(unused_comparisons)]
 static NUMBERS: &[(&Function, bool, Own)] = &[
-    (&f::ADD, false, each!(bits (a, b) = a.wrapping_add(b))),
-    (&f::SUB, false, each!(bits (a, b) = a.wrapping_sub(b))),
-    (&f::MUL, false, each!(bits (a, b) = a.wrapping_mul(b))),
-    (&f::FMA, false, each!(bits (a, b, c, d) = a.wrapping_add(b.wrapping_mul(c).wrapping_mul(d)))),
-    (&f::SQUARE, false, each!(bits (a) = a.wrapping_mul(a))),
-    (&f::NEG, false, each!(bits (a) = (0 as T).wrapping_sub(a))),
-    (&f::BIT_AND, false, each!(bits (a, b) = a & b)),
-    (&f::BIT_OR, false, each!(bits (a, b) = a | b)),
-    (&f::BIT_XOR, false, each!(bits (a, b) = a ^ b)),
-    (&f::BIT_NOT, false, each!(bits (a) = !a)),
-    (&f::ABS, true, each!(signs (a) = if a < 0 { (0 as T).wrapping_sub(a) } else { a })),
-    (&f::SIGN, true, each!(signs (a) = if a > 0 { 1 } else { (0 as T).wrapping_sub((a < 0) as T) })),
-    (&f::RELU, true, each!(signs (a) = if a < 0 { 0 } else { a })),
-    (&f::MAXIMUM, true, each!(signs (a, b) = if a > b { a } else { b })),
-    (&f::MINIMUM, true, each!(signs (a, b) = if a < b { a } else { b })),
-    (&f::CLAMP, true, each!(signs (a, b, c) = {
-        let y = if a < b { b } else { a };
-        if y > c { c } else { y }
-    })),
-    (&f::SHL, true, each!(bits (a, b) = {
-        let shifted = a.wrapping_shl(b as u32);
-        if b > T::BITS as T - 1 { 0 } else { shifted }
-    })),
-    (&f::SHR, true, each!(signs (a, b) = {
-        const LAST: T = T::BITS as T - 1;
-        let far = b < 0 || b > LAST;
-        let near = a.wrapping_shr(if far { LAST } else { b } as u32);
-        // What is left is the sign.
-        near.wrapping_shr(far as u32)
-    })),
+    (&f::ADD, false, each!(bits(a, b) = a.wrapping_add(b))),
+    (&f::SUB, false, each!(bits(a, b) = a.wrapping_sub(b))),
+    (&f::MUL, false, each!(bits(a, b) = a.wrapping_mul(b))),
+    (&f::FMA, false, each!(bits(a, b, c, d) = a.wrapping_add(b.wrapping_mul(c).wrapping_mul(d)))),
+    (&f::SQUARE, false, each!(bits(a) = a.wrapping_mul(a))),
+    (&f::NEG, false, each!(bits(a) = (0 as T).wrapping_sub(a))),
+    (&f::BIT_AND, false, each!(bits(a, b) = a & b)),
+    (&f::BIT_OR, false, each!(bits(a, b) = a | b)),
+    (&f::BIT_XOR, false, each!(bits(a, b) = a ^ b)),
+    (&f::BIT_NOT, false, each!(bits(a) = !a)),
+    (&f::ABS, true, each!(signs(a) = if a < 0 { (0 as T).wrapping_sub(a) } else { a })),
+    (&f::SIGN, true, each!(signs(a) = if a > 0 { 1 } else { (0 as T).wrapping_sub((a < 0) as T) })),
+    (&f::RELU, true, each!(signs(a) = if a < 0 { 0 } else { a })),
+    (&f::MAXIMUM, true, each!(signs(a, b) = if a > b { a } else { b })),
+    (&f::MINIMUM, true, each!(signs(a, b) = if a < b { a } else { b })),
+    (
+        &f::CLAMP,
+        true,
+        each!(
+            signs(a, b, c) = {
+                let y = if a < b { b } else { a };
+                if y > c { c } else { y }
+            }
+        ),
+    ),
+    (
+        &f::SHL,
+        true,
+        each!(
+            bits(a, b) = {
+                let shifted = a.wrapping_shl(b as u32);
+                if b > T::BITS as T - 1 { 0 } else { shifted }
+            }
+        ),
+    ),
+    (
+        &f::SHR,
+        true,
+        each!(
+            signs(a, b) = {
+                const LAST: T = T::BITS as T - 1;
+                let far = b < 0 || b > LAST;
+                let near = a.wrapping_shr(if far { LAST } else { b } as u32);
+                // What is left is the sign.
+                near.wrapping_shr(far as u32)
+            }
+        ),
+    ),
 ];
 
 /// The same of those that give truth values.
@@ -172,16 +190,14 @@ static TRUTHS: &[(&Function, Own)] = &[
     (&f::LE, each!(signs (a, b) is a <= b)),
     (&f::GT, each!(signs (a, b) is a > b)),
     (&f::GE, each!(signs (a, b) is a >= b)),
-    (&f::LOGICAL_AND, each!(bits (a, b) is (a != 0) & (b != 0))),
-    (&f::LOGICAL_OR, each!(bits (a, b) is (a != 0) | (b != 0))),
-    (&f::LOGICAL_XOR, each!(bits (a, b) is (a != 0) ^ (b != 0))),
-    (&f::LOGICAL_NOT, each!(bits (a) is a == 0)),
     (&f::SIGNBIT, each!(signs (a) is a < 0)),
     (&f::ISNAN, NEVER),
     (&f::ISINF, NEVER),
+    (&f::ISFINITE, ALWAYS),
 ];
 
 const NEVER: Own = each!(bits (a) is { let _ = a; false });
+const ALWAYS: Own = each!(bits (a) is { let _ = a; true });
 /// Between truth values and integers, and the choice between two elements.
 const TRUTH: Own = each!(bits (a) is a != 0);
 const FROM_TRUTH: [TileFn; 3] =
@@ -217,7 +233,7 @@ pub(super) fn tile(function: &'static Function, variant: &Variant, dtype: DType)
 pub(super) fn cast(from: Class, to: DType, dtype: DType) -> Option<TileFn> {
     match (from, to) {
         (Class::I64, DType::Bool) => Some(TRUTH[index_of(dtype)?]),
-        (Class::F32, DType::Bool) => Some(TRUTH_HALF),
+        (Class::F32, DType::Bool) => index_of(dtype).is_none().then_some(TRUTH_HALF),
         (Class::Bool, _) if to == dtype => index_of(dtype).map(|_| FROM_TRUTH[dtype.size_bytes() / 2]),
         _ => None,
     }
@@ -232,7 +248,7 @@ mod tests {
     use crate::kernel::abi::Threads;
 
     type Exact = fn(i64, i64) -> i64;
-    const FUNCTIONS: [(&Function, Exact); 27] = [
+    const FUNCTIONS: [(&Function, Exact); 25] = [
         (&f::ADD, i64::wrapping_add),
         (&f::SUB, i64::wrapping_sub),
         (&f::MUL, i64::wrapping_mul),
@@ -255,11 +271,9 @@ mod tests {
         (&f::LE, |a, b| (a <= b) as i64),
         (&f::GT, |a, b| (a > b) as i64),
         (&f::GE, |a, b| (a >= b) as i64),
-        (&f::LOGICAL_AND, |a, b| (a != 0 && b != 0) as i64),
-        (&f::LOGICAL_OR, |a, b| (a != 0 || b != 0) as i64),
-        (&f::LOGICAL_XOR, |a, b| ((a != 0) != (b != 0)) as i64),
         (&f::SIGNBIT, |a, _| (a < 0) as i64),
-        (&f::LOGICAL_NOT, |a, _| (a == 0) as i64),
+        (&f::ISNAN, |_, _| 0),
+        (&f::ISFINITE, |_, _| 1),
     ];
 
     /// `a op b`, `a op 5`, `5 op a` and `a op a`, into new memory and into `a`, against arithmetic in 64 bits.
@@ -275,13 +289,17 @@ mod tests {
                 let (rows, columns) = (137, 90);
                 let (shape, n) = ([rows, columns], rows * columns);
                 let dense = [90, 1];
-                for (strides, others) in [(dense, dense), ([1, 137], [1, 137]), (dense, [0, 1]), (dense, [1, 0]), ([1, 137], dense)] {
+                for (strides, others) in
+                    [(dense, dense), ([1, 137], [1, 137]), (dense, [0, 1]), (dense, [1, 0]), ([1, 137], dense)]
+                {
                     let mut a: Vec<T> = (0..n).map(|i| wrap(i as i64 * 7_919)).collect();
                     let mut b: Vec<T> = (0..n).map(|i| wrap(i as i64 * 104_729 % 77 - 3)).collect();
                     let mut out = a.clone();
                     let mut bits = vec![7u8; n];
                     let five = [5u64];
-                    let at = |strides: [isize; 2], i: usize| (i / columns) as isize * strides[0] + (i % columns) as isize * strides[1];
+                    let at = |strides: [isize; 2], i: usize| {
+                        (i / columns) as isize * strides[0] + (i % columns) as isize * strides[1]
+                    };
                     let expected: Vec<i64> = (0..n)
                         .map(|i| {
                             let (x, y) = (wide(a[at(strides, i) as usize]), wide(b[at(others, i) as usize]));
@@ -315,7 +333,14 @@ mod tests {
         }
     }
 
-    fn program_of(function: &'static Function, classes: &[Class], dtype: DType, form: usize, compares: bool, in_place: bool) -> Program {
+    fn program_of(
+        function: &'static Function,
+        classes: &[Class],
+        dtype: DType,
+        form: usize,
+        compares: bool,
+        in_place: bool,
+    ) -> Program {
         let load = |slot: u16| Instr::Load { slot, out: slot };
         let number = Instr::Scalar { index: 0, class: Class::I64, out: 1 };
         let (mut instrs, args) = match form {

@@ -114,7 +114,8 @@ impl<'a> Tiles<'a> {
         let mut writes: SmallVec<[(u16, usize); 4]> = SmallVec::new();
         for (index, op) in self.code.ops.iter().enumerate() {
             let Op::Store { arg, slot, from } = *op else { continue };
-            let direct = from.is_some() && self.is_register_run(grid, slot, arg) && !is_non_temporal(&views[slot as usize]);
+            let direct =
+                from.is_some() && self.is_register_run(grid, slot, arg) && !is_non_temporal(&views[slot as usize]);
             match from {
                 Some(maker) if direct => {
                     self.direct.push((arg, slot));
