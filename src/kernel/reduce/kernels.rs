@@ -113,8 +113,9 @@ macro_rules! kernels {
                     }
                     done += LANES;
                 }
-                for l in 0..n - done {
-                    lanes[l] = join(lanes[l], *source.add(done + l));
+                let left = std::slice::from_raw_parts(source.add(done), n - done);
+                for (lane, &x) in lanes.iter_mut().zip(left) {
+                    *lane = join(*lane, x);
                 }
                 // NaN wins whatever is combined, so that the last steps need not look for it.
                 let mut nan = false;

@@ -151,7 +151,7 @@ impl Code {
     }
 
     /// For a program over short elements of one dtype, and over truth values, whose functions are there in this width.
-    fn narrow(program: &Program, views: &[RawView]) -> Option<Code> {
+    pub(super) fn narrow(program: &Program, views: &[RawView]) -> Option<Code> {
         let dtype = narrow::dtype_of(program, views)?;
         Code::build(program, views, Some(dtype))
     }

@@ -129,7 +129,8 @@ macro_rules! each {
 
 /// Functions of integers that give integers, and whether scalars beside them must have their value in the dtype: those that
 /// depend on the lowest bits alone wrap them.
-#[allow(unused_comparisons)]
+// Unsigned integers are never below 0.
+#[allow(unused_comparisons, clippy::absurd_extreme_comparisons)]
 static NUMBERS: &[(&Function, bool, Own)] = &[
     (&f::ADD, false, each!(bits(a, b) = a.wrapping_add(b))),
     (&f::SUB, false, each!(bits(a, b) = a.wrapping_sub(b))),
@@ -182,7 +183,8 @@ static NUMBERS: &[(&Function, bool, Own)] = &[
 ];
 
 /// The same of those that give truth values.
-#[allow(unused_comparisons)]
+// Unsigned integers are never below 0.
+#[allow(unused_comparisons, clippy::absurd_extreme_comparisons)]
 static TRUTHS: &[(&Function, Own)] = &[
     (&f::EQ, each!(bits (a, b) is a == b)),
     (&f::NE, each!(bits (a, b) is a != b)),
