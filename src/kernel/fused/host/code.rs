@@ -364,8 +364,9 @@ impl Maker {
         let general = variant.tiles[simd::level()];
         let Some(dtype) = self.narrow else { return Some(general) };
         if variant.args.iter().chain([&variant.out]).all(|&class| class == Class::Bool) {
-            self.only_narrow = false;
-            return Some(general);
+            let narrow = narrow::of_truths(function);
+            self.only_narrow &= narrow.is_some();
+            return Some(narrow.unwrap_or(general));
         }
         let (tile, exact) = narrow::tile(function, variant, dtype)?;
         if exact {

@@ -27,7 +27,7 @@ macro_rules! chosen {
     }};
 }
 
-/// The one dtype of a program's views beside `bool`, if its elements are short.
+/// The one dtype of a program's views beside `bool`, if its elements are short; `bool` if there is no other.
 pub(super) fn dtype_of(program: &Program, views: &[RawView]) -> Option<DType> {
     let mut found = None;
     for instr in &program.instrs {
@@ -41,7 +41,7 @@ pub(super) fn dtype_of(program: &Program, views: &[RawView]) -> Option<DType> {
         }
         found = Some(dtype);
     }
-    found.filter(|_| simd::level() != PORTABLE)
+    Some(found.unwrap_or(DType::Bool)).filter(|_| simd::level() != PORTABLE)
 }
 
 /// Whether an integer has its value in the dtype too; numbers beside floats are rounded anyway.
@@ -53,6 +53,10 @@ pub(super) fn is_exact(x: i64, dtype: DType) -> bool {
         DType::I32 => i32::try_from(x).is_ok(),
         _ => true,
     }
+}
+
+fn is_half(dtype: DType) -> bool {
+    matches!(dtype, DType::F16 | DType::BF16)
 }
 
 /// Integers, their index in `Own`.
@@ -215,9 +219,31 @@ const NEG_HALF: TileFn = own!((a: u16) -> u16 = a ^ SIGN);
 const ABS_HALF: TileFn = own!((a: u16) -> u16 = a & !SIGN);
 const TRUTH_HALF: TileFn = own!((a: u16) -> u8 = (a & !SIGN != 0) as u8);
 
+const NOT: TileFn = own!((a: u8) -> u8 = a ^ 1);
+
+/// The function of truth values, which are bits.
+pub(super) fn of_truths(function: &'static Function) -> Option<TileFn> {
+    const AND: &[&Function] = &[&f::LOGICAL_AND, &f::BIT_AND, &f::MUL, &f::MINIMUM];
+    const OR: &[&Function] = &[&f::LOGICAL_OR, &f::BIT_OR, &f::ADD, &f::MAXIMUM];
+    const XOR: &[&Function] = &[&f::LOGICAL_XOR, &f::BIT_XOR, &f::NE];
+    let is = |others: &[&'static Function]| others.iter().any(|other| std::ptr::eq(function, *other));
+    let bits = match () {
+        () if is(&[&f::LOGICAL_NOT, &f::BIT_NOT]) => return Some(NOT),
+        () if is(&[&f::WHERE]) => return Some(CHOICE[0]),
+        () if is(AND) => &f::BIT_AND,
+        () if is(OR) => &f::BIT_OR,
+        () if is(XOR) => &f::BIT_XOR,
+        () => return None,
+    };
+    NUMBERS.iter().find(|(function, ..)| std::ptr::eq(*function, bits)).map(|(_, _, own)| own[0])
+}
+
 /// The function for elements of `dtype`, and whether scalars beside it must have their value in the dtype.
 pub(super) fn tile(function: &'static Function, variant: &Variant, dtype: DType) -> Option<(TileFn, bool)> {
     let is = |other: &'static Function| std::ptr::eq(function, other);
+    if dtype == DType::Bool {
+        return None;
+    }
     if is(&f::WHERE) {
         return Some((CHOICE[dtype.size_bytes() / 2], false));
     }
@@ -235,7 +261,7 @@ pub(super) fn tile(function: &'static Function, variant: &Variant, dtype: DType)
 pub(super) fn cast(from: Class, to: DType, dtype: DType) -> Option<TileFn> {
     match (from, to) {
         (Class::I64, DType::Bool) => Some(TRUTH[index_of(dtype)?]),
-        (Class::F32, DType::Bool) => index_of(dtype).is_none().then_some(TRUTH_HALF),
+        (Class::F32, DType::Bool) => is_half(dtype).then_some(TRUTH_HALF),
         (Class::Bool, _) if to == dtype => index_of(dtype).map(|_| FROM_TRUTH[dtype.size_bytes() / 2]),
         _ => None,
     }
@@ -395,6 +421,45 @@ mod tests {
             // SAFETY: the views lie in their vectors.
             unsafe { run(&program, &[n], &views, &scalars, &Threads::ONE, &[]) };
             assert!(if in_place { &x } else { &y } == &expected, "{bounds:?} {in_place}");
+        }
+    }
+
+    /// Functions of truth values, against what every level computes them with.
+    #[test]
+    fn functions_of_truth_values() {
+        let functions = [
+            &f::LOGICAL_AND,
+            &f::LOGICAL_OR,
+            &f::LOGICAL_XOR,
+            &f::LOGICAL_NOT,
+            &f::BIT_AND,
+            &f::BIT_OR,
+            &f::BIT_XOR,
+            &f::BIT_NOT,
+            &f::ADD,
+            &f::MUL,
+            &f::MAXIMUM,
+            &f::MINIMUM,
+            &f::NE,
+            &f::WHERE,
+        ];
+        for function in functions {
+            let general = function
+                .variants
+                .iter()
+                .find(|variant| variant.args.iter().all(|&class| class == Class::Bool))
+                .unwrap();
+            let operands: Vec<[u8; 8]> = (0..3).map(|bit| std::array::from_fn(|i| (i >> bit & 1) as u8)).collect();
+            let args = [0, 1, 2, 2].map(|at: usize| operands[at].as_ptr());
+            let (mut expected, mut got) = ([7u8; 8], [9u8; 8]);
+            // SAFETY: all arrays have eight elements; every machine has the last level, and `of_truths` is for those above it.
+            unsafe {
+                general.tiles[PORTABLE](&args, expected.as_mut_ptr(), 8);
+                if simd::level() != PORTABLE {
+                    of_truths(function).unwrap()(&args, got.as_mut_ptr(), 8);
+                    assert_eq!(got, expected, "{}", function.name);
+                }
+            }
         }
     }
 
