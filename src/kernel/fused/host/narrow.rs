@@ -8,14 +8,14 @@ use crate::kernel::abi::RawView;
 use crate::kernel::elementwise as f;
 use crate::kernel::host::simd;
 use crate::kernel::program::{Class, Function, Instr, Program, TileFn, Variant};
-use std::mem::MaybeUninit;
 
 /// Minimal bytes for a thread.
 pub(super) const GRAIN_BYTES: usize = 128 << 10;
 /// Bytes of a tile's register.
 pub(super) const TILE_BYTES: usize = 8 << 10;
-/// Elements that are computed at a time where the result replaces an operand.
-const STAGE: usize = 512;
+/// Elements that are computed at a time where the result replaces an operand. Not: fewer, whose loop is unrolled before it can
+/// become vectors.
+const BLOCK: usize = 128;
 /// The level of vectors at which everything is computed in the registers of classes.
 const PORTABLE: usize = 2;
 
@@ -68,26 +68,25 @@ fn index_of(dtype: DType) -> Option<usize> {
 type Own = [TileFn; 4];
 
 /// A `TileFn` over elements of any type. AVX-512 runs what is compiled for AVX2, which takes half of the code. The vectorized loop
-/// needs distinct memory, so that where the result replaces an operand it is computed beside it first.
+/// needs distinct memory, so that where the result replaces an operand it is computed in blocks beside it.
 macro_rules! own {
     (($($arg:ident: $A:ty),*) -> $O:ty = $body:expr) => {{
         const ALL: [TileFn; 3] = simd::levels!(<S> fn(args: &[*const u8; 4], out: *mut u8, n: usize) {
-            let mut stage = MaybeUninit::<[$O; STAGE]>::uninit();
-            let staged = $(args[simd::nth!($arg)] == out.cast_const())||*;
-            let step = if staged { STAGE } else { n };
             let mut done = 0;
-            while done < n {
-                let count = if n - done < step { n - done } else { step };
-                let to = out.cast::<$O>().add(done);
-                let target = if staged { stage.as_mut_ptr().cast::<$O>() } else { to };
-                for i in 0..count {
-                    $(let $arg = *args[simd::nth!($arg)].cast::<$A>().add(done + i);)*
-                    *target.add(i) = $body;
+            if $(args[simd::nth!($arg)] == out.cast_const())||* {
+                while done + BLOCK <= n {
+                    let mut block = [0 as $O; BLOCK];
+                    for l in 0..BLOCK {
+                        $(let $arg = *args[simd::nth!($arg)].cast::<$A>().add(done + l);)*
+                        block[l] = $body;
+                    }
+                    out.cast::<$O>().add(done).cast::<[$O; BLOCK]>().write_unaligned(block);
+                    done += BLOCK;
                 }
-                if staged {
-                    std::ptr::copy_nonoverlapping(target, to, count);
-                }
-                done += count;
+            }
+            for i in done..n {
+                $(let $arg = *args[simd::nth!($arg)].cast::<$A>().add(i);)*
+                *out.cast::<$O>().add(i) = $body;
             }
         });
         const AVX2: TileFn = ALL[1];
