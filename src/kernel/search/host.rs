@@ -84,7 +84,8 @@ unsafe fn count(call: &Call<'_>, x: &RawView, bins: &mut [i64]) -> bool {
                 unsafe { read_ints(x, offset + start as isize * stride, stride, values) };
                 for (i, &value) in values.iter().enumerate() {
                     if (value as u64) < number as u64 {
-                        own[value as usize * ways + i % ways] += 1;
+                        // A power of two.
+                        own[value as usize * ways + (i & (ways - 1))] += 1;
                     } else {
                         inside = false;
                     }
