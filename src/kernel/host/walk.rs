@@ -99,6 +99,10 @@ impl<const N: usize> StridedIter<N> {
             return;
         }
         let last = self.shape.len() - 1;
+        if last == 0 && range.len() <= LOOK {
+            let start = range.start as isize;
+            return each(range.start, std::array::from_fn(|k| start * self.strides[k][0]), range.len());
+        }
         let mut at: Shape = SmallVec::from_elem(0, last + 1);
         let mut offsets = [0isize; N];
         let mut rest = range.start;

@@ -3,8 +3,8 @@
 //! Several tiles of a wide row are processed before the next row: sequential reads are several times faster than
 //! reading tile by tile down a column.
 
-use super::{Partials, Plan, Task, Wide, part_count, plain_load};
-use crate::kernel::fused::host::{Grid, Place, Space, Tiles, fit, is_register};
+use super::{Partials, Plan, Task, Wide, part_count};
+use crate::kernel::fused::host::{Grid, Place, Space, Tiles, fit};
 use crate::kernel::guard;
 use crate::kernel::host::simd;
 use smallvec::{SmallVec, smallvec};
@@ -16,6 +16,8 @@ const GROUP: usize = 8;
 const FLUSH: usize = 16;
 /// Rows that are added while accumulators are in registers, if a view is reduced without computation.
 const ROWS: usize = 16;
+/// The same where their order changes nothing.
+const MANY_ROWS: usize = 256;
 /// Minimal rows of a part in this case: a part costs as much as reading some dozens of rows.
 const PART_ROWS: usize = 256;
 /// Width from which on accumulators have one row; for narrower rows a tile of several rows is faster.
@@ -79,7 +81,7 @@ impl Plan<'_> {
         let count = space.dims.len() - output_dims - 1;
         space.pad_at(output_dims, count, 2, true);
         let last = space.dims.len() - 1;
-        let plain = self.plain_load(&space);
+        let plain = self.plain_rows_of(&space);
         let cut = Cut::new(&space, output_dims, self.code.tile, plain.is_some());
         let reduced: usize = space.dims[output_dims..last].iter().map(|dim| dim.size).product();
         let groups = cut.pieces.div_ceil(GROUP);
@@ -168,19 +170,18 @@ impl Plan<'_> {
     }
 
     /// The view that is reduced without computation or conversion, if its rows are contiguous.
-    fn plain_load(&self, space: &Space) -> Option<usize> {
-        let slot = plain_load(self.code)? as usize;
+    fn plain_rows_of(&self, space: &Space) -> Option<usize> {
+        let slot = self.plain_load()? as usize;
         let dtype = self.given.views[slot].dtype;
-        let own = is_register(dtype) || self.tasks.iter().all(|task| task.narrow.is_some());
         let dense = space.stride(space.dims.len() - 1, slot) == dtype.size_bytes() as isize;
         let wide = space.dims[space.dims.len() - 1].size >= WIDE;
-        (own && dense && wide && self.tasks.iter().all(|task| !task.arg)).then_some(slot)
+        (dense && wide && self.tasks.iter().all(|task| !task.arg)).then_some(slot)
     }
 
     /// As `column`, directly from the memory of view `slot`: rows are added to accumulators in registers.
     ///
     /// # Safety
-    /// As `column`; `plain_load` gave the slot.
+    /// As `column`; `plain_rows_of` gave the slot.
     unsafe fn rows_of(
         &self,
         cut: &Cut,
@@ -194,6 +195,7 @@ impl Plan<'_> {
             lanes[k].reset(self.tasks, cut.width(piece));
         }
         let view = &self.given.views[slot];
+        let most = if self.tasks.iter().all(Task::in_any_order) { MANY_ROWS } else { ROWS };
         let mut at = span.start;
         let mut runs = 0;
         while at < span.end {
@@ -203,7 +205,7 @@ impl Plan<'_> {
                 let grid = cut.grid(piece);
                 let dim = grid.space.dims.len() - 2;
                 let size = grid.space.dims[dim].size;
-                let max = ROWS.max(1024 / cut.c);
+                let max = most.max(1024 / cut.c);
                 rows = max.min(span.end - at).min(size - at % size);
                 // SAFETY: the rows belong to the span; lanes have room for a piece.
                 unsafe {

@@ -14,7 +14,7 @@ mod rows;
 
 use crate::kernel::abi::Threads;
 use crate::kernel::copy::host::copy_view;
-use crate::kernel::fused::host::{Code, Op, RunArgs, Space, cast, store};
+use crate::kernel::fused::host::{Code, Op, Plain, RunArgs, Space, cast, is_register, store};
 use crate::kernel::host::simd;
 use crate::kernel::program::{Class, ReduceKind};
 use kernels::{Kernels, Wide, kernels};
@@ -35,7 +35,7 @@ struct Task {
     slot: usize,
     arg: bool,
     kind: ReduceKind,
-    /// What reduces the view's own elements, if they are short integers and nothing is computed with them.
+    /// What reduces the view's own elements, if they are short and nothing is computed with them.
     narrow: Option<Narrow>,
     /// Times that the result is added up, since each element is repeated so often.
     times: usize,
@@ -78,8 +78,8 @@ impl Task {
 /// # Safety
 /// As `fused::run`.
 pub(crate) unsafe fn run(code: &Code, mut space: Space, given: RunArgs<'_>, threads: &Threads) {
-    let plain = plain_load(code);
-    let narrow = |kind| plain.and_then(|slot| narrow(kind, given.views[slot as usize].dtype));
+    let plain = code.plain;
+    let narrow = |kind| plain.and_then(|plain| narrow(kind, given.views[plain.slot as usize].dtype, plain.converts));
     let mut tasks: SmallVec<[Task; 2]> = code
         .ops
         .iter()
@@ -99,7 +99,8 @@ pub(crate) unsafe fn run(code: &Code, mut space: Space, given: RunArgs<'_>, thre
     if space.dims.iter().any(|dim| dim.size == 0 && !dim.reduced) {
         return;
     }
-    let copies = plain.map(|slot| repeated::drop_repeated(&mut space, &mut tasks, slot, given)).unwrap_or_default();
+    let copies =
+        plain.map(|plain| repeated::drop_repeated(&mut space, &mut tasks, plain.slot, given)).unwrap_or_default();
     let ordered = tasks.iter().any(|task| task.arg);
     let loads = code.ops.iter().filter_map(|op| if let Op::Load { slot, .. } = *op { Some(slot) } else { None });
     let priority: SmallVec<[u16; 8]> = loads.chain(code.position_column(given.views)).collect();
@@ -119,12 +120,6 @@ pub(crate) unsafe fn run(code: &Code, mut space: Space, given: RunArgs<'_>, thre
         // SAFETY: both are parts of an output that do not overlap.
         unsafe { copy_view(from, to, threads) };
     }
-}
-
-/// The view that a program reduces without computation.
-fn plain_load(code: &Code) -> Option<u16> {
-    let [Op::Load { slot, out }, ref rest @ ..] = code.ops[..] else { return None };
-    rest.iter().all(|op| matches!(*op, Op::Reduce { arg, .. } if arg == out)).then_some(slot)
 }
 
 struct Plan<'a> {
@@ -159,6 +154,13 @@ fn part_count(units: usize, boxes: usize) -> usize {
 }
 
 impl Plan<'_> {
+    /// The view whose elements can be reduced as they are in memory.
+    fn plain_load(&self) -> Option<u16> {
+        let Plain { slot, converts } = self.code.plain?;
+        let own = !converts && is_register(self.given.views[slot as usize].dtype);
+        (own || self.tasks.iter().all(|task| task.narrow.is_some())).then_some(slot)
+    }
+
     fn split(&self, units: usize, unit_elements: usize, work: impl Fn(std::ops::Range<usize>) + Sync) {
         if units * unit_elements <= GRAIN {
             work(0..units);
@@ -391,5 +393,63 @@ mod tests {
             unsafe { fused::run(&program, &shape, &views, &[], &Threads::ONE, &[]) };
             assert_eq!([sum, product], want);
         }
+    }
+
+    /// Windows of rows that are reduced as they lie in memory, against a loop; small integers, whose sums are exact in any order.
+    fn check_plain<T: Copy>(dtype: DType, of: fn(i64) -> T, cast: Option<DType>, kinds: &[ReduceKind]) {
+        let (shape, strides) = ([5, 30, 100], [130 * 30, 130, 1]);
+        let value = |i: usize| (i * 7919 % 11) as i64 % 3;
+        for (&kind, reduced) in kinds.iter().flat_map(|kind| [1, 2, 3].map(|reduced| (kind, reduced))) {
+            let mut x: Vec<T> = (0..5 * 30 * 130).map(|i| of(value(i))).collect();
+            let (class, out_dtype) = match (kind, Class::of(dtype)) {
+                (ReduceKind::Any | ReduceKind::All, _) => (Class::Bool, DType::Bool),
+                (_, Class::F32) => (Class::F32, DType::F32),
+                _ => (Class::I64, DType::I64),
+            };
+            let mut instrs = vec![Instr::Load { slot: 0, out: 0 }];
+            if let Some(to) = cast {
+                instrs.push(Instr::Cast { reg: 0, from: Class::of(dtype), to, out: 1 });
+            }
+            let reg = cast.is_some() as u16;
+            instrs.push(Instr::Reduce { kind, reg, class, slot: 1 });
+            let regs = vec![Class::of(dtype), cast.map_or(class, Class::of)];
+            let program = Program::new(instrs, regs, reduced);
+            let output_dims = &shape[..3 - reduced];
+            let outs: usize = output_dims.iter().product();
+            let mut got = vec![0u64; outs];
+            let steps: Vec<isize> =
+                contiguous_strides(output_dims).iter().map(|s| s * 8 / out_dtype.size_bytes() as isize).collect();
+            let views = [view(&mut x, dtype, &shape, &strides), view(&mut got, out_dtype, output_dims, &steps)];
+            // SAFETY: both views lie in their vectors.
+            unsafe { fused::run(&program, &shape, &views, &[], &Threads::new(2), &[]) };
+            let m = 15_000 / outs;
+            for (o, &got) in got.iter().enumerate() {
+                let at = |i: usize| i / 3000 * 3900 + i / 100 % 30 * 130 + i % 100;
+                let values: Vec<f64> = (0..m).map(|r| value(at(o * m + r))).map(|x| x as f64).collect();
+                let truths = dtype == DType::Bool;
+                let values: Vec<f64> =
+                    values.into_iter().map(|x| if truths { (x != 0.0) as u8 as f64 } else { x }).collect();
+                let got = match out_dtype {
+                    DType::Bool => (got as u8) as f64,
+                    DType::F32 => f32::from_bits(got as u32) as f64,
+                    _ => got as i64 as f64,
+                };
+                assert_eq!(got, reference(kind, &values), "{kind:?} {dtype} last {reduced} at {o}");
+            }
+        }
+    }
+
+    #[test]
+    fn windows_of_rows_as_they_are() {
+        use ReduceKind::{All, Any, Max, Min, Sum};
+        check_plain::<f32>(DType::F32, |x| x as f32, None, &[Sum, Min, Max]);
+        check_plain::<i64>(DType::I64, |x| x, None, &[Sum, Min, Max]);
+        check_plain::<i32>(DType::I32, |x| x as i32, None, &[Sum, Min, Max]);
+        check_plain::<u8>(DType::U8, |x| x as u8, None, &[Sum, Min, Max]);
+        check_plain::<u16>(DType::BF16, |x| half::bf16::from_f32(x as f32).to_bits(), None, &[Sum, Min, Max]);
+        check_plain::<u16>(DType::F16, |x| half::f16::from_f32(x as f32).to_bits(), None, &[Sum, Min, Max]);
+        check_plain::<u8>(DType::Bool, |x| (x != 0) as u8, None, &[Sum, Any, All]);
+        check_plain::<u8>(DType::U8, |x| x as u8, Some(DType::Bool), &[Any, All]);
+        check_plain::<i64>(DType::I64, |x| x, Some(DType::Bool), &[Any, All]);
     }
 }

@@ -1,7 +1,7 @@
 //! Reductions whose innermost dim is reduced: a tile gives one value, or one for each short row.
 
-use super::{Partials, Plan, Task, Wide, narrow, part_count, plain_load};
-use crate::kernel::fused::host::{Grid, Space, Tiles, fit, is_register};
+use super::{Partials, Plan, Task, Wide, narrow, part_count};
+use crate::kernel::fused::host::{Grid, Space, Tiles, fit};
 use crate::kernel::guard;
 use crate::kernel::host::simd;
 use smallvec::{SmallVec, smallvec};
@@ -28,11 +28,10 @@ impl Plan<'_> {
             let size = self.given.views[slot as usize].dtype.size_bytes() as isize;
             reduced_dims == 1
                 && reduced >= PLAIN_ROW
-                && self.is_own(slot)
                 && self.tasks.iter().all(|task| !task.arg)
                 && space.stride(space.dims.len() - 1, slot as usize) == size
         };
-        if short && !plain_load(self.code).is_some_and(lies_so) {
+        if short && !self.plain_load().is_some_and(lies_so) {
             // SAFETY: the views are those of `run` (this function's contract).
             return unsafe { self.short(space, output_dims, reduced) };
         }
@@ -107,19 +106,14 @@ impl Plan<'_> {
         }
     }
 
-    /// Whether the elements of a view can be reduced as they are in memory.
-    fn is_own(&self, slot: u16) -> bool {
-        is_register(self.given.views[slot as usize].dtype) || self.tasks.iter().all(|task| task.narrow.is_some())
-    }
-
     /// The view that is reduced without computation or conversion, if each row is contiguous.
     fn plain(&self, inner: &Grid<'_>) -> Option<u16> {
-        let slot = plain_load(self.code)?;
+        let slot = self.plain_load()?;
         let dtype = self.given.views[slot as usize].dtype;
         let last = inner.first + inner.count - 1;
         let one = inner.space.dims[inner.first..last].iter().all(|dim| dim.size == 1);
         let dense = inner.space.stride(last, slot as usize) == dtype.size_bytes() as isize;
-        (one && dense && self.is_own(slot)).then_some(slot)
+        (one && dense).then_some(slot)
     }
 
     /// Reduces whole rows of a view that `plain` returned. Results are stored many at a time. Cost: for rows of 1000 elements,
@@ -232,18 +226,34 @@ impl Plan<'_> {
         }
         let mut place = inner.place(span.start, offsets);
         let mut position = inner.elements_before(&place) as i64;
+        let size = |slot: usize| self.given.views[slot].dtype.size_bytes();
+        let direct = self.plain_load().map(usize::from).filter(|&slot| inner.is_dense(slot, size(slot)));
         for total in totals.iter_mut() {
             total.1 = position;
         }
         for n in span.clone() {
             guard::check_every(n, TILES);
-            // SAFETY: the place is one of the grid of `run`, whose offsets lie in its views (this function's contract).
-            unsafe { tiles.run(&place) };
             let count = place.counts.iter().product::<usize>();
-            for (task, total) in self.tasks.iter().zip(totals.iter_mut()) {
-                let value = tiles.value(task.value);
-                // SAFETY: the value's register holds `count` elements.
-                unsafe { task.take(value, count, position, total) };
+            // SAFETY: the place is one of the grid of `run`, whose offsets lie in its views (this function's contract); the value's
+            // register, or the view there, holds `count` elements.
+            unsafe {
+                if direct.is_none() {
+                    tiles.run(&place);
+                }
+                for (task, total) in self.tasks.iter().zip(totals.iter_mut()) {
+                    match (direct, task.narrow) {
+                        (None, _) => task.take(tiles.value(task.value), count, position, total),
+                        (Some(slot), narrow) => {
+                            let elements = self.given.views[slot].ptr.offset(place.offsets[slot]);
+                            match narrow {
+                                Some(narrow) => {
+                                    total.0 = (task.kernels.combine)(total.0, (narrow.fold)(elements, count))
+                                }
+                                None => task.take(elements, count, position, total),
+                            }
+                        }
+                    }
+                }
             }
             position += count as i64;
             if n + 1 < span.end {

@@ -99,10 +99,8 @@ impl GuardedCall {
     pub fn new(
         call: impl Fn(Option<NativeCallContext>, &mut [&mut Dynamic]) -> Native + Send + Sync + 'static,
     ) -> GuardedCall {
-        let call = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| {
-            let at = context.as_ref().map_or(Position::NONE, NativeCallContext::call_position);
-            caught(at, || call(context, values))
-        };
+        let call =
+            move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| around(&call, context, values);
         GuardedCall { call: Arc::new(call), is_pure: true }
     }
 
@@ -112,23 +110,30 @@ impl GuardedCall {
     }
 }
 
+/// Calls a function whose panics are errors. Not: generic, which is a copy for each of some hundred functions.
+fn around(
+    call: &dyn Fn(Option<NativeCallContext>, &mut [&mut Dynamic]) -> Native,
+    context: Option<NativeCallContext>,
+    values: &mut [&mut Dynamic],
+) -> Native {
+    let at = context.as_ref().map_or(Position::NONE, NativeCallContext::call_position);
+    caught(at, || call(context, values))
+}
+
 fn guarded(function: RhaiFunc) -> RhaiFunc {
-    let around = |func: Call, has_context: bool| -> Call {
+    let wrapped = |func: Call, has_context: bool| -> Call {
         if !has_context {
             // Rhai adds the position of the call to an error without one.
             return Arc::new(move |context, values| caught(Position::NONE, || func(context, values)));
         }
-        Arc::new(move |context, values| {
-            let at = context.as_ref().map_or(Position::NONE, NativeCallContext::call_position);
-            caught(at, || func(context, values))
-        })
+        Arc::new(move |context, values| around(&*func, context, values))
     };
     match function {
         RhaiFunc::Pure { func, has_context, is_pure, is_volatile } => {
-            RhaiFunc::Pure { func: around(func, has_context), has_context, is_pure, is_volatile }
+            RhaiFunc::Pure { func: wrapped(func, has_context), has_context, is_pure, is_volatile }
         }
         RhaiFunc::Method { func, has_context, is_pure, is_volatile } => {
-            RhaiFunc::Method { func: around(func, has_context), has_context, is_pure, is_volatile }
+            RhaiFunc::Method { func: wrapped(func, has_context), has_context, is_pure, is_volatile }
         }
         other => other,
     }

@@ -83,29 +83,68 @@ macro_rules! to_i32 {
 }
 
 /// Converts `n` elements that lie beside each other.
-pub(super) type FlatFn = unsafe fn(*const f32, *mut u8, usize);
+pub(super) type FlatFn = unsafe fn(*const u8, *mut u8, usize);
 
-/// The function that converts `f32` in memory to these integers without registers of 64 bits between; none for other
-/// dtypes.
-pub(super) fn integers(to: DType) -> Option<FlatFn> {
-    macro_rules! flat {
-        ($T:ty, |$x:ident| $body:expr) => {{
-            const ALL: [FlatFn; 3] = simd::levels!(<S> fn(from: *const f32, to: *mut u8, n: usize) {
-                let to = to.cast::<$T>();
+/// The function that converts elements in memory without registers of 64 bits between; none where these are as good.
+pub(super) fn flat(from: DType, to: DType) -> Option<FlatFn> {
+    use DType::{BF16, Bool, F32, I8, I16, I32, I64, U8};
+    macro_rules! levels {
+        ($F:ty => $T:ty, |$x:ident| $body:expr) => {{
+            const ALL: [FlatFn; 3] = simd::levels!(<S> fn(from: *const u8, to: *mut u8, n: usize) {
+                let (from, to) = (from.cast::<$F>(), to.cast::<$T>());
                 for i in 0..n {
                     let $x = *from.add(i);
                     *to.add(i) = $body;
                 }
             });
-            &ALL
+            ALL
         }};
     }
-    let all: &[FlatFn; 3] = match to {
+    // AVX-512 runs what is compiled for AVX2, which takes half of the code.
+    macro_rules! plain {
+        ($($of:tt)*) => {{
+            const AVX2: FlatFn = levels!($($of)*)[1];
+            AVX2
+        }};
+    }
+    let all = match (from, to) {
         // From 2^31 on the last eight bits of an f32 are zeros, as those of the lowest i32.
-        DType::U8 | DType::I8 => flat!(u8, |x| to_i32!(x) as u8),
-        DType::I16 => flat!(i16, |x| to_i32!(x) as i16),
-        DType::I32 => flat!(i32, |x| to_i32!(x)),
-        _ => return None,
+        (F32, U8 | I8) => levels!(f32 => u8, |x| to_i32!(x) as u8),
+        (F32, I16) => levels!(f32 => i16, |x| to_i32!(x) as i16),
+        (F32, I32) => levels!(f32 => i32, |x| to_i32!(x)),
+        _ if simd::level() > 1 => return None,
+        (I64, U8 | I8) => levels!(u64 => u8, |x| x as u8),
+        (I64, I16) => levels!(u64 => u16, |x| x as u16),
+        (I64, I32) => levels!(u64 => u32, |x| x as u32),
+        (I32, U8 | I8) => levels!(u32 => u8, |x| x as u8),
+        (I32, I16) => levels!(u32 => u16, |x| x as u16),
+        (I16, U8 | I8) => levels!(u16 => u8, |x| x as u8),
+        _ => {
+            return Some(match (from, to) {
+                (Bool | U8, U8 | I8) | (I8, U8) => plain!(u8 => u8, |x| x),
+                (Bool | U8, I16) => plain!(u8 => u16, |x| x as u16),
+                (Bool | U8, I32) => plain!(u8 => u32, |x| x as u32),
+                (Bool | U8, I64) => plain!(u8 => u64, |x| x as u64),
+                (I8, I16) => plain!(i8 => i16, |x| x as i16),
+                (I8, I32) => plain!(i8 => i32, |x| x as i32),
+                (I8, I64) => plain!(i8 => i64, |x| x as i64),
+                (I16, I32) => plain!(i16 => i32, |x| x as i32),
+                (I16, I64) => plain!(i16 => i64, |x| x as i64),
+                (I32, I64) => plain!(i32 => i64, |x| x as i64),
+                (Bool | U8, F32) => plain!(u8 => f32, |x| x as f32),
+                (I8, F32) => plain!(i8 => f32, |x| x as f32),
+                (I16, F32) => plain!(i16 => f32, |x| x as f32),
+                (I32, F32) => plain!(i32 => f32, |x| x as f32),
+                (Bool | U8, BF16) => plain!(u8 => u16, |x| f32_to_bf16(x as f32)),
+                (I8, BF16) => plain!(i8 => u16, |x| f32_to_bf16(x as f32)),
+                (I16, BF16) => plain!(i16 => u16, |x| f32_to_bf16(x as f32)),
+                (I32, BF16) => plain!(i32 => u16, |x| f32_to_bf16(x as f32)),
+                (BF16, U8 | I8) => plain!(u16 => u8, |x| to_i32!(bf16_to_f32(x)) as u8),
+                (BF16, I16) => plain!(u16 => u16, |x| to_i32!(bf16_to_f32(x)) as u16),
+                (BF16, I32) => plain!(u16 => i32, |x| to_i32!(bf16_to_f32(x))),
+                _ => return None,
+            });
+        }
     };
     Some(all[simd::level()])
 }
@@ -236,7 +275,8 @@ macro_rules! boxes {
                 }
             }
         });
-        &ALL
+        const LEVELS: [BoxFn; 3] = simd::without_highest(ALL);
+        &LEVELS
     }};
     (store $M:ty => $R:ty, |$x:ident| $body:expr $(, $fast:expr)?) => {{
         const ALL: [BoxFn; 3] = simd::levels!(<S> fn(
@@ -263,38 +303,52 @@ macro_rules! boxes {
     }};
 }
 
-/// The function that loads elements of `dtype` into a register.
-pub(crate) fn load(dtype: DType) -> BoxFn {
-    let all: &[BoxFn; 3] = match dtype {
-        DType::Bool => boxes!(load u8 => u8, |x| (x != 0) as u8),
-        DType::U8 => boxes!(load u8 => i64, |x| x as i64),
-        DType::I8 => boxes!(load i8 => i64, |x| x as i64),
-        DType::I16 => boxes!(load i16 => i64, |x| x as i64),
-        DType::I32 => boxes!(load i32 => i64, |x| x as i64),
-        DType::I64 => boxes!(load i64 => i64, |x| x),
-        DType::F16 => boxes!(load u16 => f32, |x| f16_to_f32(x), S::widen_halves),
-        DType::BF16 => boxes!(load u16 => f32, |x| bf16_to_f32(x)),
-        DType::F32 => boxes!(load f32 => f32, |x| x),
-        DType::F64 => boxes!(load f64 => f64, |x| x),
-        DType::C64 | DType::C128 => unreachable!("programs compute complex numbers by their real parts"),
+/// A dtype that is its own class's representation.
+pub(super) fn representative(class: Class) -> DType {
+    match class {
+        Class::Bool => DType::Bool,
+        Class::I64 => DType::I64,
+        Class::F32 => DType::F32,
+        Class::F64 => DType::F64,
+    }
+}
+
+/// The function that loads elements of `dtype` into a register of `held`, which is the dtype itself or its class's.
+pub(crate) fn load(dtype: DType, held: DType) -> BoxFn {
+    let all: &[BoxFn; 3] = match (dtype, dtype.size_bytes()) {
+        (_, 1) if dtype == held => boxes!(load u8 => u8, |x| x),
+        (_, 2) if dtype == held => boxes!(load u16 => u16, |x| x),
+        (_, 4) if dtype == held => boxes!(load u32 => u32, |x| x),
+        (_, 8) if dtype == held => boxes!(load u64 => u64, |x| x),
+        (DType::U8, _) => boxes!(load u8 => i64, |x| x as i64),
+        (DType::I8, _) => boxes!(load i8 => i64, |x| x as i64),
+        (DType::I16, _) => boxes!(load i16 => i64, |x| x as i64),
+        (DType::I32, _) => boxes!(load i32 => i64, |x| x as i64),
+        (DType::F16, _) => boxes!(load u16 => f32, |x| f16_to_f32(x), S::widen_halves),
+        (DType::BF16, _) => boxes!(load u16 => f32, |x| bf16_to_f32(x)),
+        _ => unreachable!("{dtype} is not computed as {held}"),
     };
     all[simd::level()]
 }
 
-/// The function that stores a register to memory of `dtype`; its values are already rounded to it.
+/// The function that stores a register of the class of `dtype` to memory; its values are already rounded to it.
 pub(crate) fn store(dtype: DType) -> BoxFn {
-    let all: &[BoxFn; 3] = match dtype {
-        DType::Bool => boxes!(store u8 => u8, |x| x),
-        DType::U8 => boxes!(store u8 => i64, |x| x as u8),
-        DType::I8 => boxes!(store i8 => i64, |x| x as i8),
-        DType::I16 => boxes!(store i16 => i64, |x| x as i16),
-        DType::I32 => boxes!(store i32 => i64, |x| x as i32),
-        DType::I64 => boxes!(store i64 => i64, |x| x),
-        DType::F16 => boxes!(store u16 => f32, |x| f32_to_f16(x), S::narrow_halves),
-        DType::BF16 => boxes!(store u16 => f32, |x| f32_to_bf16(x)),
-        DType::F32 => boxes!(store f32 => f32, |x| x),
-        DType::F64 => boxes!(store f64 => f64, |x| x),
-        DType::C64 | DType::C128 => unreachable!("programs compute complex numbers by their real parts"),
+    store_held(dtype, representative(Class::of(dtype)))
+}
+
+/// The same for a register of `held`.
+pub(super) fn store_held(dtype: DType, held: DType) -> BoxFn {
+    let all: &[BoxFn; 3] = match (dtype, dtype.size_bytes()) {
+        (_, 1) if dtype == held => boxes!(store u8 => u8, |x| x),
+        (_, 2) if dtype == held => boxes!(store u16 => u16, |x| x),
+        (_, 4) if dtype == held => boxes!(store u32 => u32, |x| x),
+        (_, 8) if dtype == held => boxes!(store u64 => u64, |x| x),
+        (DType::U8 | DType::I8, _) => boxes!(store u8 => u64, |x| x as u8),
+        (DType::I16, _) => boxes!(store u16 => u64, |x| x as u16),
+        (DType::I32, _) => boxes!(store u32 => u64, |x| x as u32),
+        (DType::F16, _) => boxes!(store u16 => f32, |x| f32_to_f16(x), S::narrow_halves),
+        (DType::BF16, _) => boxes!(store u16 => f32, |x| f32_to_bf16(x)),
+        _ => unreachable!("{dtype} is not computed as {held}"),
     };
     all[simd::level()]
 }

@@ -3,10 +3,10 @@
 //!
 //! Cost: about 200 instructions in addition to the arithmetic; the general path through boxes has 3000, and 300 for each tile.
 
+use super::RunArgs;
 use super::code::{Code, Op};
 use super::convert::{self, BoxFn};
-use super::tiles::{Prefetch, fill, is_non_temporal, is_register, satisfies, violation, with_scratch};
-use super::{GRAIN, RunArgs};
+use super::tiles::{Prefetch, fill, is_non_temporal, satisfies, violation, with_scratch};
 use crate::kernel::abi::{RawView, Threads};
 use smallvec::SmallVec;
 use std::ops::Range;
@@ -81,27 +81,31 @@ pub(super) unsafe fn run(code: &Code, n: usize, given: RunArgs<'_>, threads: &Th
             unsafe { run_range(code, range, given, &access, base) }
         });
     };
-    if n <= GRAIN {
+    if n <= code.grain {
         work(0..n);
     } else {
-        threads.split(n, GRAIN, work);
+        threads.split(n, code.grain, work);
     }
 }
 
 fn choose_access(code: &Code, n: usize, given: RunArgs<'_>) -> SmallVec<[Access; 12]> {
-    let register = |slot: u16| is_register(given.views[slot as usize].dtype);
+    let register = |slot: u16, value: u16| given.views[slot as usize].dtype == code.values[value as usize].dtype;
     // Whether an op writes the memory `ptr`: the store, or the op that computes directly into it.
     let writes = |op: &Op, ptr: *mut u8| match *op {
         Op::Apply { out, .. } => code.ops.iter().any(|op| {
             matches!(*op, Op::Store { arg, slot, from: Some(_) }
-                if arg == out && register(slot) && given.views[slot as usize].ptr == ptr)
+                if arg == out && register(slot, arg) && given.views[slot as usize].ptr == ptr)
         }),
-        Op::Store { slot, from, .. } => (from.is_none() || !register(slot)) && given.views[slot as usize].ptr == ptr,
+        Op::Store { arg, slot, from } => {
+            (from.is_none() || !register(slot, arg)) && given.views[slot as usize].ptr == ptr
+        }
         _ => false,
     };
     let choose = |(at, op): (usize, &Op)| match *op {
         Op::Load { slot, .. } if n > 1 && is_one(&given.views[slot as usize]) => Access::Broadcast,
-        Op::Load { slot, .. } if !register(slot) => Access::Converted(convert::load(given.views[slot as usize].dtype)),
+        Op::Load { slot, out } if !register(slot, out) => {
+            Access::Converted(convert::load(given.views[slot as usize].dtype, code.values[out as usize].dtype))
+        }
         Op::Load { slot, out } => {
             let last = code.values[out as usize].last;
             // The last op that reads it may write it: each element is read before it is written.
@@ -109,8 +113,8 @@ fn choose_access(code: &Code, n: usize, given: RunArgs<'_>) -> SmallVec<[Access;
             let overwritten = between.iter().any(|op| writes(op, given.views[slot as usize].ptr));
             if overwritten { Access::Copied } else { Access::Direct }
         }
-        Op::Store { slot, .. } if !register(slot) => {
-            Access::Converted(convert::store(given.views[slot as usize].dtype))
+        Op::Store { arg, slot, .. } if !register(slot, arg) => {
+            Access::Converted(convert::store_held(given.views[slot as usize].dtype, code.values[arg as usize].dtype))
         }
         Op::Store { from: None, .. } => Access::Copied,
         _ => Access::Direct,
@@ -129,13 +133,13 @@ unsafe fn run_range(code: &Code, range: Range<usize>, given: RunArgs<'_>, access
     let longest = code.tile.min(range.len());
     for &(index, id) in &code.scalars {
         // SAFETY: a scalar's place has room for a tile.
-        unsafe { fill(values[id as usize], code.values[id as usize].class, given.scalars[index as usize], longest) };
+        unsafe { fill(values[id as usize], code.values[id as usize].dtype, given.scalars[index as usize], longest) };
     }
     for (op, access) in code.ops.iter().zip(access) {
         if let (&Op::Load { slot, out }, Access::Broadcast) = (op, access) {
-            let view = &given.views[slot as usize];
+            let (view, held) = (&given.views[slot as usize], code.values[out as usize].dtype);
             // SAFETY: the view is one element, and a loaded value has a place of its own, with room for a tile.
-            unsafe { convert::load(view.dtype)(view.ptr, [0; 3], [1, 1, longest], values[out as usize]) };
+            unsafe { convert::load(view.dtype, held)(view.ptr, [0; 3], [1, 1, longest], values[out as usize]) };
         }
     }
     let mut start = range.start;

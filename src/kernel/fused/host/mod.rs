@@ -14,14 +14,13 @@ mod tiles;
 pub use code::Prepared;
 pub use convert::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
 
-use crate::base::dtype::DType;
 use crate::base::layout::Strides;
 use crate::kernel::abi::{Faults, RawView, Threads};
 use crate::kernel::copy::host::copy_view;
 use crate::kernel::program::{Instr, Program};
 use crate::kernel::random::host as random;
 use crate::kernel::reduce;
-pub(crate) use code::{Code, Op};
+pub(crate) use code::{Code, Op, Plain};
 pub(crate) use convert::{cast, store};
 use smallvec::SmallVec;
 use space::Dim;
@@ -76,23 +75,21 @@ unsafe fn run_body(
     threads: &Threads,
     faults: &[Faults],
 ) {
-    if let Some((from, to, convert)) = as_integers(program, views) {
-        let (from, to, size) = (Address(from.ptr), Address(to.ptr), to.dtype.size_bytes());
+    if let Some((from, to, convert)) = conversion(program, views) {
+        let sizes = [from.dtype.size_bytes(), to.dtype.size_bytes()];
+        let (from, to) = (Address(from.ptr), Address(to.ptr));
         threads.split(shape.iter().product(), GRAIN, |range| {
             // SAFETY: ranges of contiguous views, of which the caller promised the rest.
             unsafe {
-                convert(from.get().cast::<f32>().add(range.start), to.get().add(range.start * size), range.len())
+                let (from, to) = (from.get().add(range.start * sizes[0]), to.get().add(range.start * sizes[1]));
+                convert(from, to, range.len());
             };
         });
         return;
     }
     let given = RunArgs { views, scalars, faults };
     let n = shape.iter().product();
-    if let Some(single) = narrow::single(program, given) {
-        // SAFETY: views are valid and not shared (this function's contract, which `Single::run` has as well).
-        return unsafe { single.run(n, threads) };
-    }
-    let code = program.prepared.get(program, views);
+    let code = program.prepared.get(program, views, scalars);
     if n > 0 && flat::fits(code, n, given) {
         // SAFETY: views are valid and not shared (this function's contract, which `flat::run` has as well).
         return unsafe { flat::run(code, n, given, threads) };
@@ -128,10 +125,10 @@ unsafe fn run_body(
     };
     let boxes = grid.boxes();
     let box_elements: usize = full.iter().product();
-    if boxes * box_elements <= GRAIN {
+    if boxes * box_elements <= code.grain {
         work(0..boxes);
     } else {
-        threads.split(boxes, (GRAIN / box_elements).max(1), work);
+        threads.split(boxes, (code.grain / box_elements).max(1), work);
     }
 }
 
@@ -149,8 +146,8 @@ impl Address {
     }
 }
 
-/// The views of a program that does nothing but convert contiguous `f32` to integers, and the function that does so.
-fn as_integers<'a>(program: &Program, views: &'a [RawView]) -> Option<(&'a RawView, &'a RawView, convert::FlatFn)> {
+/// The views of a program that does nothing but convert contiguous elements, and the function that does so.
+fn conversion<'a>(program: &Program, views: &'a [RawView]) -> Option<(&'a RawView, &'a RawView, convert::FlatFn)> {
     let [
         Instr::Load { slot: from, out: loaded },
         Instr::Cast { reg, out: cast, .. },
@@ -160,8 +157,9 @@ fn as_integers<'a>(program: &Program, views: &'a [RawView]) -> Option<(&'a RawVi
         return None;
     };
     let (from, to) = (&views[from as usize], &views[to as usize]);
-    let plain = loaded == reg && cast == stored && from.dtype == DType::F32 && from.ptr != to.ptr;
-    let convert = convert::integers(to.dtype).filter(|_| plain && from.is_contiguous() && to.is_contiguous())?;
+    let plain = loaded == reg && cast == stored && from.ptr != to.ptr;
+    let convert =
+        convert::flat(from.dtype, to.dtype).filter(|_| plain && from.is_contiguous() && to.is_contiguous())?;
     (from.numel() == to.numel()).then_some((from, to, convert))
 }
 
@@ -227,6 +225,7 @@ fn plan_map(code: &Code, space: &mut Space, views: &[RawView]) -> [usize; 3] {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::dtype::DType;
     use crate::base::layout::{Shape, Strides};
     use crate::kernel::elementwise as f;
     use crate::kernel::program::{Class, Draw, Function, ReduceKind};

@@ -1,331 +1,281 @@
-//! One operation on integers that are shorter than registers, in their own width: in registers of 64 bits a byte costs
-//! eight times as much.
+//! Functions of elements that are shorter than registers, in their own width: in registers of 64 bits a byte costs eight
+//! times as much.
+//!
+//! A function gives what its class gives after wrapping to the dtype, or rounding to it.
 
-use super::{Address, RunArgs, flat};
 use crate::base::dtype::DType;
-use crate::kernel::abi::{RawView, Threads};
+use crate::kernel::abi::RawView;
 use crate::kernel::elementwise as f;
 use crate::kernel::host::simd;
-use crate::kernel::program::{Class, Function, Instr, Program};
-use smallvec::{SmallVec, smallvec};
-use std::mem::MaybeUninit;
+use crate::kernel::program::{Class, Function, Instr, Program, TileFn, Variant};
 
 /// Minimal bytes for a thread.
-const GRAIN: usize = 128 << 10;
-/// Bytes of operands that are computed at a time.
-const PIECE: usize = 4096;
-
-/// Computes `n` elements of two operands.
-type Narrow = unsafe fn(a: *const u8, b: *const u8, out: *mut u8, n: usize);
-
-#[derive(Clone, Copy)]
-enum Source<'a> {
-    View(&'a RawView),
-    /// The bits of a number in registers.
-    Number(i64),
-}
-
-/// A step of the operation: with the given operand or, from the second step on, with the result so far as the first.
-struct Step<'a> {
-    operands: [Source<'a>; 2],
-    narrow: Narrow,
-    /// Bytes that `narrow` counts as one element.
-    unit: usize,
-}
-
-/// A program that is one such operation.
-pub(super) struct Single<'a> {
-    steps: SmallVec<[Step<'a>; 2]>,
-    out: &'a RawView,
-    /// Bytes of an operand's element.
-    size: usize,
-}
-
-/// The operation of a program that loads or is given operands, computes, wraps and stores, over views that lie alike.
-pub(super) fn single<'a>(program: &Program, given: RunArgs<'a>) -> Option<Single<'a>> {
-    let (&Instr::Store { reg: stored, slot }, rest) = program.instrs.split_last()? else { return None };
-    let out = &given.views[slot as usize];
-    let compares = out.dtype == DType::Bool;
-    if !(compares || is_narrow(out.dtype)) || simd::level() == PORTABLE {
-        return None;
-    }
-    let (wrapped, rest) = match rest.split_last()? {
-        (&Instr::Cast { reg, to, out: cast, .. }, rest) if to == out.dtype && cast == stored => (reg, rest),
-        _ => (stored, program.instrs.split_last()?.1),
-    };
-    let (&Instr::Apply { function, ref args, out: made, .. }, loads) = rest.split_last()? else { return None };
-    if made != wrapped {
-        return None;
-    }
-    let mut sources: SmallVec<[(u16, Source<'a>); 4]> = SmallVec::new();
-    let mut dtype = None;
-    for load in loads {
-        sources.push(match *load {
-            Instr::Load { slot, out } => {
-                let view = &given.views[slot as usize];
-                if !is_narrow(view.dtype) || dtype.is_some_and(|dtype| dtype != view.dtype) {
-                    return None;
-                }
-                dtype = Some(view.dtype);
-                (out, Source::View(view))
-            }
-            Instr::Scalar { index, class: Class::I64, out } => {
-                (out, Source::Number(given.scalars[index as usize] as i64))
-            }
-            _ => return None,
-        });
-    }
-    let dtype = dtype.filter(|&dtype| compares || dtype == out.dtype)?;
-    let operand = |at: usize| sources.iter().find(|(reg, _)| *reg == args[at]).map(|&(_, source)| source);
-    let steps = steps(function, dtype, compares, operand)?;
-    let lead = if out.is_contiguous() { out } else { flat::in_another_order(std::slice::from_ref(out))? };
-    let alike = |view: &RawView| view.shape == out.shape && flat::lies_as(view, lead);
-    let fits = |source: &Source<'_>| if let Source::View(view) = source { alike(view) } else { true };
-    let fits = steps.iter().flat_map(|step| &step.operands).all(fits);
-    fits.then_some(Single { steps, out, size: dtype.size_bytes() })
-}
-
-/// The level of vectors at which everything is computed in registers of tiles.
+pub(super) const GRAIN_BYTES: usize = 128 << 10;
+/// Bytes of a tile's register.
+pub(super) const TILE_BYTES: usize = 8 << 10;
+/// Elements that are computed at a time where the result replaces an operand. Not: fewer, whose loop is unrolled before it can
+/// become vectors.
+const BLOCK: usize = 128;
+/// The level of vectors at which everything is computed in the registers of classes.
 const PORTABLE: usize = 2;
 
-fn is_narrow(dtype: DType) -> bool {
-    matches!(dtype, DType::U8 | DType::I8 | DType::I16 | DType::I32)
+/// By bit masks: branches are not vectorized.
+macro_rules! chosen {
+    ($c:ident, $b:ident, $other:ident) => {{
+        let all = (0 as T).wrapping_sub(($c != 0) as T);
+        $b & all | $other & !all
+    }};
 }
 
-/// Whether an operand has its value in the dtype too; a view does.
-fn is_exact(source: Source<'_>, dtype: DType) -> bool {
-    let Source::Number(x) = source else { return true };
+/// The one dtype of a program's views beside `bool`, if its elements are short; `bool` if there is no other.
+pub(super) fn dtype_of(program: &Program, views: &[RawView]) -> Option<DType> {
+    let mut found = None;
+    for instr in &program.instrs {
+        let (Instr::Load { slot, .. } | Instr::Store { slot, .. }) = *instr else { continue };
+        let dtype = views[slot as usize].dtype;
+        if dtype == DType::Bool {
+            continue;
+        }
+        if dtype.size_bytes() > 4 || dtype == DType::F32 || found.is_some_and(|found| found != dtype) {
+            return None;
+        }
+        found = Some(dtype);
+    }
+    Some(found.unwrap_or(DType::Bool)).filter(|_| simd::level() != PORTABLE)
+}
+
+/// Whether an integer has its value in the dtype too; numbers beside floats are rounded anyway.
+pub(super) fn is_exact(x: i64, dtype: DType) -> bool {
     match dtype {
         DType::U8 => u8::try_from(x).is_ok(),
         DType::I8 => i8::try_from(x).is_ok(),
         DType::I16 => i16::try_from(x).is_ok(),
-        _ => i32::try_from(x).is_ok(),
+        DType::I32 => i32::try_from(x).is_ok(),
+        _ => true,
     }
 }
 
-/// What computes `function` of the operands.
-fn steps<'a>(
-    function: &'static Function,
-    dtype: DType,
-    compares: bool,
-    operand: impl Fn(usize) -> Option<Source<'a>>,
-) -> Option<SmallVec<[Step<'a>; 2]>> {
-    let is = |other: &'static Function| std::ptr::eq(function, other);
-    let a = operand(0)?;
-    let step = |kind: Kind, operands: [Source<'a>; 2]| {
-        let (narrow, unit) = narrow(kind, dtype);
-        Step { operands, narrow, unit }
-    };
-    if is(&f::NEG) && !compares {
-        return Some(smallvec![step(Kind::Sub, [Source::Number(0), a])]);
-    }
-    if is(&f::BIT_NOT) && !compares {
-        return Some(smallvec![step(Kind::Xor, [a, Source::Number(-1)])]);
-    }
-    if is(&f::ABS) && !compares && dtype != DType::U8 {
-        return Some(smallvec![step(Kind::Abs, [a, a])]);
-    }
-    let b = operand(1)?;
-    if is(&f::CLAMP) && !compares {
-        let c = operand(2)?;
-        let (low, high) = (step(Kind::Max, [a, b]), step(Kind::Min, [a, c]));
-        return (is_exact(b, dtype) && is_exact(c, dtype)).then(|| smallvec![low, high]);
-    }
-    let kinds: [(&'static Function, Kind, bool); 14] = [
-        (&f::ADD, Kind::Add, false),
-        (&f::SUB, Kind::Sub, false),
-        (&f::MUL, Kind::Mul, false),
-        (&f::BIT_AND, Kind::And, false),
-        (&f::BIT_OR, Kind::Or, false),
-        (&f::BIT_XOR, Kind::Xor, false),
-        (&f::MAXIMUM, Kind::Max, false),
-        (&f::MINIMUM, Kind::Min, false),
-        (&f::EQ, Kind::Eq, true),
-        (&f::NE, Kind::Ne, true),
-        (&f::LT, Kind::Lt, true),
-        (&f::LE, Kind::Le, true),
-        (&f::GT, Kind::Lt, true),
-        (&f::GE, Kind::Le, true),
-    ];
-    let &(_, kind, gives_bool) = kinds.iter().find(|(function, ..)| is(function))?;
-    let wraps = matches!(kind, Kind::Add | Kind::Sub | Kind::Mul | Kind::And | Kind::Or | Kind::Xor);
-    let exact = wraps || (is_exact(a, dtype) && is_exact(b, dtype));
-    let operands = if is(&f::GT) || is(&f::GE) { [b, a] } else { [a, b] };
-    (exact && gives_bool == compares).then(|| smallvec![step(kind, operands)])
+fn is_half(dtype: DType) -> bool {
+    matches!(dtype, DType::F16 | DType::BF16)
 }
 
-impl Single<'_> {
-    /// Runs it over `n` elements.
-    ///
-    /// # Safety
-    /// As `fused::run`.
-    pub unsafe fn run(&self, n: usize, threads: &Threads) {
-        let (size, out_size) = (self.size, self.out.dtype.size_bytes());
-        let out = Address(self.out.ptr);
-        type Addresses = [(Address, i64); 2];
-        let address = |source: &Source<'_>| match *source {
-            Source::View(view) => (Address(view.ptr), 0),
-            Source::Number(bits) => (Address(std::ptr::null_mut()), bits),
-        };
-        let steps: SmallVec<[(Addresses, Narrow, usize); 2]> =
-            self.steps.iter().map(|step| (step.operands.each_ref().map(address), step.narrow, step.unit)).collect();
-        threads.split(n, GRAIN / size, |range| {
-            // For a number of the first operand, for one of each step, and for results.
-            let mut memory = MaybeUninit::<[[u64; PIECE / 8]; 4]>::uninit();
-            let memory = memory.as_mut_ptr().cast::<u8>();
-            let buffer = |at: usize| memory.wrapping_add(at * PIECE);
-            let stage = buffer(3);
-            let longest = (PIECE / size).min(range.len());
-            for (at, (operands, ..)) in steps.iter().enumerate() {
-                for (i, (operand, bits)) in operands.iter().enumerate() {
-                    if operand.get().is_null() && (at == 0 || i == 1) {
-                        // SAFETY: each buffer has a piece's bytes.
-                        unsafe { repeat(*bits, size, buffer(i + at), longest) };
+/// Integers, their index in `Own`.
+fn index_of(dtype: DType) -> Option<usize> {
+    [DType::U8, DType::I8, DType::I16, DType::I32].iter().position(|&own| own == dtype)
+}
+
+/// For u8, i8, i16 and i32.
+type Own = [TileFn; 4];
+
+/// A `TileFn` over elements of any type. AVX-512 runs what is compiled for AVX2, which takes half of the code. The vectorized loop
+/// needs distinct memory, so that where the result replaces an operand it is computed in blocks beside it.
+macro_rules! own {
+    (($($arg:ident: $A:ty),*) -> $O:ty = $body:expr) => {{
+        const ALL: [TileFn; 3] = simd::levels!(<S> fn(args: &[*const u8; 4], out: *mut u8, n: usize) {
+            let mut done = 0;
+            if $(args[simd::nth!($arg)] == out.cast_const())||* {
+                while done + BLOCK <= n {
+                    let mut block = [0 as $O; BLOCK];
+                    for l in 0..BLOCK {
+                        $(let $arg = *args[simd::nth!($arg)].cast::<$A>().add(done + l);)*
+                        block[l] = $body;
                     }
+                    out.cast::<$O>().add(done).cast::<[$O; BLOCK]>().write_unaligned(block);
+                    done += BLOCK;
                 }
             }
-            for start in range.clone().step_by(PIECE / size) {
-                let count = (PIECE / size).min(range.end - start);
-                let to = out.get().wrapping_add(start * out_size);
-                for (at, &(operands, narrow, unit)) in steps.iter().enumerate() {
-                    let place = |i: usize| match operands[i].0.get() {
-                        _ if at > 0 && i == 0 => to.cast_const(),
-                        view if view.is_null() => buffer(i + at).cast_const(),
-                        view => view.wrapping_add(start * size).cast_const(),
-                    };
-                    let (a, b) = (place(0), place(1));
-                    // The vectorized loop needs distinct memory.
-                    let staged = a == to.cast_const() || b == to.cast_const();
-                    // SAFETY: ranges of views without gaps, of which the caller promised the rest; a piece has room in the
-                    // buffers.
-                    unsafe {
-                        let target = if staged { stage } else { to };
-                        narrow(a, b, target, count * size / unit);
-                        if staged {
-                            std::ptr::copy_nonoverlapping(target.cast_const(), to, count * out_size);
-                        }
-                    }
-                }
+            for i in done..n {
+                $(let $arg = *args[simd::nth!($arg)].cast::<$A>().add(i);)*
+                *out.cast::<$O>().add(i) = $body;
             }
         });
-    }
+        const AVX2: TileFn = ALL[1];
+        AVX2
+    }};
 }
 
-/// Writes the low bytes of a number `n` times, which is how numbers are wrapped.
-///
-/// # Safety
-/// `to` has room for them and is aligned to 8.
-unsafe fn repeat(bits: i64, size: usize, to: *mut u8, n: usize) {
-    // SAFETY: this function's contract.
-    unsafe {
-        match size {
-            1 => std::slice::from_raw_parts_mut(to, n).fill(bits as u8),
-            2 => std::slice::from_raw_parts_mut(to.cast::<u16>(), n).fill(bits as u16),
-            _ => std::slice::from_raw_parts_mut(to.cast::<u32>(), n).fill(bits as u32),
-        }
-    }
+/// `Own` of one expression: `bits` for what does not ask for the sign, `signs` for what does; `is` instead of `=` for truth
+/// values. `T` names the type.
+macro_rules! each {
+    (bits ($($a:ident),*) $($rest:tt)*) => {{
+        const OF: [TileFn; 3] = [
+            each!(@ u8 ($($a),*) $($rest)*),
+            each!(@ u16 ($($a),*) $($rest)*),
+            each!(@ u32 ($($a),*) $($rest)*),
+        ];
+        [OF[0], OF[0], OF[1], OF[2]]
+    }};
+    (signs ($($a:ident),*) $($rest:tt)*) => {
+        [
+            each!(@ u8 ($($a),*) $($rest)*),
+            each!(@ i8 ($($a),*) $($rest)*),
+            each!(@ i16 ($($a),*) $($rest)*),
+            each!(@ i32 ($($a),*) $($rest)*),
+        ]
+    };
+    (@ $T:ident ($($a:ident),*) is $body:expr) => {{
+        #[allow(dead_code)]
+        type T = $T;
+        own!(($($a: $T),*) -> u8 = ($body) as u8)
+    }};
+    (@ $T:ident ($($a:ident),*) = $body:expr) => {{
+        #[allow(dead_code)]
+        type T = $T;
+        own!(($($a: $T),*) -> $T = $body)
+    }};
+    (@ $T:ident ($c:ident?, $($a:ident),*) = $body:expr) => {{
+        #[allow(dead_code)]
+        type T = $T;
+        own!(($c: u8, $($a: $T),*) -> $T = $body)
+    }};
 }
 
-#[derive(Clone, Copy)]
-enum Kind {
-    Add,
-    Sub,
-    Mul,
-    And,
-    Or,
-    Xor,
-    Max,
-    Min,
-    Abs,
-    Eq,
-    Ne,
-    Lt,
-    Le,
+/// Functions of integers that give integers, and whether scalars beside them must have their value in the dtype: those that
+/// depend on the lowest bits alone wrap them.
+// Unsigned integers are never below 0.
+#[allow(unused_comparisons, clippy::absurd_extreme_comparisons)]
+static NUMBERS: &[(&Function, bool, Own)] = &[
+    (&f::ADD, false, each!(bits(a, b) = a.wrapping_add(b))),
+    (&f::SUB, false, each!(bits(a, b) = a.wrapping_sub(b))),
+    (&f::MUL, false, each!(bits(a, b) = a.wrapping_mul(b))),
+    (&f::FMA, false, each!(bits(a, b, c, d) = a.wrapping_add(b.wrapping_mul(c).wrapping_mul(d)))),
+    (&f::SQUARE, false, each!(bits(a) = a.wrapping_mul(a))),
+    (&f::NEG, false, each!(bits(a) = (0 as T).wrapping_sub(a))),
+    (&f::BIT_AND, false, each!(bits(a, b) = a & b)),
+    (&f::BIT_OR, false, each!(bits(a, b) = a | b)),
+    (&f::BIT_XOR, false, each!(bits(a, b) = a ^ b)),
+    (&f::BIT_NOT, false, each!(bits(a) = !a)),
+    (&f::ABS, true, each!(signs(a) = if a < 0 { (0 as T).wrapping_sub(a) } else { a })),
+    (&f::SIGN, true, each!(signs(a) = if a > 0 { 1 } else { (0 as T).wrapping_sub((a < 0) as T) })),
+    (&f::RELU, true, each!(signs(a) = if a < 0 { 0 } else { a })),
+    (&f::MAXIMUM, true, each!(signs(a, b) = if a > b { a } else { b })),
+    (&f::MINIMUM, true, each!(signs(a, b) = if a < b { a } else { b })),
+    (
+        &f::CLAMP,
+        true,
+        each!(
+            signs(a, b, c) = {
+                let y = if a < b { b } else { a };
+                if y > c { c } else { y }
+            }
+        ),
+    ),
+    (
+        &f::SHL,
+        true,
+        each!(
+            bits(a, b) = {
+                let shifted = a.wrapping_shl(b as u32);
+                if b > T::BITS as T - 1 { 0 } else { shifted }
+            }
+        ),
+    ),
+    (
+        &f::SHR,
+        true,
+        each!(
+            signs(a, b) = {
+                const LAST: T = T::BITS as T - 1;
+                let far = b < 0 || b > LAST;
+                let near = a.wrapping_shr(if far { LAST } else { b } as u32);
+                // What is left is the sign.
+                near.wrapping_shr(far as u32)
+            }
+        ),
+    ),
+];
+
+/// The same of those that give truth values.
+// Unsigned integers are never below 0.
+#[allow(unused_comparisons, clippy::absurd_extreme_comparisons)]
+static TRUTHS: &[(&Function, Own)] = &[
+    (&f::EQ, each!(bits (a, b) is a == b)),
+    (&f::NE, each!(bits (a, b) is a != b)),
+    (&f::LT, each!(signs (a, b) is a < b)),
+    (&f::LE, each!(signs (a, b) is a <= b)),
+    (&f::GT, each!(signs (a, b) is a > b)),
+    (&f::GE, each!(signs (a, b) is a >= b)),
+    (&f::SIGNBIT, each!(signs (a) is a < 0)),
+    (&f::ISNAN, NEVER),
+    (&f::ISINF, NEVER),
+    (&f::ISFINITE, ALWAYS),
+];
+
+const NEVER: Own = each!(bits (a) is { let _ = a; false });
+const ALWAYS: Own = each!(bits (a) is { let _ = a; true });
+/// Between truth values and integers, and the choice between two elements.
+const TRUTH: Own = each!(bits (a) is a != 0);
+const FROM_TRUTH: [TileFn; 3] =
+    [own!((a: u8) -> u8 = a), own!((a: u8) -> u16 = a as u16), own!((a: u8) -> u32 = a as u32)];
+const CHOICE: [TileFn; 3] = [
+    each!(@ u8 (a?, b, c) = chosen!(a, b, c)),
+    each!(@ u16 (a?, b, c) = chosen!(a, b, c)),
+    each!(@ u32 (a?, b, c) = chosen!(a, b, c)),
+];
+/// The sign of 16-bit floats.
+const SIGN: u16 = 1 << 15;
+const NEG_HALF: TileFn = own!((a: u16) -> u16 = a ^ SIGN);
+const ABS_HALF: TileFn = own!((a: u16) -> u16 = a & !SIGN);
+const TRUTH_HALF: TileFn = own!((a: u16) -> u8 = (a & !SIGN != 0) as u8);
+
+const NOT: TileFn = own!((a: u8) -> u8 = a ^ 1);
+
+/// The function of truth values, which are bits.
+pub(super) fn of_truths(function: &'static Function) -> Option<TileFn> {
+    const AND: &[&Function] = &[&f::LOGICAL_AND, &f::BIT_AND, &f::MUL, &f::MINIMUM];
+    const OR: &[&Function] = &[&f::LOGICAL_OR, &f::BIT_OR, &f::ADD, &f::MAXIMUM];
+    const XOR: &[&Function] = &[&f::LOGICAL_XOR, &f::BIT_XOR, &f::NE];
+    let is = |others: &[&'static Function]| others.iter().any(|other| std::ptr::eq(function, *other));
+    let bits = match () {
+        () if is(&[&f::LOGICAL_NOT, &f::BIT_NOT]) => return Some(NOT),
+        () if is(&[&f::WHERE]) => return Some(CHOICE[0]),
+        () if is(AND) => &f::BIT_AND,
+        () if is(OR) => &f::BIT_OR,
+        () if is(XOR) => &f::BIT_XOR,
+        () => return None,
+    };
+    NUMBERS.iter().find(|(function, ..)| std::ptr::eq(*function, bits)).map(|(_, _, own)| own[0])
 }
 
-/// The loop over elements of a dtype, and the bytes that it counts as one. AVX-512 runs what is compiled for AVX2, which takes
-/// half of the code.
-fn narrow(kind: Kind, dtype: DType) -> (Narrow, usize) {
-    macro_rules! width {
-        ($T:ty => $O:ty, |$a:ident, $b:ident| $body:expr) => {{
-            const ALL: [Narrow; 3] = simd::levels!(<S> fn(a: *const u8, b: *const u8, out: *mut u8, n: usize) {
-                let (a, b, out) = (a.cast::<$T>(), b.cast::<$T>(), out.cast::<$O>());
-                for i in 0..n {
-                    let ($a, $b) = (*a.add(i), *b.add(i));
-                    *out.add(i) = $body;
-                }
-            });
-            const AVX2: Narrow = ALL[1];
-            (AVX2, size_of::<$T>())
-        }};
+/// The function for elements of `dtype`, and whether scalars beside it must have their value in the dtype.
+pub(super) fn tile(function: &'static Function, variant: &Variant, dtype: DType) -> Option<(TileFn, bool)> {
+    let is = |other: &'static Function| std::ptr::eq(function, other);
+    if dtype == DType::Bool {
+        return None;
     }
-    macro_rules! unsigned {
-        (|$a:ident, $b:ident| $body:expr) => {
-            match dtype {
-                DType::U8 | DType::I8 => width!(u8 => u8, |$a, $b| $body),
-                DType::I16 => width!(u16 => u16, |$a, $b| $body),
-                _ => width!(u32 => u32, |$a, $b| $body),
-            }
-        };
+    if is(&f::WHERE) {
+        return Some((CHOICE[dtype.size_bytes() / 2], false));
     }
-    macro_rules! equal {
-        (|$a:ident, $b:ident| $body:expr) => {
-            match dtype {
-                DType::U8 | DType::I8 => width!(u8 => u8, |$a, $b| $body as u8),
-                DType::I16 => width!(u16 => u8, |$a, $b| $body as u8),
-                _ => width!(u32 => u8, |$a, $b| $body as u8),
-            }
-        };
+    let Some(at) = index_of(dtype) else {
+        let half = if is(&f::NEG) { NEG_HALF } else { ABS_HALF };
+        return (is(&f::NEG) || is(&f::ABS)).then_some((half, false));
+    };
+    if variant.out == Class::Bool {
+        return TRUTHS.iter().find(|(function, _)| is(function)).map(|(_, own)| (own[at], true));
     }
-    macro_rules! compared {
-        (|$a:ident, $b:ident| $body:expr) => {
-            match dtype {
-                DType::U8 => width!(u8 => u8, |$a, $b| $body as u8),
-                DType::I8 => width!(i8 => u8, |$a, $b| $body as u8),
-                DType::I16 => width!(i16 => u8, |$a, $b| $body as u8),
-                _ => width!(i32 => u8, |$a, $b| $body as u8),
-            }
-        };
-    }
-    macro_rules! chosen {
-        (|$a:ident, $b:ident| $body:expr) => {
-            match dtype {
-                DType::U8 => width!(u8 => u8, |$a, $b| $body),
-                DType::I8 => width!(i8 => i8, |$a, $b| $body),
-                DType::I16 => width!(i16 => i16, |$a, $b| $body),
-                _ => width!(i32 => i32, |$a, $b| $body),
-            }
-        };
-    }
-    match kind {
-        Kind::Add => unsigned!(|a, b| a.wrapping_add(b)),
-        Kind::Sub => unsigned!(|a, b| a.wrapping_sub(b)),
-        Kind::Mul => unsigned!(|a, b| a.wrapping_mul(b)),
-        Kind::And => width!(u8 => u8, |a, b| a & b),
-        Kind::Or => width!(u8 => u8, |a, b| a | b),
-        Kind::Xor => width!(u8 => u8, |a, b| a ^ b),
-        Kind::Max => chosen!(|a, b| if a > b { a } else { b }),
-        Kind::Min => chosen!(|a, b| if a < b { a } else { b }),
-        Kind::Abs => match dtype {
-            DType::I8 => width!(i8 => i8, |a, _b| a.wrapping_abs()),
-            DType::I16 => width!(i16 => i16, |a, _b| a.wrapping_abs()),
-            _ => width!(i32 => i32, |a, _b| a.wrapping_abs()),
-        },
-        Kind::Eq => equal!(|a, b| (a == b)),
-        Kind::Ne => equal!(|a, b| (a != b)),
-        Kind::Lt => compared!(|a, b| (a < b)),
-        Kind::Le => compared!(|a, b| (a <= b)),
+    NUMBERS.iter().find(|(function, ..)| is(function)).map(|&(_, exact, own)| (own[at], exact))
+}
+
+/// Conversions between elements of `dtype` and truth values.
+pub(super) fn cast(from: Class, to: DType, dtype: DType) -> Option<TileFn> {
+    match (from, to) {
+        (Class::I64, DType::Bool) => Some(TRUTH[index_of(dtype)?]),
+        (Class::F32, DType::Bool) => is_half(dtype).then_some(TRUTH_HALF),
+        (Class::Bool, _) if to == dtype => index_of(dtype).map(|_| FROM_TRUTH[dtype.size_bytes() / 2]),
+        _ => None,
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::Code;
     use super::super::run;
     use super::super::tests::{apply, view};
     use super::*;
+    use crate::kernel::abi::Threads;
 
     type Exact = fn(i64, i64) -> i64;
-    const FUNCTIONS: [(&Function, Exact); 17] = [
+    const FUNCTIONS: [(&Function, Exact); 25] = [
         (&f::ADD, i64::wrapping_add),
         (&f::SUB, i64::wrapping_sub),
         (&f::MUL, i64::wrapping_mul),
@@ -334,53 +284,52 @@ mod tests {
         (&f::BIT_XOR, |a, b| a ^ b),
         (&f::MAXIMUM, |a, b| a.max(b)),
         (&f::MINIMUM, |a, b| a.min(b)),
+        (&f::SHL, |a, b| if (0..64).contains(&b) { a << b } else { 0 }),
+        (&f::SHR, |a, b| a >> if (0..64).contains(&b) { b } else { 63 }),
         (&f::NEG, |a, _| a.wrapping_neg()),
         (&f::ABS, |a, _| a.wrapping_abs()),
         (&f::BIT_NOT, |a, _| !a),
+        (&f::SQUARE, |a, _| a.wrapping_mul(a)),
+        (&f::SIGN, |a, _| a.signum()),
+        (&f::RELU, |a, _| a.max(0)),
         (&f::EQ, |a, b| (a == b) as i64),
         (&f::NE, |a, b| (a != b) as i64),
         (&f::LT, |a, b| (a < b) as i64),
         (&f::LE, |a, b| (a <= b) as i64),
         (&f::GT, |a, b| (a > b) as i64),
         (&f::GE, |a, b| (a >= b) as i64),
+        (&f::SIGNBIT, |a, _| (a < 0) as i64),
+        (&f::ISNAN, |_, _| 0),
+        (&f::ISFINITE, |_, _| 1),
     ];
 
     /// `a op b`, `a op 5`, `5 op a` and `a op a`, into new memory and into `a`, against arithmetic in 64 bits.
     fn check<T: Copy + PartialEq + std::fmt::Debug>(dtype: DType, wrap: fn(i64) -> T, wide: fn(T) -> i64) {
-        let load = |slot: u16| Instr::Load { slot, out: slot };
-        let number = Instr::Scalar { index: 0, class: Class::I64, out: 1 };
-        for (at, (function, exact)) in FUNCTIONS.into_iter().enumerate() {
-            let (unary, compares) = ((8..11).contains(&at), at > 10);
-            let forms = [(0, false), (1, false), (2, false), (3, false), (0, true), (3, true)];
-            for (form, in_place) in forms.into_iter().filter(|&(form, place)| !(unary && form > 0 || compares && place))
-            {
-                let (mut instrs, args) = match form {
-                    0 => (vec![load(0), load(1)], [0, 1, 0, 0]),
-                    1 => (vec![load(0), number.clone()], [0, 1, 0, 0]),
-                    2 => (vec![number.clone(), load(0)], [1, 0, 0, 0]),
-                    _ => (vec![load(0)], [0, 0, 0, 0]),
-                };
-                let classes = [Class::I64; 2];
-                instrs.push(apply(function, &classes[..if unary { 1 } else { 2 }], args, 2));
-                if !compares {
-                    instrs.push(Instr::Cast { reg: 2, from: Class::I64, to: dtype, out: 3 });
+        for (function, exact) in FUNCTIONS {
+            let of_numbers = function.variants.iter().find(|variant| variant.args[0] == Class::I64).unwrap();
+            let (unary, compares) = (of_numbers.args.len() == 1, of_numbers.out == Class::Bool);
+            for (form, in_place) in [(0, false), (1, false), (2, false), (3, false), (0, true), (3, true)] {
+                if unary && form > 0 || compares && in_place {
+                    continue;
                 }
-                let slot = if in_place { 0 } else { 2 };
-                instrs.push(Instr::Store { reg: if compares { 2 } else { 3 }, slot });
-                let mut regs = vec![Class::I64; 4];
-                regs[2] = if compares { Class::Bool } else { Class::I64 };
-                let program = Program::new(instrs, regs, 0);
+                let program = program_of(function, of_numbers.args, dtype, form, compares, in_place);
                 let (rows, columns) = (137, 90);
-                let shape = [rows, columns];
-                for strides in [[90, 1], [1, 137]] {
-                    let mut a: Vec<T> = (0..rows * columns).map(|i| wrap(i as i64 * 7_919)).collect();
-                    let mut b: Vec<T> = (0..rows * columns).map(|i| wrap(i as i64 * 104_729 % 77 - 3)).collect();
+                let (shape, n) = ([rows, columns], rows * columns);
+                let dense = [90, 1];
+                for (strides, others) in
+                    [(dense, dense), ([1, 137], [1, 137]), (dense, [0, 1]), (dense, [1, 0]), ([1, 137], dense)]
+                {
+                    let mut a: Vec<T> = (0..n).map(|i| wrap(i as i64 * 7_919)).collect();
+                    let mut b: Vec<T> = (0..n).map(|i| wrap(i as i64 * 104_729 % 77 - 3)).collect();
                     let mut out = a.clone();
-                    let mut bits = vec![7u8; rows * columns];
+                    let mut bits = vec![7u8; n];
                     let five = [5u64];
-                    let expected: Vec<i64> = (0..rows * columns)
+                    let at = |strides: [isize; 2], i: usize| {
+                        (i / columns) as isize * strides[0] + (i % columns) as isize * strides[1]
+                    };
+                    let expected: Vec<i64> = (0..n)
                         .map(|i| {
-                            let (x, y) = (wide(a[i]), wide(b[i]));
+                            let (x, y) = (wide(a[at(strides, i) as usize]), wide(b[at(others, i) as usize]));
                             let value = match form {
                                 0 => exact(x, y),
                                 1 => exact(x, 5),
@@ -395,21 +344,47 @@ mod tests {
                     } else {
                         view(&mut out, dtype, &shape, &strides)
                     };
-                    let views = [view(&mut a, dtype, &shape, &strides), view(&mut b, dtype, &shape, &strides), result];
-                    let given = RunArgs { views: &views, scalars: &five, faults: &[] };
-                    let own_width = simd::level() != PORTABLE && !(at == 9 && dtype == DType::U8);
-                    assert_eq!(single(&program, given).is_some(), own_width, "{} {dtype} {form}", function.name);
+                    let views = [view(&mut a, dtype, &shape, &strides), view(&mut b, dtype, &shape, &others), result];
+                    let own_width = Code::narrow(&program, &views).is_some();
+                    assert_eq!(own_width, simd::level() != PORTABLE, "{} {dtype} {form}", function.name);
                     // SAFETY: the views lie in their vectors.
                     unsafe { run(&program, &shape, &views, &five, &Threads::new(2), &[]) };
-                    let got: Vec<i64> = match (compares, in_place) {
-                        (true, _) => bits.iter().map(|&bit| bit as i64).collect(),
-                        (_, true) => a.iter().map(|&x| wide(x)).collect(),
-                        _ => out.iter().map(|&x| wide(x)).collect(),
+                    let got = |i: usize| match (compares, in_place) {
+                        (true, _) => bits[at(strides, i) as usize] as i64,
+                        (_, true) => wide(a[at(strides, i) as usize]),
+                        _ => wide(out[at(strides, i) as usize]),
                     };
-                    assert!(got == expected, "{} {dtype} {form} {in_place}", function.name);
+                    assert!((0..n).all(|i| got(i) == expected[i]), "{} {dtype} {form} {in_place}", function.name);
                 }
             }
         }
+    }
+
+    fn program_of(
+        function: &'static Function,
+        classes: &[Class],
+        dtype: DType,
+        form: usize,
+        compares: bool,
+        in_place: bool,
+    ) -> Program {
+        let load = |slot: u16| Instr::Load { slot, out: slot };
+        let number = Instr::Scalar { index: 0, class: Class::I64, out: 1 };
+        let (mut instrs, args) = match form {
+            0 => (vec![load(0), load(1)], [0, 1, 0, 0]),
+            1 => (vec![load(0), number], [0, 1, 0, 0]),
+            2 => (vec![number, load(0)], [1, 0, 0, 0]),
+            _ => (vec![load(0)], [0, 0, 0, 0]),
+        };
+        instrs.push(apply(function, classes, args, 2));
+        if !compares {
+            instrs.push(Instr::Cast { reg: 2, from: Class::I64, to: dtype, out: 3 });
+        }
+        let slot = if in_place { 0 } else { 2 };
+        instrs.push(Instr::Store { reg: if compares { 2 } else { 3 }, slot });
+        let mut regs = vec![Class::I64; 4];
+        regs[2] = if compares { Class::Bool } else { Class::I64 };
+        Program::new(instrs, regs, 0)
     }
 
     #[test]
@@ -445,6 +420,126 @@ mod tests {
             // SAFETY: the views lie in their vectors.
             unsafe { run(&program, &[n], &views, &scalars, &Threads::ONE, &[]) };
             assert!(if in_place { &x } else { &y } == &expected, "{bounds:?} {in_place}");
+        }
+    }
+
+    /// Functions of truth values, against what every level computes them with.
+    #[test]
+    fn functions_of_truth_values() {
+        let functions = [
+            &f::LOGICAL_AND,
+            &f::LOGICAL_OR,
+            &f::LOGICAL_XOR,
+            &f::LOGICAL_NOT,
+            &f::BIT_AND,
+            &f::BIT_OR,
+            &f::BIT_XOR,
+            &f::BIT_NOT,
+            &f::ADD,
+            &f::MUL,
+            &f::MAXIMUM,
+            &f::MINIMUM,
+            &f::NE,
+            &f::WHERE,
+        ];
+        for function in functions {
+            let general = function
+                .variants
+                .iter()
+                .find(|variant| variant.args.iter().all(|&class| class == Class::Bool))
+                .unwrap();
+            let operands: Vec<[u8; 8]> = (0..3).map(|bit| std::array::from_fn(|i| (i >> bit & 1) as u8)).collect();
+            let args = [0, 1, 2, 2].map(|at: usize| operands[at].as_ptr());
+            let (mut expected, mut got) = ([7u8; 8], [9u8; 8]);
+            // SAFETY: all arrays have eight elements; every machine has the last level, and `of_truths` is for those above it.
+            unsafe {
+                general.tiles[PORTABLE](&args, expected.as_mut_ptr(), 8);
+                if simd::level() != PORTABLE {
+                    of_truths(function).unwrap()(&args, got.as_mut_ptr(), 8);
+                    assert_eq!(got, expected, "{}", function.name);
+                }
+            }
+        }
+    }
+
+    /// What is not wrapped yet is not read in the own width: `(a + b) / 2` before wrapping.
+    #[test]
+    fn values_that_are_not_wrapped_stay_in_registers() {
+        let two = [Class::I64; 2];
+        let add = apply(&f::ADD, &two, [0, 1, 0, 0], 2);
+        let wrapped = Instr::Cast { reg: 3, from: Class::I64, to: DType::U8, out: 3 };
+        let program = Program::new(
+            vec![
+                Instr::Load { slot: 0, out: 0 },
+                Instr::Load { slot: 1, out: 1 },
+                add,
+                apply(&f::SHR, &two, [2, 1, 0, 0], 3),
+                wrapped,
+                Instr::Store { reg: 3, slot: 2 },
+            ],
+            vec![Class::I64; 4],
+            0,
+        );
+        let (mut a, mut b, mut out) = ([200u8; 70], [100u8; 70], [0u8; 70]);
+        b[7] = 1;
+        let views = [&mut a, &mut b, &mut out].map(|data| view(data, DType::U8, &[70], &[1]));
+        assert!(Code::narrow(&program, &views).is_none());
+        // SAFETY: the views lie in their vectors.
+        unsafe { run(&program, &[70], &views, &[], &Threads::ONE, &[]) };
+        assert_eq!((out[6], out[7]), (0, 100));
+    }
+
+    /// `where`, truth values of integers and of 16-bit floats, and integers of truth values.
+    #[test]
+    fn truth_values() {
+        let n = 9000;
+        let mut x: Vec<i16> = (0..n).map(|i| (i % 7) as i16 - 3).collect();
+        let mut y: Vec<i16> = (0..n).map(|i| i as i16).collect();
+        let mut out = vec![0i16; n];
+        let program = Program::new(
+            vec![
+                Instr::Load { slot: 0, out: 0 },
+                Instr::Load { slot: 1, out: 1 },
+                Instr::Cast { reg: 0, from: Class::I64, to: DType::Bool, out: 2 },
+                Instr::Cast { reg: 2, from: Class::Bool, to: DType::I16, out: 3 },
+                apply(&f::WHERE, &[Class::Bool, Class::I64, Class::I64], [2, 1, 3, 0], 4),
+                Instr::Cast { reg: 4, from: Class::I64, to: DType::I16, out: 4 },
+                Instr::Store { reg: 4, slot: 2 },
+            ],
+            vec![Class::I64, Class::I64, Class::Bool, Class::I64, Class::I64],
+            0,
+        );
+        let views = [&mut x, &mut y, &mut out].map(|data| view(data, DType::I16, &[n], &[1]));
+        assert_eq!(Code::narrow(&program, &views).is_some(), simd::level() != PORTABLE);
+        // SAFETY: the views lie in their vectors.
+        unsafe { run(&program, &[n], &views, &[], &Threads::new(2), &[]) };
+        assert!((0..n).all(|i| out[i] == if x[i] != 0 { y[i] } else { 0 }));
+    }
+
+    /// The sign of 16-bit floats is one bit of them, also of zeros and infinities.
+    #[test]
+    fn signs_of_short_floats() {
+        for dtype in [DType::F16, DType::BF16] {
+            for (function, exact) in [(&f::NEG, (|x| x ^ SIGN) as fn(u16) -> u16), (&f::ABS, |x| x & !SIGN)] {
+                let program = Program::new(
+                    vec![
+                        Instr::Load { slot: 0, out: 0 },
+                        apply(function, &[Class::F32], [0; 4], 1),
+                        Instr::Cast { reg: 1, from: Class::F32, to: dtype, out: 1 },
+                        Instr::Store { reg: 1, slot: 1 },
+                    ],
+                    vec![Class::F32; 2],
+                    0,
+                );
+                let not_nan = |x: &u16| x & !SIGN <= if dtype == DType::F16 { 0x7c00 } else { 0x7f80 };
+                let mut x: Vec<u16> = (0..=u16::MAX).filter(not_nan).collect();
+                let mut y = vec![0u16; x.len()];
+                let shape = [x.len()];
+                let views = [&mut x, &mut y].map(|data| view(data, dtype, &shape, &[1]));
+                // SAFETY: the views lie in their vectors.
+                unsafe { run(&program, &shape, &views, &[], &Threads::ONE, &[]) };
+                assert!(x.iter().zip(&y).all(|(&x, &y)| y == exact(x)), "{} {dtype}", function.name);
+            }
         }
     }
 }

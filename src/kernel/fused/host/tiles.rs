@@ -101,9 +101,9 @@ impl<'a> Tiles<'a> {
         tiles.choose_access(grid);
         let elements = grid.full.iter().product::<usize>();
         for &(index, id) in &code.scalars {
-            let class = code.values[id as usize].class;
+            let dtype = code.values[id as usize].dtype;
             // SAFETY: a scalar's place has room for a tile.
-            unsafe { fill(tiles.values[id as usize], class, given.scalars[index as usize], elements) };
+            unsafe { fill(tiles.values[id as usize], dtype, given.scalars[index as usize], elements) };
         }
         tiles
     }
@@ -114,7 +114,8 @@ impl<'a> Tiles<'a> {
         let mut writes: SmallVec<[(u16, usize); 4]> = SmallVec::new();
         for (index, op) in self.code.ops.iter().enumerate() {
             let Op::Store { arg, slot, from } = *op else { continue };
-            let direct = from.is_some() && self.is_register_run(grid, slot) && !is_non_temporal(&views[slot as usize]);
+            let direct =
+                from.is_some() && self.is_register_run(grid, slot, arg) && !is_non_temporal(&views[slot as usize]);
             match from {
                 Some(maker) if direct => {
                     self.direct.push((arg, slot));
@@ -129,21 +130,22 @@ impl<'a> Tiles<'a> {
                     let view = &views[slot as usize];
                     let last = self.code.values[out as usize].last;
                     let outlives = writes.iter().any(|&(other, at)| views[other as usize].ptr == view.ptr && at < last);
-                    let dense = grid.is_dense(slot as usize, view.dtype.size_bytes());
-                    if dense && is_register(view.dtype) && !outlives {
+                    if self.is_register_run(grid, slot, out) && !outlives {
                         Access::Direct
                     } else {
                         let strides = grid.box_strides(slot as usize);
-                        Access::Copied { copy: convert::load(view.dtype), strides, last: (isize::MIN, [0; 3]) }
+                        let copy = convert::load(view.dtype, self.code.values[out as usize].dtype);
+                        Access::Copied { copy, strides, last: (isize::MIN, [0; 3]) }
                     }
                 }
                 Op::Store { arg, slot, .. } if !self.direct.contains(&(arg, slot)) => {
                     let view = &views[slot as usize];
-                    if is_non_temporal(view) && self.is_register_run(grid, slot) {
+                    if is_non_temporal(view) && self.is_register_run(grid, slot, arg) {
                         self.has_non_temporal = true;
                         Access::NonTemporal { size: view.dtype.size_bytes() }
                     } else {
-                        let (copy, strides) = (convert::store(view.dtype), grid.box_strides(slot as usize));
+                        let copy = convert::store_held(view.dtype, self.code.values[arg as usize].dtype);
+                        let strides = grid.box_strides(slot as usize);
                         Access::Copied { copy, strides, last: (isize::MIN, [0; 3]) }
                     }
                 }
@@ -153,10 +155,10 @@ impl<'a> Tiles<'a> {
         }
     }
 
-    /// Whether each box of a view is contiguous and has the register's representation.
-    fn is_register_run(&self, grid: &Grid<'_>, slot: u16) -> bool {
+    /// Whether each box of a view is contiguous and is what the value's register is.
+    fn is_register_run(&self, grid: &Grid<'_>, slot: u16, value: u16) -> bool {
         let dtype = self.given.views[slot as usize].dtype;
-        is_register(dtype) && grid.is_dense(slot as usize, dtype.size_bytes())
+        dtype == self.code.values[value as usize].dtype && grid.is_dense(slot as usize, dtype.size_bytes())
     }
 
     /// Address of the value that op `index`, a `Reduce`, combines.
@@ -200,7 +202,7 @@ impl<'a> Tiles<'a> {
                             Access::Direct => {
                                 self.values[out as usize] = memory;
                                 if long {
-                                    prefetcher.add(memory, n * self.code.values[out as usize].class.size_bytes());
+                                    prefetcher.add(memory, n * self.code.values[out as usize].dtype.size_bytes());
                                 }
                             }
                             _ => {}
@@ -338,16 +340,26 @@ pub(super) fn violation(check: Check, position: u64) -> Fault {
     Fault { kind, position, value: 0, bound }
 }
 
+/// Fills a register with a scalar, which is wrapped or rounded to the register's dtype.
+///
 /// # Safety
-/// `out` has room for `n` elements of `class`.
-pub(super) unsafe fn fill(out: *mut u8, class: Class, bits: u64, n: usize) {
-    // SAFETY: `out` has room for `n` elements of `class` (this function's contract).
+/// `out` has room for `n` elements of `dtype`.
+pub(super) unsafe fn fill(out: *mut u8, dtype: DType, bits: u64, n: usize) {
+    let float = f64::from_bits(bits) as f32;
+    let bits = match dtype {
+        DType::Bool => (bits != 0) as u64,
+        DType::F16 => convert::f32_to_f16(float) as u64,
+        DType::BF16 => convert::f32_to_bf16(float) as u64,
+        DType::F32 => float.to_bits() as u64,
+        _ => bits,
+    };
+    // SAFETY: `out` has room for `n` elements of this size (this function's contract).
     unsafe {
-        match class {
-            Class::Bool => out.write_bytes((bits != 0) as u8, n),
-            Class::I64 => std::slice::from_raw_parts_mut(out.cast::<i64>(), n).fill(bits as i64),
-            Class::F32 => std::slice::from_raw_parts_mut(out.cast::<f32>(), n).fill(f64::from_bits(bits) as f32),
-            Class::F64 => std::slice::from_raw_parts_mut(out.cast::<f64>(), n).fill(f64::from_bits(bits)),
+        match dtype.size_bytes() {
+            1 => out.write_bytes(bits as u8, n),
+            2 => std::slice::from_raw_parts_mut(out.cast::<u16>(), n).fill(bits as u16),
+            4 => std::slice::from_raw_parts_mut(out.cast::<u32>(), n).fill(bits as u32),
+            _ => std::slice::from_raw_parts_mut(out.cast::<u64>(), n).fill(bits),
         }
     }
 }
