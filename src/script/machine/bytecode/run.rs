@@ -162,7 +162,8 @@ impl Machine<'_> {
                     let Node::Chain(chain) = &bytecode.nodes[bytecode.sides[pc - 1].node as usize] else {
                         unreachable!("an element is a chain")
                     };
-                    let number = if self.looks { Number::NONE } else { quick::element(frame, chain) };
+                    let is_quick = chain.luck.is_good() && !self.looks;
+                    let number = if is_quick { quick::element(frame, chain) } else { Number::NONE };
                     if number.put(&mut frame.slots[i.to as usize]).is_none() {
                         self.element_away(frame, bytecode, pc - 1)?;
                     }
