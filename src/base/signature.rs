@@ -130,9 +130,9 @@ pub struct Signature {
 impl Param {
     pub fn accepts(&self) -> Accepts {
         match (&self.name[..], &self.rule) {
+            _ if !self.words.is_empty() => Accepts::Word,
             ("dtype" | "type1" | "type2", _) => Accepts::DType,
             ("device", _) => Accepts::Device,
-            _ if !self.words.is_empty() => Accepts::Word,
             (_, Rule::Default(Literal::Bool(_))) => Accepts::Flag,
             (_, Rule::Default(Literal::Int(_) | Literal::Float(_))) => Accepts::Number,
             _ => Accepts::Any,

@@ -96,6 +96,7 @@ pub struct Runtime {
     next_buffer: AtomicU64,
     sequence: AtomicU64,
     grad_enabled: AtomicBool,
+    forward_mode: AtomicBool,
     /// Mixed precision.
     pub autocast: Autocast,
     /// What `vmap` maps over.
@@ -253,6 +254,7 @@ impl Runtime {
             next_buffer: AtomicU64::new(1),
             sequence: AtomicU64::new(1),
             grad_enabled: AtomicBool::new(true),
+            forward_mode: AtomicBool::new(false),
             autocast: Autocast::default(),
             samples: Samples::default(),
             anomaly: AtomicBool::new(false),
@@ -304,6 +306,16 @@ impl Runtime {
     /// Sets the mode and returns the old one.
     pub fn set_grad_enabled(&self, enabled: bool) -> bool {
         self.grad_enabled.swap(enabled, Ordering::Relaxed)
+    }
+
+    /// Whether the function that runs is differentiated in forward mode, which `no_grad` does not switch off.
+    pub fn is_forward_mode(&self) -> bool {
+        self.forward_mode.load(Ordering::Relaxed)
+    }
+
+    /// Sets it and returns what it was.
+    pub fn set_forward_mode(&self, on: bool) -> bool {
+        self.forward_mode.swap(on, Ordering::Relaxed)
     }
 
     pub fn detects_anomalies(&self) -> bool {

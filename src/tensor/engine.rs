@@ -202,7 +202,13 @@ impl Engine {
         }
         let (name, origin, gate) = (self.name, self.origin, self.gate.clone());
         let (begins_round, number, call_chain) = (false, 0, 0);
-        self.rt.record(Node { name, origin, gate, begins_round, work, inputs, outputs, made, number, call_chain })
+        let is_index =
+            |input: &Input| matches!(input, Input::View(view) if view.dtype.is_int() && view.layout.numel() > 0);
+        // An index into nothing is an error at once: what is computed of no elements depends on no work.
+        let nothing = outputs.iter().all(|view| view.layout.numel() == 0) && inputs.iter().any(is_index);
+        let watched = if nothing { outputs.first().cloned() } else { None };
+        self.rt.record(Node { name, origin, gate, begins_round, work, inputs, outputs, made, number, call_chain })?;
+        watched.map_or(Ok(()), |view| self.rt.settle(&view))
     }
 
     /// Keeps the operands of the script's operation, if inner operations may use them through their own views.

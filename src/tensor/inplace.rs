@@ -180,7 +180,9 @@ impl Engine {
         let made = self.made_of(&call.inputs);
         let operands = self.on_device(std::mem::take(&mut call.inputs), device)?;
         let pending = history::before_inplace(self, op, &args)?;
-        if dest.layout.numel() > 0 {
+        // An index into nothing is an error.
+        let is_index = |tensor: &Tensor| tensor.dtype().is_int() && tensor.numel() > 0;
+        if dest.layout.numel() > 0 || operands.iter().any(is_index) {
             let inputs = operands.iter().map(|tensor| Input::View(tensor.view())).collect();
             let work = Work::Kernel { kernel: call.kernel, attrs: std::mem::take(&mut call.attrs), seed: 0, offset: 0 };
             self.record_fallible(work, inputs, smallvec![dest], made)?;

@@ -23,7 +23,11 @@ pub fn of(view: &View) -> Option<(u64, Arc<Diag>)> {
         return None;
     }
     let own = region(view);
-    let reached = poison.iter().filter(|p| Region::of(&p.layout, p.elem_bytes).overlaps(&own));
+    let reached = poison.iter().filter(|p| {
+        let part = Region::of(&p.layout, p.elem_bytes);
+        // What failed into a tensor of no elements is all of it.
+        part.overlaps(&own) || (part.is_empty() && own.is_empty())
+    });
     reached.min_by_key(|p| p.order).map(|p| (p.order, p.fault.clone()))
 }
 

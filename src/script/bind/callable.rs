@@ -96,7 +96,11 @@ fn callable(host: &Arc<Host>, values: &[&mut Dynamic]) -> Result<Dynamic> {
         let Some((this, arguments)) = values.split_first_mut() else { return Ok(Dynamic::UNIT) };
         let arguments = arguments.iter_mut().map(|value| std::mem::take(*value)).collect();
         let bound = binder.bind(form, arguments, own).map_err(|diag| host.raise(&context, diag, ""))?;
-        inner.call_raw(&context, Some(this), bound.values)
+        // What it queues belongs to the user's line.
+        let before = host.rt.calls.enter_silently(host.origin(&context).user);
+        let result = inner.call_raw(&context, Some(this), bound.values);
+        host.rt.calls.leave(before);
+        result
     };
     #[allow(deprecated)]
     let pointer = FnPtr::from_fn(METHOD, call);

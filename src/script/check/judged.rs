@@ -202,8 +202,9 @@ impl<'a> Flow<'a> {
 
     /// `requires_grad` of a tensor that cannot have a gradient.
     pub(super) fn wants_gradients(&mut self, token: u32, tensor: Option<&Tensor>) {
-        if let Some(tensor) = tensor.filter(|tensor| !tensor.dtype().is_float()) {
-            let text = format!("only floating-point tensors can require gradients, not {}", tensor.dtype());
+        if let Some(tensor) = tensor.filter(|tensor| !tensor.dtype().is_differentiable()) {
+            let dtype = tensor.dtype();
+            let text = format!("only tensors of floating-point or complex numbers can require gradients, not {dtype}");
             self.report_at(token, Diag::error(code::DTYPE, text), "in this call");
         }
     }

@@ -80,7 +80,8 @@ pub fn enter(host: &Arc<Host>, word: &str, value: Option<&Dynamic>) -> Result<Re
             let values = value.read_lock::<rhai::Array>().map(|values| values.clone()).unwrap_or_default();
             restore.autocast = Some(autocast::enter(host, &values)?);
         }
-        "no_grad" => restore.grad = Some(host.rt.set_grad_enabled(false)),
+        // As in PyTorch, forward mode goes on.
+        "no_grad" => restore.grad = Some(host.rt.set_grad_enabled(host.rt.is_forward_mode())),
         "inference_mode" => {
             restore.inference = Some(host.rt.set_inference(true));
             restore.grad = Some(host.rt.set_grad_enabled(false));
@@ -96,7 +97,7 @@ pub fn enter(host: &Arc<Host>, word: &str, value: Option<&Dynamic>) -> Result<Re
 /// The argument of `set_grad_enabled`.
 fn switch(host: &Host, value: &Dynamic) -> Result<bool> {
     match value.as_bool() {
-        Ok(on) => Ok(on && !host.rt.is_inference()),
+        Ok(on) => Ok((on || host.rt.is_forward_mode()) && !host.rt.is_inference()),
         Err(_) => {
             let text = format!("`set_grad_enabled` expects true or false, not {}", type_names::of_value(value));
             Err(Diag::error(code::ARGUMENT_TYPE, text))

@@ -149,7 +149,23 @@ const TABLE: Reasons = &[
         &["once_differentiable"],
     ),
     ("call `checkpoint(f, x)` around each part of the layers", &["checkpoint_sequential"]),
-    ("write `detect_anomaly { .. }` around the backward that is looked into", &["set_detect_anomaly"]),
+    (
+        "write `detect_anomaly { .. }` around the backward that is looked into",
+        &["set_detect_anomaly", "set_anomaly_enabled", "is_anomaly_enabled"],
+    ),
+    (
+        "random numbers come from one generator: write `manual_seed(42)` before what draws them; `get_rng_state()` keeps its place",
+        &["Generator"],
+    ),
+    ("write `max_pool1d(x, size, #{return_indices: true})`", &["max_pool1d_with_indices"]),
+    ("`embedding(x, weight, #{max_norm: 1.0})` scales the rows that it reads", &["embedding_renorm_"]),
+    ("write `vector_norm(v, 2, dims, true)`, with all dims but one", &["norm_except_dim"]),
+    ("there is no hash of a tensor; `equal(a, b)` compares two", &["hash_tensor"]),
+    ("transforms take functions that change tensors in place as they are", &["functionalize"]),
+    (
+        "make the layers without running statistics: `nn::batch_norm2d(n, #{track_running_stats: false})`",
+        &["replace_all_batch_norm_modules_"],
+    ),
     (
         "a derivative along a tangent is `func::jvp(f, [x], [tangent])`: there are no dual tensors",
         &["forward_ad", "dual_level", "make_dual", "unpack_dual"],
@@ -190,7 +206,15 @@ const TABLE: Reasons = &[
         &["is_autocast_cpu_enabled", "get_autocast_cpu_dtype", "get_autocast_gpu_dtype"],
     ),
     ("autocast is there for \"cpu\" and \"cuda\", with \"bf16\" and \"f16\"", &["is_autocast_available"]),
-    (DETERMINISM, &["set_deterministic_debug_mode", "get_deterministic_debug_mode", "set_flush_denormal"]),
+    (
+        DETERMINISM,
+        &[
+            "set_deterministic_debug_mode",
+            "get_deterministic_debug_mode",
+            "is_deterministic_algorithms_warn_only_enabled",
+            "set_flush_denormal",
+        ],
+    ),
     (THREADS, &["set_num_threads", "get_num_threads", "set_num_interop_threads", "get_num_interop_threads"]),
     (
         DEVICES,

@@ -4,6 +4,7 @@
 use super::tree;
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
+use crate::sched::runtime::Runtime;
 use crate::script::bind::apply::{apply, callee, not_callable};
 use crate::script::bind::convert::integer;
 use crate::script::host::Host;
@@ -150,6 +151,21 @@ impl Argnums {
     }
 }
 
+/// The mode of the innermost transform; puts the outer one back.
+struct ForwardMode<'a>(&'a Runtime, bool);
+
+impl ForwardMode<'_> {
+    fn set(rt: &Runtime, on: bool) -> ForwardMode<'_> {
+        ForwardMode(rt, rt.set_forward_mode(on))
+    }
+}
+
+impl Drop for ForwardMode<'_> {
+    fn drop(&mut self) {
+        self.0.set_forward_mode(self.1);
+    }
+}
+
 /// A function that has run with inputs of the transform's own.
 pub struct Ran {
     /// The value for which it was differentiated, and its tensors.
@@ -181,6 +197,7 @@ pub fn run(
     let mut inputs = Vec::new();
     let recorded = call.engine().rt.grad_enabled();
     let _mode = GradMode::set(&call.host.rt, true);
+    let _forward = ForwardMode::set(&call.host.rt, matches!(call.name, "jvp" | "linearize" | "jacfwd"));
     call.with(|e| {
         for x in &given {
             inputs.push(transforms::enter(e, x, recorded)?);

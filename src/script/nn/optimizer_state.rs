@@ -13,6 +13,7 @@ use crate::op::row::{Kind, Op, Param, Source};
 use crate::op::rows::optim::sgd_lion::STORED;
 use crate::op::rows::optim::step::COUNTED;
 use crate::op::rows::pointwise::arith::MOVE;
+use crate::op::rows::pointwise::complex::COMPLEX;
 use crate::op::rows::shape::view::CLONE;
 use crate::op::table;
 use crate::script::bind::rows::{Natives, raw};
@@ -482,10 +483,15 @@ fn parts(
                 }
                 let (is_number, initial) = begin(key);
                 let (p, value) = (&params[at], Source::Fill(Scalar::Float(initial)));
-                let made = match is_number {
-                    true => engine.without_recording(|e| e.source(value, &[], DType::F64, p.device()))?,
-                    false => engine.without_recording(|e| e.source(value, &p.shape(), p.dtype(), p.device()))?,
-                };
+                let made = engine.without_recording(|e| {
+                    if is_number {
+                        return e.source(value, &[], DType::F64, p.device());
+                    }
+                    let made = e.source(value, &p.shape(), p.dtype().real_part(), p.device())?;
+                    // Both parts of a complex parameter begin with it.
+                    let is_complex = p.dtype().is_complex();
+                    if is_complex { e.call_row(&COMPLEX, crate::args![&made, &made]) } else { Ok(made) }
+                })?;
                 slot[at] = Dynamic::from(made.clone());
                 Ok(made)
             };

@@ -5,11 +5,12 @@ use crate::base::code;
 use crate::base::diag::Diag;
 use crate::script::bind::rows::{Natives, raw};
 use crate::script::host::Host;
-use crate::script::values::panics::{Guarded, Place};
+use crate::script::values::panics::{Guarded, GuardedCall, Place};
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
 use crate::script::values::types::Cell;
-use rhai::{Array, Dynamic, EvalAltResult, FnPtr, FuncRegistration, NativeCallContext};
+use rhai::{Array, Dynamic, EvalAltResult, FnPtr, FuncRegistration, ImmutableString, NativeCallContext};
+use std::any::TypeId;
 use std::sync::Arc;
 
 /// All groups of an optimizer.
@@ -59,7 +60,45 @@ impl Group {
     }
 }
 
+/// What reads a group as a map: `group.keys()`, `group.items()`, `group.get("lr")`, `"lr" in group`; and
+/// `opt.param_groups.map(|group| group.lr)`.
+fn as_maps(natives: &mut Natives, host: &Arc<Host>) {
+    let group = |value: &Dynamic| value.read_lock::<Group>().map(|group| group.clone()).expect("registered for groups");
+    for (name, key) in [("keys", "_keys"), ("items", "_items")] {
+        let list = GuardedCall::new(move |context, values| -> Native {
+            group(values[0]).get(&context.expect("registered with a context"), key)
+        });
+        natives.place_on(TypeId::of::<Group>(), name, 1..=1, &list);
+    }
+    for name in ["contains", "get"] {
+        let asked = GuardedCall::new(move |context, values| -> Native {
+            let (context, group) = (context.expect("registered with a context"), group(values[0]));
+            let key = values[1].clone().into_immutable_string().unwrap_or_default();
+            let keys = group.get(&context, "_keys")?.into_typed_array::<ImmutableString>().unwrap_or_default();
+            match (name, keys.contains(&key)) {
+                ("contains", found) => Ok(found.into()),
+                (_, true) => group.get(&context, &key),
+                _ => Ok(values.get(2).map_or(Dynamic::UNIT, |value| value.flatten_clone())),
+            }
+        });
+        natives.place_on(TypeId::of::<Group>(), name, if name == "get" { 2..=3 } else { 2..=2 }, &asked);
+    }
+    let shared = host.clone();
+    let map = GuardedCall::new(move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        let all = values[0].read_lock::<Groups>().map(|all| all.clone()).expect("registered for groups");
+        let Some(closure) = values[1].clone().try_cast::<FnPtr>() else {
+            let text = format!("a closure is expected, not {}", type_names::of_value(values[1]));
+            return Err(shared.raise(&context, Diag::error(code::ARGUMENT_TYPE, text), ""));
+        };
+        let one = |at: i64| closure.call_raw(&context, None, [Dynamic::from(Group { all: all.clone(), at })]);
+        (0..all.len() as i64).map(one).collect::<Result<Array, _>>().map(Dynamic::from)
+    });
+    natives.place_on(TypeId::of::<Groups>(), "map", 2..=2, &map);
+}
+
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
+    as_maps(module, host);
     let shared = host.clone();
     // `_param_groups(groups, optimizer, |optimizer, at, key| .., |optimizer, at, key, value| ..)`
     raw(module, "_param_groups", 4, move |context, values| -> Native {

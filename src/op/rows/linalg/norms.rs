@@ -284,7 +284,8 @@ pub static COND: Op = Op {
         if x.numel() == 0 {
             // As in PyTorch, which takes 0 for the condition of nothing.
             let (shape, batch) = (x.shape(), x.ndim() - 2);
-            return Ok(vec![e.full(&shape[..batch], Scalar::Int(0), &Meta::of(x))?]);
+            let real = Meta { dtype: x.dtype().real_part(), ..Meta::of(x) };
+            return Ok(vec![e.full(&shape[..batch], Scalar::Int(0), &real)?]);
         }
         let two = match a.attr(cond::p) {
             Attr::Scalar(value) => (value.to_f64().abs() == 2.0).then_some(value.to_f64() > 0.0),

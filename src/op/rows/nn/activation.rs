@@ -96,10 +96,10 @@ static HELD: Op = Op {
     summary: "Holds elements between two bounds.",
     lower: Lower::Map { function: &f::CLAMP, promote: Promote::NoBool },
     saves: &[Save::INPUT],
-    // NaN is not inside.
+    // NaN is not outside.
     grad: Grad::Of(&[|t| {
-        let inside = t.input.greater(t.float(held::min_val)).and(t.input.less(t.float(held::max_val)));
-        t.g.zero_unless(inside)
+        let outside = t.input.less_equal(t.float(held::min_val)).or(t.input.greater_equal(t.float(held::max_val)));
+        t.g.zero_where(outside)
     }]),
     call: CallForm::Internal,
     piecewise_linear: true,
@@ -336,9 +336,9 @@ pub static LOGSIGMOID: Op = Op {
 
 /// The gradient of what is flat between -lambd and lambd.
 const SHRINK: &[Derivative] = &[|t| {
-    // NaN is not outside.
+    // NaN is not inside.
     let (x, lambd) = (t.input, t.float(softshrink_map::lambd));
-    t.g.zero_unless(x.greater(lambd).or(x.less(-lambd)))
+    t.g.zero_where(x.greater_equal(-lambd).and(x.less_equal(lambd)))
 }];
 
 signature!(softshrink_map(input: Tensor, lambd: Float = 0.5));

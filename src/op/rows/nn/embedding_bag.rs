@@ -253,7 +253,7 @@ fn of_one_size(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
 fn largest(e: &mut dyn Emit, rows: &Tensor, bag: &Tensor, zeros: &Tensor) -> Result<Tensor> {
     let (n, shape) = (rows.shape()[0], rows.shape());
     if n == 0 {
-        return Ok(zeros.clone());
+        return e.call(&INDEX_ADD, args![zeros, 0, bag, rows]);
     }
     let column = e.call(&RESHAPE, args![bag, [n as i64, 1].as_slice()])?;
     let places = e.call(&EXPAND, args![&column, shape.as_slice()])?;

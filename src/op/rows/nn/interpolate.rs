@@ -69,12 +69,21 @@ static RESAMPLE_SPREAD: Op = Op {
 /// Sizes of the result, and the factors that the kernel goes by when the caller gave them.
 fn target(a: &Args, from: &Ints) -> Result<(Ints, Attr)> {
     let n = from.len();
-    let factors: Option<Vec<f64>> = match a.attr(interpolate::scale_factor) {
-        Attr::Floats(list) if list.len() == 1 => Some(vec![list[0]; n]),
-        Attr::Floats(list) if list.len() == n => Some(list.to_vec()),
-        Attr::Floats(list) => fail!(VALUE, "`scale_factor` has {} numbers; one, or {n} are expected", list.len()),
+    // A list, also one of a single number, has one for each dimension.
+    let factors: Option<Vec<f64>> = match a.get(interpolate::scale_factor) {
+        Arg::Attr(Attr::Float(factor)) => Some(vec![*factor; n]),
+        Arg::Attr(Attr::Floats(list)) if list.len() == n => Some(list.to_vec()),
+        Arg::Attr(Attr::Floats(list)) => {
+            fail!(VALUE, "`scale_factor` has {} numbers; {n} are expected, or a number for all", list.len())
+        }
+        Arg::Tensors(_) => fail!(ARGUMENT_TYPE, "`scale_factor` is a number or an array of numbers"),
         _ => None,
     };
+    if let Attr::Ints(list) = a.attr(interpolate::size)
+        && list.len() != n
+    {
+        fail!(VALUE, "`size` has {} numbers; {n} are expected, or an integer for all", list.len());
+    }
     match (a.is_none(interpolate::size), factors) {
         (false, None) => {
             if a.flag(interpolate::recompute_scale_factor) {
@@ -242,7 +251,7 @@ fn dim_by_dim(e: &mut dyn Emit, mut x: Tensor, size: &Ints, mode: &Attr, align: 
 }
 
 signature!(interpolate(
-    input: Tensor, size: Ints = None, scale_factor: Floats = None,
+    input: Tensor, size: IntOrInts = None, scale_factor: FloatsOrTensors = None,
     mode: Str(&["nearest", "nearest-exact", "linear", "bilinear", "trilinear", "bicubic", "area"]) = "nearest",
     align_corners: Bool = None, recompute_scale_factor: Bool = None, antialias: Bool = false,
 ));
@@ -268,6 +277,8 @@ all elements of the larger one, as Pillow does it; for \"bilinear\" and \"bicubi
         ex("interpolate(ones([1, 1, 2]), 3, #{mode: \"bilinear\"})", "E0201"),
         ex("interpolate(ones([1, 1, 2, 2]), 3, #{antialias: true})", "E0206"),
         ex("interpolate(ones([1, 1, 2]), 3, #{scale_factor: 2})", "E0206"),
+        ex("interpolate(ones([1, 1, 2, 2]), [3])", "E0206"),
+        ex("interpolate(ones([1, 1, 2, 2]), #{scale_factor: [2.0]})", "E0206"),
         ex("interpolate(ones([1, 1, 2]))", "E0205"),
         ex("interpolate(tensor([[[1, 2]]]), 3)", "E0202"),
     ],
@@ -301,7 +312,7 @@ fn image(x: &Tensor) -> Result<(usize, [usize; 3])> {
     }
 }
 
-signature!(upsampled(input: Tensor, size: Ints = None, scale_factor: Floats = None));
+signature!(upsampled(input: Tensor, size: IntOrInts = None, scale_factor: FloatsOrTensors = None));
 
 /// `name mode align_corners summary, example => result`
 macro_rules! upsampled {

@@ -428,11 +428,21 @@ fn max_unpool(e: &mut dyn Emit, a: &Args, n: usize) -> Result<Vec<Tensor>> {
     let from = spatial(x, n);
     let usual: Ints = (0..n).map(|i| (from[i] - 1) * stride[i] - 2 * padding[i] + kernel[i]).collect();
     let size: Ints = match a.ints(unpool::output_size) {
-        None => usual,
+        None => usual.clone(),
         // PyTorch takes the whole shape too.
         Some(given) if given.len() == n || given.len() == x.ndim() => given[given.len() - n..].into(),
         Some(given) => fail!(VALUE, "`output_size` has {} numbers; {n} are expected", given.len()),
     };
+    for i in 0..n {
+        let (least, most) = (usual[i] - stride[i] + 1, usual[i] + stride[i] - 1);
+        if !(least..=most).contains(&size[i]) {
+            let given = size[i];
+            fail!(
+                VALUE,
+                "`output_size` of dimension {i} lies between {least} and {most} for this input, and is {given}"
+            );
+        }
+    }
     if size.iter().any(|&size| size < 1) {
         fail!(SHAPE, "the result would have sizes {:?}", size.as_slice());
     }
@@ -566,7 +576,8 @@ pools! {
         ex("max_unpool1d(tensor([[3.0, 5.0]]), tensor([[1, 3]]), 2)", "tensor([[0., 3., 0., 5.]])"),
         ex("max_unpool1d(ones([1, 2]), tensor([[1]]), 2)", "E0201"),
         ex("max_unpool1d(ones([1, 2]), ones([1, 2]), 2)", "E0202"),
-        ex("max_unpool1d(ones([1, 2]), tensor([[0, 1]]), 2, #{output_size: [1, 2, 3]})", "E0206")
+        ex("max_unpool1d(ones([1, 2]), tensor([[0, 1]]), 2, #{output_size: [1, 2, 3]})", "E0206"),
+        ex("max_unpool1d(ones([1, 2]), tensor([[0, 1]]), 2, #{output_size: [6]})", "E0206")
     ];
     MAX_UNPOOL2D "max_unpool2d" unpool::PARAMS, "Puts the results of `max_pool2d` back where they were.", UNPOOL_DETAILS,
     |e, a| max_unpool(e, a, 2), [
