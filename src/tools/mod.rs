@@ -28,6 +28,10 @@ use std::sync::Mutex;
 /// build, several times that in a debug build. Only touched pages take memory.
 const STACK_BYTES: usize = 256 << 20;
 
+/// Bound: what that thread's stack has besides: values inside each other, a list of maps that hold the next one, are dropped
+/// one inside the other, with up to 400 bytes for each level. Virtual memory, where the machine gives so much.
+const VALUES_BYTES: usize = 4 << 30;
+
 /// Exit statuses.
 const FAILED: u8 = 1;
 const USAGE: u8 = 2;
@@ -44,8 +48,12 @@ pub fn main() -> ExitCode {
         }
     }));
     let words: Vec<std::ffi::OsString> = std::env::args_os().skip(1).collect();
-    let script = std::thread::Builder::new().name("script".into()).stack_size(STACK_BYTES);
-    let status = match script.spawn(move || dispatch(words)).map(std::thread::JoinHandle::join) {
+    let spawn = |bytes| {
+        let (script, words) = (std::thread::Builder::new().name("script".into()).stack_size(bytes), words.clone());
+        script.spawn(move || dispatch(words))
+    };
+    let script = spawn(STACK_BYTES + VALUES_BYTES).or_else(|_| spawn(STACK_BYTES));
+    let status = match script.map(std::thread::JoinHandle::join) {
         Ok(Ok(status)) => status,
         Ok(Err(_)) => {
             complain(&run::internal(render::Coloring::of_stderr()));

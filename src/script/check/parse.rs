@@ -327,8 +327,9 @@ impl<'a> Parser<'a> {
             match self.peek() {
                 "[" | "?[" => {
                     let open = self.at;
+                    let may_be_unit = self.peek() == "?[";
                     let items = self.group();
-                    found = self.expr(first, open, Kind::Index { of: Box::new(found), items });
+                    found = self.expr(first, open, Kind::Index { of: Box::new(found), items, may_be_unit });
                 }
                 "(" if calls_a_value(self.src, self.tokens, first, self.at) => {
                     let open = self.at;

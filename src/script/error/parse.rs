@@ -369,6 +369,9 @@ fn label(kind: &ParseErrorType, found: &str) -> String {
 fn help(kind: &ParseErrorType) -> Option<String> {
     use ParseErrorType::*;
     let text = match kind {
+        BadInput(LexError::MalformedEscapeSequence(text)) if text == "\\'" => {
+            "between double quotes it stands without a backslash: `\"don't\"`"
+        }
         BadInput(LexError::MalformedEscapeSequence(_)) => {
             "the escapes are `\\n`, `\\r`, `\\t`, `\\\\`, `\\\"`, `\\'`, `\\x41`, `\\u0041` and `\\U00000041`"
         }

@@ -76,8 +76,7 @@ impl Machine<'_> {
             StepKind::Method { intrinsic: Some(intrinsic), function, is_word: false, .. }
                 if chain.lost.is_none() && function.strong_count() == 0 && !self.looks =>
             {
-                let is_own =
-                    |value: &Value| matches!(value, Value::Other(value) if !value.is_shared() && intrinsic.is_of(value));
+                let is_own = |value: &Value| matches!(value, Value::Other(value) if !value.is_shared() && intrinsic.is_of(value));
                 if !is_own(&frame.slots[*slot as usize]) {
                     return Ok(None);
                 }

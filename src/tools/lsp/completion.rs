@@ -202,7 +202,8 @@ fn of_module(view: &View, name: usize) -> Vec<Value> {
         items.extend(inner.map(|module| plain(module, item::MODULE)));
     }
     if let Some(other) = super::library::of_user(view, &path) {
-        for symbol in other.names.symbols.iter().filter(|symbol| symbol.is_top) {
+        let is_private = |token: u32| token > 1 && other.word(token as usize - 2) == "private";
+        for symbol in other.names.symbols.iter().filter(|symbol| symbol.is_top && !is_private(symbol.token)) {
             match symbol.kind {
                 SymbolKind::Function => {
                     let mut found = plain(&symbol.name, item::FUNCTION);

@@ -67,7 +67,16 @@ pub fn only_reads(name: &str) -> bool {
     // Not: `split` and `set`, which change arrays, although they do not change strings.
     matches!(
         name,
-        "len" | "is_empty" | "contains" | "keys" | "values" | "get" | "index_of" | "to_string" | "type_of" | "items"
+        "len"
+            | "is_empty"
+            | "contains"
+            | "keys"
+            | "values"
+            | "get"
+            | "index_of"
+            | "to_string"
+            | "type_of"
+            | "items"
             | "__unpack"
     ) || matches!(name, "sum" | "min" | "max" | "any" | "all" | "sorted" | "reversed" | "list" | "zip" | "enumerate")
         || matches!(
