@@ -402,7 +402,8 @@ fn a_session_outlives_its_lines() {
 /// Values inside each other are dropped one inside the other.
 #[test]
 fn long_chains_of_maps_end() {
-    let text = "let a = (); for i in 0..500000 { a = #{next: a, v: i}; } print(a.v); let b = a; b.v = 1; a = 2; print(b.v);";
+    let text =
+        "let a = (); for i in 0..500000 { a = #{next: a, v: i}; } print(a.v); let b = a; b.v = 1; a = 2; print(b.v);";
     let (out, error, status) = super::command_line::tscript(&["-e", text], "");
     assert_eq!((out.as_str(), error.as_str(), status), ("499999\n1\n", "", 0));
 }
