@@ -267,13 +267,16 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
         widen(&mut edits);
     }
     for format in formats {
-        // A format specification is not code: nothing in it is rewritten.
-        edits.retain(|edit| !(format.colon.end..format.end).contains(&edit.at));
+        // A format specification is not code, but for the values in it: nothing else is rewritten.
+        let is_code = |at: usize| format.values.iter().any(|value| (value.start..=value.end).contains(&at));
+        edits.retain(|edit| !(format.colon.end..format.end).contains(&edit.at) || is_code(edit.at));
+        edits.extend(format.values.iter().map(|value| Edit::before(value.start - 1, "$")));
+        let quotes = if format.values.is_empty() { [",\"", "\")"] } else { [",`", "`)"] };
         let (width, whole) = (format.end - format.start, format.start..format.colon.start);
         let of_whole = |edit: Edit<'static>| edit.around(width).standing_for(whole.clone());
         edits.push(of_whole(Edit::before(format.start, "__format(")));
-        edits.push(of_whole(Edit::behind(format.colon.start, ",\"")).removing(format.colon.len()));
-        edits.push(of_whole(Edit::behind(format.end, "\")")));
+        edits.push(of_whole(Edit::behind(format.colon.start, quotes[0])).removing(format.colon.len()));
+        edits.push(of_whole(Edit::behind(format.end, quotes[1])));
     }
     for mark in tree.marks.iter().filter(|_| options.marks == Marks::Set) {
         if mark.is_plain {
@@ -349,11 +352,12 @@ fn pairs<'a>(edits: &mut Vec<Edit<'a>>, src: &'a str, tokens: &[Token], tree: &T
     }
 }
 
-/// `${x:.4f}`: where the expression begins, its colon, and where the specification ends.
+/// `${x:.4f}`: where the expression begins, its colon, where the specification ends, and the values in it: `${x:>{w}}`.
 struct Format {
     start: usize,
     colon: Range<usize>,
     end: usize,
+    values: Vec<Range<usize>>,
 }
 
 /// The specifications of a text's interpolations. No expression has a colon outside of brackets.
@@ -367,8 +371,12 @@ fn formats(src: &str, tokens: &[Token]) -> Vec<Format> {
             if begins_format(src, tokens, index) && index > open + 1 {
                 let (colon, end) = (token.start as usize..token.start as usize + 1, tokens[close].start as usize);
                 // Bound: these would end the string that it becomes.
-                if !src[colon.end..end].contains(['"', '\\', '\n', '\r']) {
-                    found.push(Format { start: tokens[open].end as usize, colon, end });
+                if !src[colon.end..end].contains(['"', '`', '\\', '\n', '\r']) {
+                    let values = (index..close).filter(|&at| &src[tokens[at].range()] == "{");
+                    let inside =
+                        |at: usize| tokens[at].end as usize..tokens[tokens[at].partner as usize].start as usize;
+                    let values = values.map(inside).collect();
+                    found.push(Format { start: tokens[open].end as usize, colon, end, values });
                 }
                 break;
             }
