@@ -98,6 +98,9 @@ fn items(view: &View, session: &Session, shows: Shows, offset: usize) -> (usize,
         None => last,
     };
     let offered = session.complete(&view.text()[..offset], offset);
+    if let Some(keys) = keys(view, offered.start).filter(|_| offered.files) {
+        return (offered.start, keys);
+    }
     if offered.files {
         return (offered.start, files(view, &view.text()[offered.start..offset]));
     }
@@ -155,6 +158,19 @@ fn devices(view: &View, offset: usize) -> &'static [&'static str] {
     match around(&view.reading, offset).is_some_and(takes_device) {
         true => &["cpu", "cuda", "cuda:0", "cuda:1"],
         false => &[],
+    }
+}
+
+/// The keys of a map, where the string that begins before a byte is the index of something: `m["`.
+fn keys(view: &View, start: usize) -> Option<Vec<Value>> {
+    let tokens = &view.reading.tokens;
+    let begins = |at: &usize| view.word(*at) == "[" && tokens[*at].end as usize + 1 == start;
+    let name = (0..tokens.len()).rev().find(begins)?.checked_sub(1)?;
+    match (tokens[name].kind, view.word(name), view.reading.seen.value(name as u32)) {
+        (Kind::Word, _, Known::Map(Some(map))) => Some(map.keys().map(|key| plain(key, item::FIELD)).collect()),
+        (Kind::Word, word, _) if !crate::script::source::tree::is_keyword(word) => Some(Vec::new()),
+        (_, ")" | "]", _) => Some(Vec::new()),
+        _ => None,
     }
 }
 
