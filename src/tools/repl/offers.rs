@@ -19,7 +19,7 @@ impl Offers {
     /// Where the word begins that is completed, and what may stand in its place.
     pub fn complete(&self, session: &Session, line: &str, at: usize) -> rustyline::Result<(usize, Vec<Pair>)> {
         match line[..at].trim_start().strip_prefix(':') {
-            Some(rest) => self.command(session, line, at, rest),
+            Some(rest) => self.command(session, at, rest),
             None => self.offered(session, line, at),
         }
     }
@@ -33,7 +33,7 @@ impl Offers {
     }
 
     /// After a colon: commands, then their arguments.
-    fn command(&self, session: &Session, line: &str, at: usize, rest: &str) -> rustyline::Result<(usize, Vec<Pair>)> {
+    fn command(&self, session: &Session, at: usize, rest: &str) -> rustyline::Result<(usize, Vec<Pair>)> {
         let Some((name, argument)) = rest.split_once(char::is_whitespace) else {
             let names = COMMANDS.iter().map(|command| command.name).filter(|name| name.starts_with(rest));
             return Ok((at - rest.len(), names.map(|name| pair(format!("{name} "))).collect()));
