@@ -19,6 +19,7 @@ mod test;
 pub mod usage;
 mod version;
 
+use crate::device::host_memory::is_limited;
 use command::{Command, UsageError};
 use std::io::Write;
 use std::process::ExitCode;
@@ -52,7 +53,9 @@ pub fn main() -> ExitCode {
         let (script, words) = (std::thread::Builder::new().name("script".into()).stack_size(bytes), words.clone());
         script.spawn(move || dispatch(words))
     };
-    let script = spawn(STACK_BYTES + VALUES_BYTES).or_else(|_| spawn(STACK_BYTES));
+    // Under a limit of address space it would be missing elsewhere.
+    let more = if is_limited() { 0 } else { VALUES_BYTES };
+    let script = spawn(STACK_BYTES + more).or_else(|_| spawn(STACK_BYTES));
     let status = match script.map(std::thread::JoinHandle::join) {
         Ok(Ok(status)) => status,
         Ok(Err(_)) => {
