@@ -575,7 +575,8 @@ mod tests {
                 Part::Text("}".into()),
             ])
         );
-        for text in ["{", "}", "{a+b}", "{:{}}"] {
+        assert_eq!(parts("{:>{w}}"), Ok(vec![place(Field::Next, ">{w}")]));
+        for text in ["{", "}", "{a+b}", "{:{}"] {
             assert!(parts(text).is_err(), "{text}");
         }
     }
