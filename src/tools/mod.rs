@@ -19,7 +19,7 @@ mod test;
 pub mod usage;
 mod version;
 
-use crate::device::host_memory::is_limited;
+use crate::script::session::handle::Session;
 use command::{Command, UsageError};
 use std::io::Write;
 use std::process::ExitCode;
@@ -54,7 +54,7 @@ pub fn main() -> ExitCode {
         script.spawn(move || dispatch(words))
     };
     // Under a limit of address space it would be missing elsewhere.
-    let more = if is_limited() { 0 } else { VALUES_BYTES };
+    let more = if Session::has_little_space() { 0 } else { VALUES_BYTES };
     let script = spawn(STACK_BYTES + more).or_else(|_| spawn(STACK_BYTES));
     let status = match script.map(std::thread::JoinHandle::join) {
         Ok(Ok(status)) => status,

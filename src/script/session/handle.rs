@@ -318,6 +318,12 @@ impl Session {
         show::value(&self.host, value).map_err(|diag| self.error(diag))
     }
 
+    /// Whether `ulimit` bounds the address space or the data of this program.
+    #[doc(hidden)]
+    pub fn has_little_space() -> bool {
+        crate::device::host_memory::is_limited()
+    }
+
     /// Any value as it is shown inside of an array.
     #[doc(hidden)]
     pub fn literal(&self, value: &Dynamic) -> Result<String, Error> {
