@@ -67,6 +67,11 @@ pub fn physical_bytes() -> usize {
     })
 }
 
+/// Whether `ulimit` bounds the address space or the data of this program.
+pub fn is_limited() -> bool {
+    system::resource_limit().is_some()
+}
+
 /// The least memory limit of the control groups that this program is in, of version 1 or 2.
 #[cfg(target_os = "linux")]
 fn control_group() -> Option<usize> {

@@ -1,7 +1,7 @@
 //! Tables of numbers, separated by commas.
 //!
 //! A table is one array [rows, columns]: `i64` when every cell is an integer, `f32` otherwise (what
-//! PyTorch's users compute in). The first line is a header when one of its cells is not a number. `nan` and
+//! PyTorch's users compute in), or `f64` where the numbers become that. The first line is a header when one of its cells is not a number. `nan` and
 //! `inf` are numbers; an empty cell is not. `read_columns` gives each column its own dtype instead.
 
 use super::array::{Array, Named, Number, Value};
@@ -15,23 +15,23 @@ use csv::{ByteRecord, ErrorKind, Reader, ReaderBuilder};
 use std::collections::HashSet;
 use std::io::{Read, SeekFrom};
 
-/// One array [rows, columns].
-pub fn read(source: &mut dyn Source) -> Result<Value> {
-    let mut cells = Cells::default();
+/// One array [rows, columns]; its floats are read as `f64` if `wide`.
+pub fn read(source: &mut dyn Source, wide: bool) -> Result<Value> {
+    let mut cells = Cells::new(wide);
     let table = scan(source, |_, cell| cells.push(cell))?;
     cells.array(&[table.rows, table.columns]).map(Value::One)
 }
 
 /// An array `[rows]` for each column.
-pub fn read_columns(source: &mut dyn Source) -> Result<Value> {
+pub fn read_columns(source: &mut dyn Source, wide: bool) -> Result<Value> {
     let mut columns: Vec<Cells> = Vec::new();
     let table = scan(source, |column, cell| {
         if column == columns.len() {
-            columns.push(Cells::default());
+            columns.push(Cells::new(wide));
         }
         columns[column].push(cell)
     })?;
-    columns.resize_with(table.columns, Cells::default);
+    columns.resize_with(table.columns, || Cells::new(wide));
     let mut named = Named::default();
     let mut names = HashSet::new();
     for (i, cells) in columns.into_iter().enumerate() {
@@ -51,22 +51,27 @@ struct Table {
     header: Vec<String>,
 }
 
-/// Integers until the first cell that is none.
-enum Cells {
-    Ints(Vec<i64>),
-    Floats(Vec<f32>),
+/// The numbers of a table or a column.
+struct Cells {
+    wide: bool,
+    values: Values,
 }
 
-impl Default for Cells {
-    fn default() -> Cells {
-        Cells::Ints(Vec::new())
-    }
+/// Integers until the first cell that is none.
+enum Values {
+    Ints(Vec<i64>),
+    Floats(Vec<f32>),
+    Doubles(Vec<f64>),
 }
 
 impl Cells {
+    fn new(wide: bool) -> Cells {
+        Cells { wide, values: Values::Ints(Vec::new()) }
+    }
+
     /// False when `text` is not a number.
     fn push(&mut self, text: &str) -> bool {
-        if let Cells::Ints(values) = self {
+        if let Values::Ints(values) = &mut self.values {
             if let Ok(value) = text.parse() {
                 values.push(value);
                 return true;
@@ -75,16 +80,23 @@ impl Cells {
             if !is_number(text) {
                 return false;
             }
-            *self = Cells::Floats(values.iter().map(|&value| value as f32).collect());
+            self.values = match self.wide {
+                true => Values::Doubles(values.iter().map(|&value| value as f64).collect()),
+                false => Values::Floats(values.iter().map(|&value| value as f32).collect()),
+            };
         }
-        let Cells::Floats(values) = self else { return false };
-        text.parse().map(|value| values.push(value)).is_ok()
+        match &mut self.values {
+            Values::Floats(values) => text.parse().map(|value| values.push(value)).is_ok(),
+            Values::Doubles(values) => text.parse().map(|value| values.push(value)).is_ok(),
+            Values::Ints(_) => false,
+        }
     }
 
     fn array(&self, shape: &[usize]) -> Result<Array> {
-        match self {
-            Cells::Ints(values) => Array::of(values, shape),
-            Cells::Floats(values) => Array::of(values, shape),
+        match &self.values {
+            Values::Ints(values) => Array::of(values, shape),
+            Values::Floats(values) => Array::of(values, shape),
+            Values::Doubles(values) => Array::of(values, shape),
         }
     }
 }
@@ -99,7 +111,9 @@ fn scan(source: &mut dyn Source, mut cell: impl FnMut(usize, &str) -> bool) -> R
     let mut reader = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(source);
     let mut record = ByteRecord::new();
     let mut table = Table { rows: 0, columns: 0, header: Vec::new() };
+    let mut last = (0, 0);
     while next(&mut reader, &mut record)? {
+        last = record.position().map_or(last, |start| (start.byte(), start.line()));
         if table.columns == 0 {
             table.columns = record.len();
             if (0..record.len()).any(|i| text(&record, i).is_some_and(|text| !text.is_empty() && !is_number(text))) {
@@ -122,7 +136,21 @@ fn scan(source: &mut dyn Source, mut cell: impl FnMut(usize, &str) -> bool) -> R
     if table.columns == 0 {
         fail!(FILE_FORMAT, "the table is empty");
     }
+    let runs_on = table.rows > 0 || table.header.iter().any(|name| name.contains('\n'));
+    if runs_on && ends_in_quotes(reader.into_inner(), last.0)? {
+        fail!(FILE_FORMAT, "line {}: a quote is never closed", last.1);
+    }
     Ok(table)
+}
+
+/// Whether the text from this byte to the end leaves a quote open, which the parser takes for closed.
+fn ends_in_quotes(source: &mut dyn Source, from: u64) -> Result<bool> {
+    source.seek(SeekFrom::Start(from)).map_err(|error| unreadable(&error))?;
+    let mut quotes = 0usize;
+    for byte in source.bytes() {
+        quotes += (byte.map_err(|error| unreadable(&error))? == b'"') as usize;
+    }
+    Ok(quotes % 2 == 1)
 }
 
 fn next(reader: &mut Reader<&mut dyn Source>, record: &mut ByteRecord) -> Result<bool> {

@@ -85,8 +85,18 @@ pub fn read_bytes(kind: Kind, bytes: &[u8]) -> Result<Value> {
 /// Reads a `.csv` file as one array for each column, named by the header or `column_0`, `column_1`, ...
 pub fn read_columns(path: &Path) -> Result<Value> {
     match Kind::of(path)? {
-        Kind::Csv => open(path, |source, _| csv::read_columns(source)),
+        Kind::Csv => open(path, |source, _| csv::read_columns(source, false)),
         _ => fail!(FILE_KIND, "`{}`: only a `.csv` file has columns", path.display()),
+    }
+}
+
+/// Reads a file; of a `.csv` file one array for each column if `columns`, and floats as `f64` if `wide`.
+pub fn read_as(path: &Path, columns: bool, wide: bool) -> Result<Value> {
+    match Kind::of(path)? {
+        Kind::Csv if columns => open(path, |source, _| csv::read_columns(source, wide)),
+        Kind::Csv => open(path, |source, _| csv::read(source, wide)),
+        _ if columns => read_columns(path),
+        _ => read(path),
     }
 }
 
@@ -149,7 +159,7 @@ fn read_from(kind: Kind, source: &mut dyn Source, len: u64) -> Result<Value> {
             Ok(Value::One(array))
         }
         Kind::Npz => npz::read(source, len).map(Value::Named),
-        Kind::Csv => csv::read(source),
+        Kind::Csv => csv::read(source, false),
         Kind::Png => image::read_png(&mut Input::new(source, len)).map(Value::One),
         Kind::Jpeg => image::read_jpeg(&mut Input::new(source, len)).map(Value::One),
     }

@@ -19,6 +19,7 @@ mod test;
 pub mod usage;
 mod version;
 
+use crate::script::session::handle::Session;
 use command::{Command, UsageError};
 use std::io::Write;
 use std::process::ExitCode;
@@ -27,6 +28,10 @@ use std::sync::Mutex;
 /// Bound: native stack of the thread that runs scripts: 1000 nested calls of at most 13.5 kB each in a release
 /// build, several times that in a debug build. Only touched pages take memory.
 const STACK_BYTES: usize = 256 << 20;
+
+/// Bound: what that thread's stack has besides: values inside each other, a list of maps that hold the next one, are dropped
+/// one inside the other, with up to 400 bytes for each level. Virtual memory, where the machine gives so much.
+const VALUES_BYTES: usize = 4 << 30;
 
 /// Exit statuses.
 const FAILED: u8 = 1;
@@ -44,8 +49,14 @@ pub fn main() -> ExitCode {
         }
     }));
     let words: Vec<std::ffi::OsString> = std::env::args_os().skip(1).collect();
-    let script = std::thread::Builder::new().name("script".into()).stack_size(STACK_BYTES);
-    let status = match script.spawn(move || dispatch(words)).map(std::thread::JoinHandle::join) {
+    let spawn = |bytes| {
+        let (script, words) = (std::thread::Builder::new().name("script".into()).stack_size(bytes), words.clone());
+        script.spawn(move || dispatch(words))
+    };
+    // Under a limit of address space it would be missing elsewhere.
+    let more = if Session::has_little_space() { 0 } else { VALUES_BYTES };
+    let script = spawn(STACK_BYTES + more).or_else(|_| spawn(STACK_BYTES));
+    let status = match script.map(std::thread::JoinHandle::join) {
         Ok(Ok(status)) => status,
         Ok(Err(_)) => {
             complain(&run::internal(render::Coloring::of_stderr()));

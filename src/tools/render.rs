@@ -100,6 +100,10 @@ pub fn render(diag: &Diag, sources: &SourceMap, color: Coloring) -> String {
                     let shown = cut.text[..range.start].rsplit('\n').next().map_or(0, |line| line.chars().count()) + 1;
                     text.replacen(&format!("{line}:{shown} "), &format!("{line}:{column} "), 1)
                 }),
+                // A byte order mark has no column.
+                (None, Some((1, column))) if source.text.starts_with('\u{feff}') => {
+                    text.map(|text| text.replacen(&format!("1:{} ", column + 1), &format!("1:{column} "), 1))
+                }
                 _ => text,
             };
             text.map(|text| if color == Coloring::On { merged(&text) } else { without_color(&text) })

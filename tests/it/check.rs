@@ -342,3 +342,11 @@ fn keywords_are_those_of_a_run() {
         assert_eq!(checked.first().map_or(String::new(), |error| error.code().to_string()), expected, "{call}: check");
     }
 }
+
+/// What is behind the bound of what is analyzed counts as used.
+#[test]
+fn long_texts_have_no_unused_variables() {
+    let row = vec!["1"; 1000].join(",");
+    let rows = vec![row; 250].join(",\n");
+    assert_eq!(reported(&format!("let x = [{rows}];\nprint(x.len());")), [""; 0]);
+}

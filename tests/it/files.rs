@@ -233,10 +233,13 @@ fn tables() {
         ("\u{feff}1,2\n3\n", "line 2 has 1 cells, and the first has 2"),
         ("5.1,setosa\n4.9,setosa\n", "line 2, column 2 (`setosa`): `setosa` is not a number"),
         ("a;b\n1;2\n", "line 2, column 1 (`a;b`): `1;2` is not a number"),
+        ("\"a,1\n2,3\n", "line 1: a quote is never closed"),
+        ("a,b\n1,2\n3,\"4", "line 3: a quote is never closed"),
     ] {
         let error = csv(text).unwrap_err();
         assert_eq!((error.code, error.message.as_str()), (FILE_FORMAT, words));
     }
+    assert_eq!(csv("5\" pipe,\"\"\"\"\n").unwrap().shape(), [0, 2]);
     let folder = folder();
     let path = folder.path().join("t.csv");
     fs::write(&path, "x,label\n0.5,1\n1,2\n").unwrap();
@@ -250,6 +253,25 @@ fn tables() {
     let column = Value::One(Array::of(&exact, &[5]).unwrap());
     let back = one(read_bytes(Kind::Csv, &write_bytes(Kind::Csv, &column).unwrap()).unwrap());
     assert_eq!((back.shape(), back.to_vec::<f32>().unwrap()), (&[5, 1][..], exact.to_vec()));
+}
+
+/// The dtype that is asked for, or the default one, decides how the text of a table is read.
+#[test]
+fn tables_are_read_as_what_they_become() {
+    let folder = folder();
+    let path = folder.path().join("t.csv");
+    fs::write(&path, "a,b\n16777217,0.1\n3,4.5\n").unwrap();
+    let read = |text: &str| {
+        let mut session = tscript::Session::builder().all_files().build().expect("a session");
+        let text = text.replace("PATH", &path.display().to_string());
+        session.eval::<String>(&text).unwrap_or_else(|error| panic!("{text}: {error:#}"))
+    };
+    let exact = "[[16777217.0, 0.1], [3.0, 4.5]]";
+    assert_eq!(read("repr(load(\"PATH\", #{dtype: \"f64\"}).tolist())"), exact);
+    assert_eq!(read("set_default_dtype(\"f64\"); repr(load(\"PATH\").tolist())"), exact);
+    assert_eq!(read("repr(load(\"PATH\", #{dtype: \"i64\"}).tolist())"), "[[16777217, 0], [3, 4]]");
+    assert_eq!(read("repr(load(\"PATH\", #{dtype: \"f64\", columns: true}).b.tolist())"), "[0.1, 4.5]");
+    assert_eq!(read("let t = load(\"PATH\"); repr([t.dtype, t[0, 0].item()])"), "[f32, 16777216.0]");
 }
 
 #[test]

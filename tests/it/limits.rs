@@ -380,3 +380,30 @@ fn the_systems_memory_limits_are_respected() {
         assert!(["E0804", "E0304"].iter().any(|code| reported.contains(code)), "{text}: {reported}");
     }
 }
+
+/// Lines are counted in 16 bits: a session that reads text after text gives those back that left nothing.
+#[test]
+fn a_session_outlives_its_lines() {
+    let mut session = tscript::Session::builder().build().expect("a session");
+    let blank = "\n".repeat(2000);
+    session.run_str("kept", "fn twice(x) { x * 2 } let total = 0;").expect("it runs");
+    for at in 0..80 {
+        // One that asks for its place, and one that does not.
+        session.run_str("text", &format!("{blank}total += twice({at}); tensor({at}).item();")).expect("it runs");
+        session.run_str("text", &format!("{blank}eval(`${{total}} + 1`);")).expect("it runs");
+    }
+    assert_eq!(session.get::<i64>("total").expect("a number"), 6320);
+    let error = session.run_str("last", "let x = 1;\nx.nothing();").expect_err("no method");
+    assert_eq!(error.location().expect("a place").line, 2);
+    let many: i64 = session.eval("let n = 0; for i in 0..300 { n += eval(`${i} + 1`); } n").expect("it runs");
+    assert_eq!(many, 45150);
+}
+
+/// Values inside each other are dropped one inside the other.
+#[test]
+fn long_chains_of_maps_end() {
+    let text =
+        "let a = (); for i in 0..500000 { a = #{next: a, v: i}; } print(a.v); let b = a; b.v = 1; a = 2; print(b.v);";
+    let (out, error, status) = super::command_line::tscript(&["-e", text], "");
+    assert_eq!((out.as_str(), error.as_str(), status), ("499999\n1\n", "", 0));
+}

@@ -366,6 +366,9 @@ fn members_are_those_of_the_value() {
     has(&mut client, "import \"n|", &["nn"], &["optim"]);
     has(&mut client, "let alpha = 1;\nfn f(beta) {\n    let gamma = 2;\n    |\n}", &["beta", "gamma", "f"], &["alpha"]);
     has(&mut client, "let alpha = 1;\n{ let beta = 2; }\nal|", &["alpha"], &["beta"]);
+    has(&mut client, "let m = #{alpha: 1, beta: ones([3])};\nm[\"|", &["alpha", "beta"], &["own.rhai"]);
+    client.save("own.rhai", "private fn hidden(x) { x }\nfn seen(x) { hidden(x) }\n");
+    has(&mut client, "import \"own\" as own;\nown::|", &["seen"], &["hidden"]);
     has(&mut client, "let x = whi|", &["while"], &[]);
     has(&mut client, "// x.|", &[], &["relu", "for"]);
     let found = completed(&mut client, "ones([2]).|");

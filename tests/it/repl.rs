@@ -25,6 +25,7 @@ fn entries_are_evaluated_and_placed() {
         "tensor([2., 3.], requires_grad=true)\n    [2] f32 cpu, needs gradients"
     );
     assert_eq!(terminal.enter("\"a\" + 1"), "\"a1\"");
+    assert_eq!(terminal.enter("\"\\u0000\\x1b\""), "\"\\x00\\x1b\"");
     assert_eq!(terminal.enter("x.topk(1)").lines().last(), Some("    values  [1] f32 cpu"));
     assert_eq!(terminal.enter(":quiet").lines().last().map(str::trim), Some("= help: did you mean `:quit`?"));
     terminal.keys("\x04");
@@ -62,6 +63,8 @@ fn tab_completes_names_members_keywords_and_files() {
     let folder = folder();
     std::fs::write(folder.path().join("weights.npy"), "").expect("a file");
     std::fs::write(folder.path().join("geometry.rhai"), "fn area(a, b) { a * b }").expect("a file");
+    std::fs::create_dir(folder.path().join("with blanks")).expect("a folder");
+    std::fs::write(folder.path().join("with blanks/é 1.rhai"), "let loaded = 7;").expect("a file");
     let mut terminal = open(&folder);
     terminal.enter("let measured = ones([2, 3])");
     assert_eq!(terminal.enter("meas\t.numel"), "6");
@@ -69,6 +72,9 @@ fn tab_completes_names_members_keywords_and_files() {
     assert_eq!(terminal.enter("measured.sum(#{keepd\ttrue}).ndim"), "2");
     assert_eq!(terminal.enter("zeros([1], #{dtype: \"bf\t\"}).dtype"), "bf16");
     assert!(terminal.enter("load(\"wei\t\")").contains("weights.npy"));
+    assert_eq!(terminal.enter("\"with\té\t\""), "\"with blanks/é 1.rhai\"");
+    terminal.enter(":load with\té\t");
+    assert_eq!(terminal.enter("loaded"), "7");
     assert_eq!(terminal.enter(":ty\tmeasur\t").trim(), "tensor [2, 3] f32 cpu");
     terminal.enter("import \"geom\t\" as shapes");
     assert_eq!(terminal.enter("shapes::ar\t2, 3)"), "6");
@@ -363,4 +369,23 @@ fn habits_from_elsewhere_are_understood() {
     assert_eq!(terminal.enter("// a note"), "");
     terminal.keys("quit()\r");
     assert_eq!(terminal.end(), 0);
+}
+
+#[test]
+fn a_saved_session_tells_of_functions_that_were_defined_again() {
+    let folder = folder();
+    let mut terminal = open(&folder);
+    for entry in ["fn f(a) { a + 1 }", "let a = f(2)", "fn f(a) { a + 100 }", "fn g() { 1 }", "fn g() { 2 }"] {
+        assert_eq!(terminal.enter(entry), "");
+    }
+    let told = terminal.enter(":save s.rhai");
+    assert!(told.contains("the last definition of `f` is written") && !told.contains("`g`"), "{told}");
+}
+
+#[test]
+fn help_tells_of_modules_that_need_no_import() {
+    let folder = folder();
+    let mut terminal = open(&folder);
+    let told = terminal.enter(":help fft");
+    assert!(told.contains("`fft` needs no import") && told.contains("fft::rfft"), "{told}");
 }

@@ -56,6 +56,13 @@ pub fn export_signed(module: &mut Module, host: &Arc<Host>, ast: &AST, signature
     }
 }
 
+/// `f.name` as it was written.
+fn names(module: &mut Module) {
+    let name = |pointer: &mut FnPtr| ImmutableString::from(written(pointer.fn_name()));
+    FuncRegistration::new_getter("name").with_purity(true).place_in(module, name);
+    FuncRegistration::new("name").in_global_namespace().with_purity(true).place_in(module, name);
+}
+
 fn call_inner(context: &NativeCallContext, inner: &str, mut bound: Bound) -> Native {
     let mut arguments: Vec<&mut Dynamic> = bound.values.iter_mut().collect();
     let mut result = context.call_fn_raw(inner, false, false, &mut arguments)?;
@@ -68,6 +75,7 @@ fn call_inner(context: &NativeCallContext, inner: &str, mut bound: Bound) -> Nat
 /// `_callable(signature, own, closure)`: a method with keywords; the closure takes `own` values, `()` for those that
 /// were not arguments, and a map of the others if the signature has more.
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
+    names(&mut module.module);
     let shared = host.clone();
     raw(module, "_callable", 3, move |context, values| -> Native {
         let context = context.expect("registered with a context");

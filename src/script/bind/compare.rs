@@ -12,13 +12,13 @@ use crate::op::table;
 use crate::script::bind::convert;
 use crate::script::host::Host;
 use crate::script::values::module::module;
-use crate::script::values::raise::Outcome;
+use crate::script::values::raise::{ErrorValue, Outcome};
 use crate::script::values::set::Set;
 use crate::script::values::steps::Steps;
-use crate::script::values::types::{Cell, DTypeValue, DeviceValue, Tensor};
+use crate::script::values::types::{Cell, DTypeValue, DeviceValue, SliceValue, Tensor};
 use crate::script::values::types::{EventValue, StreamValue};
 use crate::tensor::observe;
-use rhai::{Array, Dynamic, Engine, FnPtr, ImmutableString, Map, NativeCallContext};
+use rhai::{Array, Blob, Dynamic, Engine, FnPtr, ImmutableString, Map, NativeCallContext};
 use std::cmp::Ordering;
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
@@ -220,6 +220,15 @@ fn plain(a: &Dynamic, b: &Dynamic) -> bool {
     }
     if let (Some(a), Some(b)) = (a.read_lock::<Set>(), b.read_lock::<Set>()) {
         return *a == *b;
+    }
+    if let (Some(a), Some(b)) = (a.read_lock::<Blob>(), b.read_lock::<Blob>()) {
+        return *a == *b;
+    }
+    if let (Some(a), Some(b)) = (a.read_lock::<SliceValue>(), b.read_lock::<SliceValue>()) {
+        return *a == *b;
+    }
+    if let (Some(a), Some(b)) = (a.read_lock::<ErrorValue>(), b.read_lock::<ErrorValue>()) {
+        return a.0 == b.0;
     }
     if let Some(same) = equal_by_name(a, b).or_else(|| equal_by_name(b, a)) {
         return same;

@@ -13,7 +13,7 @@ use crate::script::values::raise::at_iterator;
 use crate::script::values::types::Tensor;
 use crate::tensor::engine::Engine;
 use rhai::packages::{Package, StandardPackage};
-use rhai::{Dynamic, GlobalRuntimeState};
+use rhai::{Blob, Dynamic, GlobalRuntimeState};
 use std::any::TypeId;
 use std::sync::{Arc, LazyLock, Weak};
 
@@ -24,6 +24,11 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     ) {
         Some(tensor) => Box::new(rows(&shared, tensor)),
         None => Box::new(std::iter::empty()),
+    });
+    // Rhai's own gives bytes, which take part in no arithmetic.
+    crate::script::values::panics::place_iterator(&mut module.module, TypeId::of::<Blob>(), |value| {
+        let bytes = value.try_cast::<Blob>().unwrap_or_default();
+        Box::new(bytes.into_iter().map(|byte| Ok(Dynamic::from_int(byte.into()))))
     });
 }
 

@@ -4,7 +4,7 @@
 use super::expr::members_of_tensor;
 use super::flow::Flow;
 use super::guards;
-use super::judged::{gives_itself, is_reading, returns_nothing};
+use super::judged::{changes_modules, gives_itself, is_reading, relays, returns_nothing};
 use super::layers;
 use super::syntax::{Expr, Kind};
 use super::value::{Value, nested};
@@ -23,8 +23,6 @@ use crate::script::library::texts::files;
 use crate::script::manual::{self, Form, Native};
 use std::rc::Rc;
 
-/// Methods that change the shape of the tensor itself.
-const RELAYOUTS: &[&str] = &["t_", "transpose_", "swapaxes_", "swapdims_", "squeeze_", "unsqueeze_", "as_strided_"];
 /// Methods that every value has.
 const COMMON: &[&str] =
     &["type_of", "to_string", "to_debug", "is_shared", "print", "debug", "to_json", "format", "str"];
@@ -112,6 +110,9 @@ impl<'a> Flow<'a> {
             self.report_at(token, diag, "in this call");
             return Value::Unknown;
         }
+        if relays(name) {
+            self.relaid();
+        }
         if name == "format" {
             self.format_call(token, values);
         }
@@ -124,6 +125,7 @@ impl<'a> Flow<'a> {
         }
         // `max(1, 2, 3)`
         if matches!(name, "min" | "max") && values.len() > 2 && values.iter().all(Value::is_number) {
+            self.count(token, name, values);
             return Value::Number;
         }
         match table::called(name) {
@@ -255,8 +257,11 @@ impl<'a> Flow<'a> {
         let values = self.arguments(args);
         self.quiet -= catches as usize;
         let all: Vec<Value> = std::iter::once(receiver.clone()).chain(values.iter().cloned()).collect();
-        if let (Kind::Name(variable), true) = (&of.kind, RELAYOUTS.contains(&name)) {
-            self.assign(variable, Value::Tensor(None));
+        if changes_modules(name) && matches!(receiver, Value::Layer(_) | Value::Unknown) {
+            self.rebuilt();
+        }
+        if relays(name) {
+            self.relaid();
         } else if !matches!(receiver, Value::Tensor(_)) && !is_reading(name) {
             self.touch(of);
         }
@@ -274,6 +279,7 @@ impl<'a> Flow<'a> {
             return Value::Unknown;
         }
         if name == "format" && matches!(receiver, Value::Str(_)) {
+            self.count(token, name, &all);
             self.format_call(token, &all);
         }
         match &receiver {
@@ -437,7 +443,8 @@ impl<'a> Flow<'a> {
         if manual::native(name).is_none()
             && let Some((op, inplace)) = table::called(name)
         {
-            return self.row(token, op, inplace, all);
+            let given = self.row(token, op, inplace, all);
+            return if relays(name) { Value::Tensor(None) } else { given };
         }
         match manual::native(name) {
             Some(native) => self.described(token, native, name, all),

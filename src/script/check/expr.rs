@@ -107,10 +107,10 @@ impl<'a> Flow<'a> {
                 self.note_receiver(expr.focus, of, &holder);
                 if *may_be_unit { Value::Unknown } else { self.property(expr.focus, &holder, name) }
             }
-            Kind::Index { of, items } => {
+            Kind::Index { of, items, may_be_unit } => {
                 let of = self.expr(of);
                 let values: Vec<Value> = items.iter().map(|item| self.expr(item)).collect();
-                self.element(expr.focus, &of, items, &values)
+                if *may_be_unit { Value::Unknown } else { self.element(expr.focus, &of, items, &values) }
             }
             Kind::Unary { op, of } => {
                 let of = self.expr(of);

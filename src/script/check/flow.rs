@@ -217,7 +217,8 @@ impl<'a> Flow<'a> {
     pub(super) fn held(&self, name: &str) -> Option<Value> {
         let var = self.vars.iter().rev().find(|var| var.name == name)?;
         let value = self.by_closures.left(name, &var.value);
-        Some(if self.later > 0 { self.by_anything.left(name, &value) } else { value })
+        let value = if self.later > 0 { self.by_anything.left(name, &value) } else { value };
+        Some(if self.by_closures.parts.is_empty() { value } else { value.rebuilt() })
     }
 
     pub(super) fn declare(&mut self, name: &Param, value: Value, watched: bool) {
@@ -247,13 +248,17 @@ impl<'a> Flow<'a> {
     pub(super) fn leave(&mut self, depth: usize) {
         while self.vars.len() > depth {
             let Some(var) = self.vars.pop() else { return };
-            if var.watched && !var.read {
+            // Beyond the bound nothing is read.
+            if var.watched && !var.read && self.steps < STEPS {
                 self.warn(var.token, lints::unused(&var.name, self.world.origin(var.token)));
             }
         }
     }
 
     pub(super) fn forget(&mut self, changes: &Changes) {
+        if changes.parts.iter().any(|name| self.may_hold_module(name)) {
+            self.rebuilt();
+        }
         for var in &mut self.vars {
             var.value = changes.left(&var.name, &var.value);
         }
@@ -266,6 +271,16 @@ impl<'a> Flow<'a> {
         {
             var.value = var.value.widened();
         }
+    }
+
+    /// Some tensor has got another shape in place: every variable may lead to it.
+    pub(super) fn relaid(&mut self) {
+        self.vars.iter_mut().for_each(|var| var.value = var.value.relaid());
+    }
+
+    /// Some module has got other parts: every variable may lead to it.
+    pub(super) fn rebuilt(&mut self) {
+        self.vars.iter_mut().for_each(|var| var.value = var.value.rebuilt());
     }
 
     pub(super) fn values(&self) -> Vec<Value> {
@@ -450,6 +465,7 @@ impl<'a> Flow<'a> {
         if self.part_of_module(target) || self.part_of_constant(target) {
             return;
         }
+        self.may_rebuild(target);
         match &target.kind {
             // The target of an assignment need not exist yet.
             Kind::Property { of, name, .. } => {
@@ -460,7 +476,7 @@ impl<'a> Flow<'a> {
                         map.insert(name.clone(), new);
                         self.assign(variable, Value::Map(Some(Rc::new(map))));
                     }
-                    (Kind::Name(variable), Value::Tensor(_)) if name == "data" => self.assign(variable, Value::Unknown),
+                    (_, Value::Tensor(_)) if name == "data" => self.relaid(),
                     (_, Value::Layer(layer)) if matches!(*layer, Layer::Stepped) => {
                         let diag = Diag::error(
                             code::UNKNOWN_PROPERTY,
@@ -468,7 +484,6 @@ impl<'a> Flow<'a> {
                         );
                         self.report_at(target.focus, diag.help(ASSIGNED), "assigned here, which changes nothing");
                     }
-                    (Kind::Name(variable), Value::Layer(_)) => self.assign(variable, Value::Unknown),
                     (_, Value::Tensor(tensor)) if name == "requires_grad" && matches!(new, Value::Bool(Some(true))) => {
                         self.wants_gradients(target.focus, tensor.as_ref());
                     }
@@ -481,7 +496,7 @@ impl<'a> Flow<'a> {
                     _ => self.touch(target),
                 }
             }
-            Kind::Index { of, items } => {
+            Kind::Index { of, items, .. } => {
                 self.written_to_a_copy(target);
                 let holder = self.expr(of);
                 let values: Vec<Value> = items.iter().map(|item| self.expr(item)).collect();
@@ -494,6 +509,23 @@ impl<'a> Flow<'a> {
             _ => {
                 self.expr(target);
             }
+        }
+    }
+
+    /// `net[1] = nn::linear(8, 3)`, `layer.weight = w`, also by another name.
+    fn may_rebuild(&mut self, target: &'a Expr) {
+        if visit::root(target).is_some_and(|name| self.may_hold_module(name)) {
+            self.rebuilt();
+        }
+    }
+
+    /// Whether a variable may lead to a module of the library.
+    fn may_hold_module(&self, name: &str) -> bool {
+        match self.held(name) {
+            Some(Value::Layer(layer)) => !matches!(*layer, Layer::Stepped),
+            Some(value) => matches!(value, Value::Unknown | Value::Array(_) | Value::Map(_)),
+            // Declared inside of what changes it.
+            None => true,
         }
     }
 

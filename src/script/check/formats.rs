@@ -12,6 +12,7 @@ impl<'a> Flow<'a> {
     pub(super) fn shown(&mut self, shown: &'a Shown) {
         let value = self.expr(&shown.value);
         if let Some(spec) = &shown.format
+            && !spec.contains('{')
             && let Err(diag) = formatted(&value, spec)
         {
             self.report_at(shown.value.focus, diag, "here");
@@ -37,6 +38,10 @@ fn filled(text: &str, values: &[Value]) -> Result<()> {
     let mut next = 0;
     for part in &parts {
         let Part::Place { of, spec } = part else { continue };
+        // Its width may be any.
+        if spec.contains('{') {
+            return Ok(());
+        }
         let at = match of {
             // Names are keys of a map.
             Field::Named(_) => return Ok(()),

@@ -109,6 +109,22 @@ const READS: &[&str] = &[
     "type_of",
 ];
 
+/// Methods that change the shape of the tensor itself.
+const RELAYOUTS: &[&str] = &["t_", "transpose_", "swapaxes_", "swapdims_", "squeeze_", "unsqueeze_", "as_strided_"];
+/// Methods that give a module of the library other parts.
+const OF_MODULES: &[&str] =
+    &["append", "extend", "insert", "pop", "remove", "set", "add_module", "register_module", "register_parameter"];
+
+/// Whether a method changes the shape of the tensor itself.
+pub fn relays(name: &str) -> bool {
+    RELAYOUTS.contains(&name)
+}
+
+/// Whether a method may give a module other parts.
+pub fn changes_modules(name: &str) -> bool {
+    OF_MODULES.contains(&name)
+}
+
 /// Whether a method changes its receiver and returns nothing.
 pub fn returns_nothing(receiver: &Value, name: &str) -> bool {
     match receiver {

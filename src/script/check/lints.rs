@@ -68,6 +68,17 @@ pub fn never_equal(op: &str, left: &Value, right: &Value, at: Origin) -> Box<Dia
         .help("convert one of them first: `parse_int`, `parse_float`, `to_string`")
 }
 
+/// `x.dtype == "flaot32"`.
+pub fn names_nothing(op: &str, wrong: &Diag, at: Origin) -> Box<Diag> {
+    let always = if op == "==" { "false" } else { "true" };
+    let diag = Diag::warning(code::NEVER_EQUAL, wrong.message.clone());
+    let diag = diag.label(at, Focus::Expression, format!("always {always}"));
+    match &wrong.help {
+        Some(help) => diag.help(help.clone()),
+        None => diag,
+    }
+}
+
 pub fn no_truth(value: &Value, at: Origin) -> Box<Diag> {
     Diag::error(code::TYPE, format!("a condition must be true or false, and this is {}", value.kind())).label(
         at,

@@ -144,6 +144,13 @@ impl<'a> Names<'a> {
         (0..self.tokens.len()).filter(is_key).map(|at| self.word(at).trim_matches('"').to_string()).collect()
     }
 
+    /// Whether entries of maps get names that the text does not show: `m[key] = |x| x;`.
+    fn has_computed_keys(&self) -> bool {
+        let sets = |at: usize| self.word(at) == "]" && self.word(at + 1) == "=";
+        let holds = |at: usize| matches!(self.word(at + 2), "|" | "||" | "Fn");
+        (0..self.tokens.len()).any(|at| sets(at) && holds(at) && !self.word(at - 1).starts_with('"'))
+    }
+
     /// The innermost function around a token.
     fn owner(&self, token: usize) -> Option<usize> {
         let inside = |index: &usize| self.functions[*index].run.contains(&token);
@@ -315,7 +322,13 @@ impl<'a> Names<'a> {
             *made.entry(name).or_insert_with(|| texts::files().any(|(_, text)| is_made(text)))
         };
         let of_module = at >= 2 && self.modules.contains_key(self.word(at - 2)) && self.word(at.wrapping_sub(3)) != ".";
-        if of_module || self.is_open || own || self.keys().contains(name) || library(&mut self.made) {
+        if of_module
+            || self.is_open
+            || own
+            || self.has_computed_keys()
+            || self.keys().contains(name)
+            || library(&mut self.made)
+        {
             return;
         }
         let diag = self.interpreter_message(at, |at| EvalAltResult::ErrorFunctionNotFound(format!("{name} (?)"), at));

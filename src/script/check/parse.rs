@@ -327,8 +327,9 @@ impl<'a> Parser<'a> {
             match self.peek() {
                 "[" | "?[" => {
                     let open = self.at;
+                    let may_be_unit = self.peek() == "?[";
                     let items = self.group();
-                    found = self.expr(first, open, Kind::Index { of: Box::new(found), items });
+                    found = self.expr(first, open, Kind::Index { of: Box::new(found), items, may_be_unit });
                 }
                 "(" if calls_a_value(self.src, self.tokens, first, self.at) => {
                     let open = self.at;
@@ -530,12 +531,32 @@ impl<'a> Parser<'a> {
             let stop = format.as_ref().map_or(end, begins);
             let body = self.inside(stop, Self::statements);
             let block = Block { body, open: open as u32, close: end as u32 };
+            self.at = stop;
+            let widths = self.widths(end);
             self.at = end + 1;
             let value = self.expr(open, open, Kind::Block(block));
             values.push(Shown { value, format: format.map(|format| self.src[format].to_string()) });
+            values.extend(widths);
         }
         self.at += (self.kind() == Some(lex::Kind::TextEnd)) as usize;
         self.expr(first, first, Kind::Text(values))
+    }
+
+    /// The values in a specification, `>{width}`.
+    fn widths(&mut self, end: usize) -> Vec<Shown> {
+        let mut found = Vec::new();
+        while self.at < end {
+            let open = self.at;
+            let close = self.partner(open);
+            self.at += 1;
+            if self.src[self.tokens[open].range()] == *"{" && close < end {
+                let body = self.inside(close, Self::statements);
+                let block = Block { body, open: open as u32, close: close as u32 };
+                found.push(Shown { value: self.expr(open, open, Kind::Block(block)), format: None });
+                self.at = close + 1;
+            }
+        }
+        found
     }
 
     fn head(&mut self) -> Expr {

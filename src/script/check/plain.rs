@@ -8,12 +8,16 @@ use crate::base::arithmetic;
 use crate::base::arithmetic::Power;
 use crate::base::code;
 use crate::base::diag::Diag;
+use crate::op::params;
 
 impl Flow<'_> {
     pub(super) fn plain_operator(&mut self, op: &str, token: u32, left: &Value, right: &Value) -> Value {
         if matches!(op, "==" | "!=") {
             if never_equal(left, right) {
                 self.warn(token, lints::never_equal(op, left, right, self.world.origin(token)));
+            }
+            if let Some(wrong) = names_nothing(left, right).or_else(|| names_nothing(right, left)) {
+                self.warn(token, lints::names_nothing(op, &wrong, self.world.origin(token)));
             }
             return match equal(left, right) {
                 None if !(left.is_known() && right.is_known()) => Value::Unknown,
@@ -113,6 +117,15 @@ impl Flow<'_> {
             let help = "`x in xs` searches an array, a string, or the keys of a map; of a tensor `(x == 1).any()`";
             self.report_at(token, Diag::error(code::ARGUMENT_TYPE, text).help(help), "this operator");
         }
+    }
+}
+
+/// Why a text is the name of no dtype or device with which it is compared.
+fn names_nothing(value: &Value, name: &Value) -> Option<Box<Diag>> {
+    match value {
+        Value::DType(_) => params::dtype(name.text()?).err(),
+        Value::Device => params::device(name.text()?).err(),
+        _ => None,
     }
 }
 

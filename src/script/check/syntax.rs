@@ -51,6 +51,7 @@ pub enum Kind {
     Index {
         of: Box<Expr>,
         items: Vec<Expr>,
+        may_be_unit: bool,
     },
     Unary {
         op: String,

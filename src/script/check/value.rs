@@ -126,6 +126,34 @@ impl Value {
         }
     }
 
+    /// What is left where some tensor has got another shape in place.
+    pub fn relaid(&self) -> Value {
+        match self {
+            Value::Tensor(_) => Value::Tensor(None),
+            other => other.inside(Value::relaid),
+        }
+    }
+
+    /// What is left where some module has got other parts.
+    pub fn rebuilt(&self) -> Value {
+        match self {
+            Value::Layer(layer) if !matches!(**layer, Layer::Stepped) => Value::Layer(Rc::new(Layer::Opaque)),
+            other => other.inside(Value::rebuilt),
+        }
+    }
+
+    /// With something else in the place of each part.
+    fn inside(&self, part: fn(&Value) -> Value) -> Value {
+        match self {
+            Value::Array(Some(items)) => Value::Array(Some(Rc::new(items.iter().map(part).collect()))),
+            Value::Map(Some(map)) => {
+                let parts = map.iter().map(|(key, value)| (key.clone(), part(value)));
+                Value::Map(Some(Rc::new(parts.collect())))
+            }
+            other => other.clone(),
+        }
+    }
+
     /// What holds for both of two values.
     pub fn join(&self, other: &Value) -> Value {
         match (self, other) {

@@ -1,7 +1,7 @@
 //! Walks over a syntax tree, and what follows from such a walk alone: which variables a text changes.
 
-use super::judged::is_reading;
-use super::syntax::{Block, Expr, Kind, Stmt, StmtKind};
+use super::judged::{changes_modules, is_reading, relays};
+use super::syntax::{Block, Expr, Kind, Param, Stmt, StmtKind};
 use super::value::Value;
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -61,7 +61,7 @@ impl Visit<'_> {
                 self.exprs(args);
             }
             Kind::Property { of, .. } | Kind::Unary { of, .. } => self.expr(of),
-            Kind::Index { of, items } => {
+            Kind::Index { of, items, .. } => {
                 self.expr(of);
                 self.exprs(items);
             }
@@ -146,6 +146,11 @@ pub fn catchers(body: &[Stmt]) -> HashSet<String> {
     names
 }
 
+/// Whether an assignment to this gives a tensor another content: `x.data = y`.
+fn sets_data(target: &Expr) -> bool {
+    matches!(&target.kind, Kind::Property { name, .. } if name == "data")
+}
+
 /// Variables that statements change after their declaration.
 #[derive(Default, Debug)]
 pub struct Changes {
@@ -155,6 +160,10 @@ pub struct Changes {
     pub compound: HashSet<String>,
     /// By `x[0] = ..`, `x.a = ..` and perhaps by methods: the type stays.
     pub touched: HashSet<String>,
+    /// Some tensor gets another shape in place, and perhaps is that of other variables, too.
+    pub relays: bool,
+    /// By `x[0] = ..`, `x.a = ..` and methods that give a module other parts, likewise.
+    pub parts: HashSet<String>,
 }
 
 impl Changes {
@@ -169,12 +178,23 @@ impl Changes {
                 Kind::Name(_) => found.compound.insert(name.to_string()),
                 _ => found.touched.insert(name.to_string()),
             };
+            found.relays |= sets_data(target);
+            if op == "=" && name != "this" && !matches!(target.kind, Kind::Name(_)) {
+                found.parts.insert(name.to_string());
+            }
         };
         let mut expr = |expr: &Expr| {
-            if let Kind::Method { of, name, .. } = &expr.kind
-                && !is_reading(name)
-            {
-                found.borrow_mut().touched.extend(root(of).map(str::to_string));
+            let mut found = found.borrow_mut();
+            match &expr.kind {
+                Kind::Method { of, name, .. } if !is_reading(name) => {
+                    let root = root(of).map(str::to_string);
+                    let rebuilt = root.clone().filter(|root| changes_modules(name) && root != "this");
+                    found.relays |= relays(name);
+                    found.parts.extend(rebuilt);
+                    found.touched.extend(root);
+                }
+                Kind::Call { name, .. } => found.relays |= relays(name),
+                _ => {}
             }
         };
         Visit { stmt: &mut stmt, expr: &mut expr }.stmts(body);
@@ -183,21 +203,35 @@ impl Changes {
 
     /// Changes by closures, which may happen whenever the closures are called.
     pub fn of_closures(body: &[Stmt]) -> Changes {
-        let mut found = Changes::default();
+        let found = RefCell::new(Changes::default());
         let mut expr = |expr: &Expr| {
             if let Kind::Closure { body, .. } = &expr.kind {
                 let inner = Changes::of(std::slice::from_ref(&**body));
+                let mut found = found.borrow_mut();
                 found.assigned.extend(inner.assigned);
                 found.compound.extend(inner.compound);
                 found.touched.extend(inner.touched);
+                found.relays |= inner.relays;
+                found.parts.extend(inner.parts);
             }
         };
-        Visit { stmt: &mut |_| {}, expr: &mut expr }.stmts(body);
-        found
+        // A function changes what its arguments lead to.
+        let mut stmt = |stmt: &Stmt| {
+            if let StmtKind::Fn(function) = &stmt.kind {
+                let inner = Changes::of(&function.body.body);
+                let changed = |param: &&Param| inner.parts.contains(&param.name);
+                let mut found = found.borrow_mut();
+                found.relays |= inner.relays;
+                found.parts.extend(function.params.iter().filter(changed).map(|param| param.name.clone()));
+            }
+        };
+        Visit { stmt: &mut stmt, expr: &mut expr }.stmts(body);
+        found.into_inner()
     }
 
     /// What remains known of a variable's value after these changes, whenever they happen.
     pub fn left(&self, name: &str, value: &Value) -> Value {
+        let value = &if self.relays { value.relaid() } else { value.clone() };
         match () {
             () if self.assigned.contains(name) => Value::Unknown,
             () if self.compound.contains(name) && !matches!(value, Value::Tensor(_)) => Value::Unknown,

@@ -219,7 +219,7 @@ impl<'a> Resolver<'a> {
                 self.exprs(args);
             }
             Kind::Property { of, .. } | Kind::Unary { of, .. } => self.expr(of),
-            Kind::Index { of, items } => {
+            Kind::Index { of, items, .. } => {
                 self.expr(of);
                 self.exprs(items);
             }

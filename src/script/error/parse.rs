@@ -289,7 +289,14 @@ fn message(kind: &ParseErrorType, found: &str) -> String {
         ForbiddenVariable(name) => format!("`{name}` cannot be the name of a variable"),
         Reserved(name) if name == "print" => "`print` is called with its values in parentheses".into(),
         Reserved(name) => format!("`{name}` has a meaning of its own and is not allowed here"),
-        MismatchedType(wanted, actual) => format!("{wanted} is needed here, not {actual}"),
+        MismatchedType(wanted, actual) => {
+            let actual = match actual.as_str() {
+                "a number" => "an integer",
+                "a floating-point number" => "a float",
+                other => other,
+            };
+            format!("{wanted} is needed here, not {actual}")
+        }
         ExprExpected(what) => format!("{what} is missing before {}", quoted(found)),
         WrongDocComment => "a doc comment must be right before a function".into(),
         WrongFnDefinition => "a function can be defined only at the top level of a file".into(),
@@ -336,6 +343,7 @@ fn lexical(error: &LexError) -> String {
         LexError::UnterminatedString => "a string is never closed".into(),
         LexError::StringTooLong(limit) => format!("a string is longer than the limit of {limit}"),
         LexError::MalformedEscapeSequence(text) => format!("`{text}` is not an escape sequence"),
+        LexError::MalformedNumber(text) if text.is_empty() => "a number has no digits".into(),
         LexError::MalformedNumber(text) => format!("`{text}` is not a number"),
         LexError::MalformedChar(text) => format!("`'{text}'` is not one character"),
         LexError::MalformedIdentifier(text) => format!("`{text}` is not a name"),
@@ -369,12 +377,16 @@ fn label(kind: &ParseErrorType, found: &str) -> String {
 fn help(kind: &ParseErrorType) -> Option<String> {
     use ParseErrorType::*;
     let text = match kind {
+        BadInput(LexError::MalformedEscapeSequence(text)) if text == "\\'" => {
+            "between double quotes it stands without a backslash: `\"don't\"`"
+        }
         BadInput(LexError::MalformedEscapeSequence(_)) => {
             "the escapes are `\\n`, `\\r`, `\\t`, `\\\\`, `\\\"`, `\\'`, `\\x41`, `\\u0041` and `\\U00000041`"
         }
         BadInput(LexError::UnexpectedInput(text)) => return look_alike(text),
         Reserved(name) if name == "#" => "comments are `// ..` and `/* .. */`",
         BadInput(LexError::MalformedChar(_)) => "single quotes hold one character; a string has double quotes",
+        BadInput(LexError::MalformedNumber(text)) if text.is_empty() => "digits follow: `0xff`, `0b101`, `0o17`",
         BadInput(LexError::MalformedNumber(_)) => "integers have 64 bits; larger numbers are floats: `1e20`",
         BadInput(LexError::ImproperSymbol(symbol, _)) => match symbol.as_str() {
             "===" => "write `==`",
@@ -396,6 +408,7 @@ fn help(kind: &ParseErrorType) -> Option<String> {
         AssignmentToConstant(_) | AssignmentToInvalidLHS(_) => {
             "what can be assigned is a variable, a property, or an indexed value"
         }
+        MismatchedType(wanted, _) if wanted.contains("iterable") => "a range counts: `for i in 0..5 { .. }`",
         MismatchedType(wanted, _) if wanted.contains("boolean") => "compare it, as in `x != 0`",
         _ => return None,
     };

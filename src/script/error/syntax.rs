@@ -245,7 +245,9 @@ fn by_neighbors(kind: &ParseErrorType, near: &Around) -> Option<Habit> {
             help("write `for i in 0..n { .. }`, `for x in xs { .. }`")
         }
         (_, "of") if near.start == "for" => word(Found, "write `for x in xs { .. }`"),
-        ("if" | "while", "let") => help("there are no patterns: `let v = m.get(\"a\"); if v != () { .. }`"),
+        ("if" | "while", "let") => {
+            help("a pattern is no condition: `let v = m.get(\"a\"); if v != () { let [a, b] = v; .. }`")
+        }
         ("typeof", _) => word(Before, "write `type_of(x)`"),
         (_, "instanceof") => word(Found, "write `type_of(x) == \"array\"`"),
         (_, "as") if misses(kind, ";") => {

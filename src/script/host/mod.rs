@@ -75,6 +75,8 @@ pub struct Host {
     pub arguments: Mutex<CommandLine>,
     /// The exit status of the last text, if it ended with `exit`.
     pub exit_status: Mutex<Option<u8>>,
+    /// Whether something has asked where it was called, and may keep the place.
+    pub placed: AtomicBool,
     /// Folders that scripts may read and write; none means everywhere.
     pub file_roots: Option<Vec<PathBuf>>,
     /// What `save` has left to be written.
@@ -129,6 +131,7 @@ impl Host {
             output: RwLock::new(Box::new(|text| println!("{text}"))),
             arguments: Mutex::default(),
             exit_status: Mutex::default(),
+            placed: AtomicBool::new(false),
             file_roots,
             writer: Default::default(),
             function_times: Mutex::default(),
@@ -245,6 +248,23 @@ impl Host {
         Ok(added.source)
     }
 
+    /// Runs a text; its lines are given back if nothing can refer to them behind the run.
+    pub fn passing<T, E>(
+        &self,
+        source: &Arc<Source>,
+        run: impl FnOnce() -> std::result::Result<T, E>,
+    ) -> std::result::Result<T, E> {
+        let before = self.placed.swap(false, Ordering::Relaxed);
+        let result = run();
+        let placed = self.placed.fetch_or(before, Ordering::Relaxed);
+        // Two holders: the map, and who runs it. A text that runs twice at the same time has more.
+        let is_held = Arc::strong_count(source) > 2 || self.rt.profile_now().is_some();
+        if result.is_ok() && !placed && !is_held && source.is_passing() {
+            self.sources.write().release(source);
+        }
+        result
+    }
+
     fn is_std(&self, line: u16) -> bool {
         self.std_lines[line as usize / 64].load(Ordering::Relaxed) & (1 << (line % 64)) != 0
     }
@@ -255,6 +275,7 @@ impl Host {
     }
 
     pub fn origin_at(&self, site: Site) -> Origin {
+        self.placed.store(true, Ordering::Relaxed);
         if self.is_std(site.line()) {
             let user = self.rt.calls.place();
             return if user.is_none() { Origin::at(site) } else { Origin { user, inner: site } };

@@ -59,11 +59,15 @@ pub fn parts(text: &str) -> Result<Vec<Part>, String> {
             '}' => return Err("a `}` alone closes nothing; a brace itself is written `}}`".into()),
             '{' => {
                 let mut inside = String::new();
+                // `{:>{width}}`: the places of a specification are filled first.
+                let mut open = 0;
                 loop {
                     match rest.next() {
-                        Some('}') => break,
-                        Some('{') => return Err("a place inside a place; write the width as a number".into()),
-                        Some(c) => inside.push(c),
+                        Some('}') if open == 0 => break,
+                        Some(c) => {
+                            open = if c == '{' { open + 1 } else { open - (c == '}') as usize };
+                            inside.push(c);
+                        }
                         None => return Err("a `{` is never closed; a brace itself is written `{{`".into()),
                     }
                 }
@@ -571,7 +575,8 @@ mod tests {
                 Part::Text("}".into()),
             ])
         );
-        for text in ["{", "}", "{a+b}", "{:{}}"] {
+        assert_eq!(parts("{:>{w}}"), Ok(vec![place(Field::Next, ">{w}")]));
+        for text in ["{", "}", "{a+b}", "{:{}"] {
             assert!(parts(text).is_err(), "{text}");
         }
     }

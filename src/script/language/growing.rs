@@ -71,6 +71,15 @@ pub fn literal(text: &str) -> String {
     format!("\"{}\"", escaped(text))
 }
 
+/// A character as a literal of the language.
+pub fn character(c: char) -> String {
+    match c {
+        '"' => "'\"'".into(),
+        '\'' => "'\\''".into(),
+        c => format!("'{}'", escaped(c.encode_utf8(&mut [0; 4]))),
+    }
+}
+
 /// A text as it stands between quotes in a script. What cannot be printed is escaped, as in Python's `repr`.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -123,6 +132,11 @@ mod tests {
     fn what_is_quoted_is_a_literal() {
         let text = "a\"\\\n\t\r\0\u{7f}é\u{85}e\u{301}\u{301}\u{2028}\u{e0001}😀'";
         assert_eq!(literal(text), "\"a\\\"\\\\\\n\\t\\r\\x00\\x7fé\\x85e\u{301}\u{301}\\u2028\\U000e0001😀'\"");
+    }
+
+    #[test]
+    fn characters_are_literals() {
+        assert_eq!(['a', '"', '\'', '\n', '\0'].map(character).join(" "), r#"'a' '"' '\'' '\n' '\x00'"#);
     }
 
     #[test]

@@ -132,6 +132,7 @@ pub fn register(natives: &mut Natives) {
     of().place_in(&mut natives.module, |x: i64| x);
     of().place_in(&mut natives.module, f64::round_ties_even);
     divisions(natives);
+    divisors(natives);
     bits(natives);
     powers(natives);
     // As of tensors: the sign of a float is a float, and that of NaN 0.
@@ -158,6 +159,33 @@ pub fn register(natives: &mut Natives) {
     let of = || FuncRegistration::new("to_int").in_global_namespace();
     let to_int = |context: NativeCallContext, x: f64| whole("to_int", code::ARITHMETIC, &context, x);
     of().place_in(&mut natives.module, to_int);
+}
+
+/// `gcd` and `lcm` of integers.
+fn divisors(natives: &mut Natives) {
+    fn common(x: i64, y: i64) -> u64 {
+        let (mut x, mut y) = (x.unsigned_abs(), y.unsigned_abs());
+        while y != 0 {
+            (x, y) = (y, x % y);
+        }
+        x
+    }
+    fn multiple(x: i64, y: i64) -> Option<u64> {
+        match common(x, y) {
+            0 => Some(0),
+            divisor => (x.unsigned_abs() / divisor).checked_mul(y.unsigned_abs()),
+        }
+    }
+    type Of = fn(i64, i64) -> Option<u64>;
+    for (name, of) in [("gcd", (|x, y| Some(common(x, y))) as Of), ("lcm", multiple as Of)] {
+        natives.note(name);
+        let call = move |context: NativeCallContext, x: i64, y: i64| {
+            let found = of(x, y).and_then(|found| i64::try_from(found).ok());
+            let text = || format!("`{name}`: {x} and {y} give no integer of 64 bits");
+            found.ok_or_else(|| raise(Diag::error(code::ARITHMETIC, text()), context.call_position()))
+        };
+        FuncRegistration::new(name).in_global_namespace().place_in(&mut natives.module, call);
+    }
 }
 
 /// `!x`, `x << n` and `x >> n` of integers.

@@ -7,7 +7,7 @@ use crate::base::float_text::float_text;
 use crate::base::print::{self, Printed, format};
 use crate::op::tensor::View;
 use crate::script::host::Host;
-use crate::script::language::growing::{Growing, literal};
+use crate::script::language::growing::{Growing, character, literal};
 use crate::script::source::pass::written_name;
 use crate::script::values::types::Tensor;
 use crate::tensor::observe;
@@ -101,6 +101,9 @@ pub fn several(host: &Host, values: &[&mut Dynamic]) -> Result<String> {
 
 /// Appends a value as `print` shows it.
 pub fn push(host: &Host, item: &Dynamic, to: &mut Growing) -> Result<()> {
+    if let Ok(c) = item.as_char() {
+        return to.push(c.encode_utf8(&mut [0; 4]));
+    }
     match item.read_lock::<rhai::ImmutableString>() {
         Some(text) => to.push(&text),
         None => nested(host, item, to),
@@ -143,6 +146,9 @@ fn nested(host: &Host, item: &Dynamic, to: &mut Growing) -> Result<()> {
     }
     if let Ok(x) = item.as_float() {
         return to.push(&float_text(x));
+    }
+    if let Ok(c) = item.as_char() {
+        return to.push(&character(c));
     }
     if item.is_unit() {
         return to.push("()");

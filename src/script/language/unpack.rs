@@ -182,6 +182,14 @@ impl<'a> Reader<'a> {
         (end > 0).then(|| &rest[..end])
     }
 
+    /// A name, or a text in the quotes that the source pass has put there.
+    fn key(&mut self) -> Option<&'a str> {
+        let Some(rest) = self.text[self.at..].strip_prefix('\'') else { return self.name() };
+        let (key, after) = rest.split_once('\'').filter(|(_, after)| after.starts_with(':'))?;
+        self.at = self.text.len() - after.len();
+        Some(key)
+    }
+
     fn pattern(&mut self) -> Result<Pattern> {
         if self.eat("[") {
             let (patterns, rest) = self.items("]", Reader::pattern)?;
@@ -189,7 +197,7 @@ impl<'a> Reader<'a> {
         }
         if self.eat("#{") {
             let (entries, rest) = self.items("}", |reader| {
-                let Some(key) = reader.name() else { return reader.wrong() };
+                let Some(key) = reader.key() else { return reader.wrong() };
                 let pattern = if reader.eat(":") { reader.pattern()? } else { Pattern::Name };
                 Ok((key.to_string(), pattern))
             })?;
@@ -238,6 +246,8 @@ mod tests {
         let inner = Pattern::List(vec![Pattern::Name, Pattern::Ignored], None);
         assert_eq!(read("[a,[b,_],..rest]"), Some(Pattern::List(vec![Pattern::Name, inner], Some(true))));
         let inner = Pattern::List(vec![Pattern::Name], Some(false));
+        let quoted = Pattern::Map(vec![("two words".into(), Pattern::Name)], None);
+        assert_eq!(read("#{'two words':w}"), Some(quoted));
         let expected = Pattern::Map(vec![("x".into(), Pattern::Name), ("y".into(), inner)], None);
         assert_eq!(read("#{x,y:[a,..]}"), Some(expected));
     }

@@ -30,12 +30,15 @@ use std::sync::Arc;
 const CHECK_ELEMENTS: usize = 1 << 12;
 /// Bound: nesting of arrays that are compared, and so the depth of the recursion.
 const DEPTH: usize = 100;
+/// Values that the rows `min` and `max` take.
+const ROW_ARITY: usize = 6;
 /// Bound: parallel sequences of one `zip`.
 const MAX_ZIPPED: usize = WIDE_ARITY;
 
 pub fn register(natives: &mut Natives, host: &Arc<Host>) {
     ordered(natives, host);
     together(natives, host);
+    extremes(natives, host);
     for name in REDUCTIONS {
         let shared = host.clone();
         let call = GuardedCall::new(move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| {
@@ -51,6 +54,21 @@ pub fn register(natives: &mut Natives, host: &Arc<Host>) {
             };
             natives.place_on(kind, name, counts, &call);
         }
+    }
+}
+
+/// `max(a, b, ..)` of more numbers than the row of the name takes arguments.
+fn extremes(natives: &mut Natives, host: &Arc<Host>) {
+    for name in ["min", "max"] {
+        let host = host.clone();
+        let call = GuardedCall::new(move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| {
+            let context = context.expect("registered with a context");
+            reduce_other(&host, &context, name, values).unwrap_or_else(|| {
+                let text = format!("`{name}`: of several values each is a number");
+                Err(wrong(&host, &context, code::ARGUMENT_TYPE, text))
+            })
+        });
+        natives.place(name, ROW_ARITY + 1..=WIDE_ARITY, &call);
     }
 }
 

@@ -344,6 +344,12 @@ impl Machine<'_> {
                 {
                     operands[*operand] = Value::Int(index);
                 }
+                if let Value::Other(index) = &operands[*operand]
+                    && (target.is_array() || target.is_string())
+                    && let Some(index) = self.hooks.index(index, step.at)?
+                {
+                    operands[*operand] = Value::Int(index);
+                }
                 if target.is_array()
                     && let Value::Int(index) = operands[*operand]
                 {

@@ -183,7 +183,7 @@ const NATIVES: &[Native] = &[
     entry(Method, "new_tensor", "new_tensor(data, *, dtype: (), device: (), requires_grad: false, pin_memory: false) -> tensor",
         "A tensor of `data` with the dtype and device of `x`.", "ones([1]).new_tensor([1, 2])", "tensor([1., 2.])"),
     entry(Function, "load", "load(path, device: (), *, dtype: (), columns: false, map_location: ())",
-        "A tensor or a map of tensors from a .safetensors, .npy, .npz, .csv, .png or .jpg file, on the default device; a string from a .txt file. `map_location` is PyTorch's name of `device`.", "", ""),
+        "A tensor or a map of tensors from a .safetensors, .npy, .npz, .csv, .png or .jpg file, on the default device; a string from a .txt file. `map_location` is PyTorch's name of `device`. The numbers of a table are read as what they become: `#{dtype: \"f64\"}`.", "", ""),
     entry(Function, "save", "save(path, value)",
         "Writes a tensor, a map of tensors or a string; the file extension selects the format, and `.safetensors` holds nested maps and arrays, numbers, strings and `()`, too. The file is whole or as it was. Waits for the tensors; the file is written while the script goes on, and an error is told at the next `save`, `load` or `synchronize()`, or at the end.", "", ""),
     entry(Function, "show", "show(image, *, file: ())",

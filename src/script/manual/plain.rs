@@ -71,7 +71,7 @@ pub const PLAIN: &[Native] = &[
     entry(Of("text"), "isascii", "isascii() -> bool", "Whether all characters are of ASCII.", "\"é\".isascii()", "false"),
     entry(Of("text"), "isprintable", "isprintable() -> bool", "Whether no character is a control character or a blank other than a space.", "\"a\\n\".isprintable()", "false"),
     entry(Of("text"), "isidentifier", "isidentifier() -> bool", "Whether it is a name as Python writes them.", "\"x_1\".isidentifier()", "true"),
-    entry(Of("text"), "encode", "encode(encoding: \"utf-8\"|\"ascii\"|\"latin-1\")", "The bytes of a string, as a blob; `blob.decode()` makes a string of them.", "\"é\".encode().decode()", "é"),
+    entry(Of("text"), "encode", "encode(encoding: \"utf-8\"|\"ascii\"|\"latin-1\")", "The bytes of a string, as a blob, whose elements are integers; `blob.decode()` makes a string of them.", "\"é\".encode().decode()", "é"),
     entry(Of("blob"), "decode", "decode(errors: \"strict\"|\"replace\"|\"ignore\") -> string", "The string whose UTF-8 bytes a blob holds.", "\"é\".encode().decode()", "é"),
     entry(Function, "chr", "chr(code) -> string", "The character with a number.", "chr(8364)", "€"),
     entry(Function, "ord", "ord(c) -> int", "The number of a character.", "ord(\"€\")", "8364"),

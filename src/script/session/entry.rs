@@ -28,9 +28,9 @@ impl Session {
         let _entered = Host::enter(&self.host);
         let name = (self.entry_name)(number);
         let kind = SourceKind::Repl(number);
-        let compiled = self.add(kind, &name, text).and_then(|source| self.compile(&source));
-        let ast = match compiled {
-            Ok(ast) => ast,
+        let compiled = self.add(kind, &name, text).and_then(|source| Ok((self.compile(&source)?, source)));
+        let (ast, source) = match compiled {
+            Ok(compiled) => compiled,
             Err(error) => {
                 // Nothing was created from this text: its lines can be reused.
                 let named = |source: &&std::sync::Arc<crate::script::source::Source>| *source.name == *name;
@@ -41,9 +41,12 @@ impl Session {
                 return Err(error);
             }
         };
-        let value = self.evaluate(&ast)?;
-        self.host.rt.flush();
-        Ok(value)
+        let host = self.host.clone();
+        host.passing(&source, || {
+            let value = self.evaluate(&ast)?;
+            self.host.rt.flush();
+            Ok(value)
+        })
     }
 
     /// Whether an entry uses `_`, the last value.

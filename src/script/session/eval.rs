@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// What the functions and closures of a text refer to, which may outlive its run.
 ///
-/// Bound: all texts of a session together have 65,535 lines.
+/// Bound: the texts of a session that are kept have 65,535 lines together.
 struct Kept {
     _unit: Arc<Unit>,
     _state: GlobalRuntimeState,
@@ -39,18 +39,19 @@ fn run(context: &mut EvalContext, host: &Host, hooks: &Arc<dyn Hooks>, text: &Dy
     }
     let source =
         source_of(context, host, text).map_err(|diag| raise(diag.or_at(host.origin_at(site_of(at)), ""), at))?;
-    let ast = compiled(context, host, &source, at)?;
-    let engine = context.engine();
-    let (ast, unit) = machine::adopt(engine, &ast, hooks)?;
-    let mut global = state(context.global_runtime_state(), &ast);
-    let result = machine::evaluate(engine, &mut global, context.scope_mut(), ast.statements(), &unit);
-    if ast.has_functions() {
-        host.evaluated.lock().push(Box::new(Kept { _unit: unit, _state: global }));
-    }
-    result
+    host.passing(&source, || {
+        let ast = compiled(context, host, &source, at)?;
+        let engine = context.engine();
+        let (ast, unit) = machine::adopt(engine, &ast, hooks)?;
+        let mut global = state(context.global_runtime_state(), &ast);
+        let result = machine::evaluate(engine, &mut global, context.scope_mut(), ast.statements(), &unit);
+        if ast.has_functions() {
+            host.evaluated.lock().push(Box::new(Kept { _unit: unit, _state: global }));
+        }
+        result
+    })
 }
 
-/// Not: releasing it. Closures created inside and late faults still refer to it.
 fn source_of(context: &EvalContext, host: &Host, text: &Dynamic) -> Result<Arc<Source>, Box<Diag>> {
     let Some(text) = text.read_lock::<rhai::ImmutableString>().map(|text| text.to_string()) else {
         let text = format!("`eval` expects a string, not {}", type_names::of_value(text));

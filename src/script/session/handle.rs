@@ -200,8 +200,8 @@ impl Session {
     /// Runs a text to its end, then waits for what it queued. Messages call it by `name`. Its functions, imports,
     /// constants and variables stay for later texts and calls.
     ///
-    /// All texts of a session together have at most 65,535 lines, including `eval`s: code that runs often belongs in
-    /// a function, which is [called](Session::call).
+    /// All texts of a session together have at most 65,535 lines, including `eval`s. Where they run out, those that left
+    /// no function are given up; code that runs often belongs in a function, which is [called](Session::call).
     ///
     /// # Errors
     /// What the script raises, late errors included; E01xx for invalid syntax; E08xx at a limit. The session stays
@@ -318,6 +318,18 @@ impl Session {
         show::value(&self.host, value).map_err(|diag| self.error(diag))
     }
 
+    /// Whether `ulimit` bounds the address space or the data of this program.
+    #[doc(hidden)]
+    pub fn has_little_space() -> bool {
+        crate::device::host_memory::is_limited()
+    }
+
+    /// Any value as it is shown inside of an array.
+    #[doc(hidden)]
+    pub fn literal(&self, value: &Dynamic) -> Result<String, Error> {
+        show::quoted(&self.host, value).map_err(|diag| self.error(diag))
+    }
+
     fn cast<T: FromScript>(&self, value: Dynamic) -> Result<T, Error> {
         T::from_script(value, &self.host.boundary()).map_err(|diag| self.error(diag))
     }
@@ -341,10 +353,13 @@ impl Session {
         let _entered = Host::enter(&self.host);
         let source = self.add(kind, name, text)?;
         let ast = self.compile(&source)?;
-        let value = self.evaluate(&ast)?;
-        self.host.rt.note_call(crate::base::span::Origin::NONE);
-        self.host.rt.synchronize().map_err(|diag| self.error(diag))?;
-        Ok(value)
+        let host = self.host.clone();
+        host.passing(&source, || {
+            let value = self.evaluate(&ast)?;
+            self.host.rt.note_call(crate::base::span::Origin::NONE);
+            self.host.rt.synchronize().map_err(|diag| self.error(diag))?;
+            Ok(value)
+        })
     }
 
     /// Runs a compiled text. Functions, imports and constants of earlier texts are available to it.

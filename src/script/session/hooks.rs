@@ -50,6 +50,16 @@ impl Hooks for SessionHooks {
         Err(Box::new(EvalAltResult::ErrorMismatchDataType("bool".into(), value.type_name().into(), at)))
     }
 
+    fn index(&self, value: &Dynamic, at: Position) -> Result<Option<i64>, Box<EvalAltResult>> {
+        let Some(tensor) = value.read_lock::<Tensor>() else { return Ok(None) };
+        if !tensor.shape().is_empty() || !tensor.dtype().is_int() {
+            return Ok(None);
+        }
+        let origin = self.0.origin_at(site_of(at));
+        let item = observe::item(&self.0.rt, &tensor).map_err(|diag| raise(diag.or_at(origin, ""), at))?;
+        Ok(Some(item.to_i64()))
+    }
+
     fn enter(&self, site: Site, level: usize) -> u32 {
         self.0.rt.calls.enter(site, level)
     }

@@ -72,14 +72,13 @@ impl Persistent {
 fn unshadow(scope: &mut Scope<'static>) {
     let mut seen = std::collections::HashSet::new();
     // Rhai iterates from the latest to the earliest.
-    let entries = scope.iter_raw().filter(|(name, ..)| seen.insert(name.to_string()));
-    let mut kept: Vec<(String, bool, Dynamic)> =
-        entries.map(|(name, constant, value)| (name.to_string(), constant, value.clone())).collect();
-    if kept.len() == scope.len() {
+    let entries = scope.iter_raw().map(|(name, constant, _)| (seen.insert(name.to_string()), constant));
+    let kept: Vec<(bool, bool)> = entries.collect();
+    if kept.iter().all(|(is_latest, _)| *is_latest) {
         return;
     }
-    scope.clear();
-    while let Some((name, constant, value)) = kept.pop() {
+    let values = std::mem::take(scope).into_iter().zip(kept.into_iter().rev());
+    for ((name, value, _), (_, constant)) in values.filter(|(_, (is_latest, _))| *is_latest) {
         if constant {
             scope.push_constant_dynamic(name, value);
         } else {

@@ -15,6 +15,10 @@ type RhaiResult = Result<Dynamic, Box<EvalAltResult>>;
 pub trait Hooks: Send + Sync + 'static {
     /// The truth value of a condition; called only for values other than `bool`.
     fn truth(&self, value: Dynamic, at: Position) -> Result<bool, Box<EvalAltResult>>;
+    /// The integer for which a value that is none stands as an index of an array or string; waits.
+    fn index(&self, _value: &Dynamic, _at: Position) -> Result<Option<i64>, Box<EvalAltResult>> {
+        Ok(None)
+    }
     /// A call in a user's source is about to be made at this level of calls; its arguments are evaluated first.
     /// Returns the argument of `leave`.
     fn enter(&self, site: Site, level: usize) -> u32;

@@ -282,6 +282,7 @@ impl<'a> Lexer<'a> {
     fn character(&mut self) -> Result<(), LexError> {
         let start = self.at;
         self.at += 1;
+        self.label(start)?;
         while self.at < self.src.len() {
             match self.byte(0) {
                 b'\'' => {
@@ -301,6 +302,26 @@ impl<'a> Lexer<'a> {
             message: "a character literal is never closed".into(),
             labels: vec![(start..start + 1, "opened here".into())],
             help: Some("single quotes hold one character, `'a'`; a string has double quotes, `\"text\"`".into()),
+            incomplete: false,
+        })
+    }
+
+    /// Whether no label of a loop begins here, which would be a character up to the next quote: `'outer: for x in xs`.
+    fn label(&self, start: usize) -> Result<(), LexError> {
+        let rest = self.rest();
+        let name = rest.bytes().take_while(|b| b.is_ascii_alphanumeric() || *b == b'_').count();
+        let word =
+            rest[name..].strip_prefix(':').map_or("", |rest| rest.trim_start().split([' ', '{']).next().unwrap_or(""));
+        if name == 0 || !matches!(word, "for" | "while" | "loop" | "do") {
+            return Ok(());
+        }
+        Err(LexError {
+            message: "loops have no labels".into(),
+            labels: vec![(start..self.at + name + 1, "a label".into())],
+            help: Some(
+                "a function around the loops ends both: `fn find(xs) { for x in xs { for y in x { return y; } } }`"
+                    .into(),
+            ),
             incomplete: false,
         })
     }

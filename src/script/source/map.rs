@@ -18,6 +18,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
+/// Bound: lines before the latest text that are kept.
+const RECENT: u32 = 8192;
+
 /// Where a text came from.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SourceKind {
@@ -70,6 +73,8 @@ pub struct SourceMap {
     dense: usize,
     /// Where a text with this hash begins that was registered last.
     known: HashMap<u64, u32>,
+    /// Where the text begins that was registered last.
+    latest: u32,
 }
 
 impl Source {
@@ -104,6 +109,11 @@ impl Source {
 
     pub fn is_std(&self) -> bool {
         self.kind == SourceKind::Std
+    }
+
+    /// Whether the text leaves no code behind its run.
+    pub fn is_passing(&self) -> bool {
+        self.rewritten.is_passing && !self.is_std()
     }
 
     pub fn line_count(&self) -> u32 {
@@ -228,7 +238,11 @@ impl SourceMap {
             return Ok(Added { source: known.clone(), problem: None, incomplete: false });
         }
         let lines = text.bytes().filter(|b| *b == b'\n').count() + 1;
-        let (index, base) = self.gap(lines).ok_or_else(|| {
+        let gap = self.gap(lines).or_else(|| {
+            self.give_up();
+            self.gap(lines)
+        });
+        let (index, base) = gap.ok_or_else(|| {
             let message =
                 format!("{name} has {lines} lines, and all sources of a session may have {MAX_LINES} together");
             too_large(message, "split the work over several sessions, or load data with `load(path)`")
@@ -247,6 +261,7 @@ impl SourceMap {
         let problem = error.as_ref().map(|error| source.diag(error));
         self.sources.insert(index, source.clone());
         self.known.insert(hash, base);
+        self.latest = base;
         Ok(Added { source, problem, incomplete: error.is_some_and(|error| error.incomplete) })
     }
 
@@ -257,6 +272,15 @@ impl SourceMap {
             self.sources.remove(at);
             self.dense = self.dense.min(at);
         }
+    }
+
+    /// Removes the texts that left no code, but for those that ran last: what they made has no place in messages any more.
+    fn give_up(&mut self) {
+        let recent = self.latest.saturating_sub(RECENT)..=self.latest;
+        let is_kept = |source: &Arc<Source>| !source.is_passing() || recent.contains(&source.base);
+        // What runs, and what an error shows, has another holder.
+        self.sources.retain(|source| is_kept(source) || Arc::strong_count(source) > 1);
+        self.dense = 0;
     }
 
     /// The first free range of so many lines: the index to insert at, and the lines before it.

@@ -4,6 +4,7 @@
 
 pub mod classes;
 mod closures;
+mod comments;
 pub mod counters;
 mod edit;
 pub mod hooks;

@@ -41,11 +41,20 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// `x`, or `x: pattern`.
+    /// `x`, `x: pattern` or `"two words": pattern`.
     fn entry(&mut self, keys: &mut Vec<usize>) -> Result<(), LexError> {
         let key = self.at;
         let has_pattern = self.text(key + 1) == ":";
-        if has_pattern && self.tokens[key].kind == Kind::Word {
+        let is_key = match self.tokens[key].kind {
+            Kind::Word => true,
+            // Bound: what the pattern can be written with inside of a string.
+            Kind::Str => {
+                let text = self.text(key);
+                text.starts_with('"') && !text[1..text.len() - 1].contains(['"', '\'', '\\', '\n', '\r'])
+            }
+            _ => false,
+        };
+        if has_pattern && is_key {
             self.at += 2;
             self.pattern()?;
         } else {

@@ -33,6 +33,7 @@
 //! | `let f = \|n\| f(n - 1)` | `let f = \|n\| {let f=__me(1);f(n - 1)}` | a closure cannot take along what is not there yet |
 //! | `this` in a closure inside a method | `__this`, and `let __this=__lend();` where the method begins | Rhai's closures have a `this` of their own only |
 //! | `K` in a function, where the text has `const K` | `global::K` | Rhai's functions see no constants |
+//! | `/// text` that stands before no function | `// / text` | Rhai takes documentation nowhere else |
 //! | `PI` | `__c::PI` | a closure would look for a variable to take along |
 //! | `nn::f(x)` | `nn::f__x(x)` | the name under which others call it |
 //! | `${x:.4f}` between backticks | `${__format(x,".4f")}` | Python's formats |
@@ -58,6 +59,7 @@
 //! argument; a closure of the user that `std/` calls would leave its own line behind.
 
 use super::closures;
+use super::comments::documentation;
 use super::edit::{Edit, widen, wrap};
 use super::hooks::{is_block_word, is_free_word};
 use super::lex::{self, Kind, LexError, Token};
@@ -88,6 +90,8 @@ pub struct Rewritten {
     lost: Vec<((u32, u32), CopyOf)>,
     /// Original bytes of the names of properties that a statement reads without using them.
     pub unused_properties: Vec<Range<usize>>,
+    /// It defines no function or closure, imports nothing and catches no error: no code of it is left behind its run.
+    pub is_passing: bool,
 }
 
 /// How `x[i]` or `x.grad` is assigned to.
@@ -204,9 +208,10 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
     closures::recursive(&mut edits, &tokens, &tree, &openings);
     closures::lent(&mut edits, &tokens, &tree);
     edits.extend(blanks(src, &tokens, start));
-    if options.marks == Marks::None {
-        edits.extend(comments(src, &tokens, start));
-    }
+    edits.extend(match options.marks {
+        Marks::None => comments(src, &tokens, start),
+        Marks::Set => documentation(src, &tokens, start),
+    });
     for &run in &tree.truths {
         wrap(&mut edits, bytes(run), bytes(run), "__truth(", ")");
     }
@@ -262,13 +267,16 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
         widen(&mut edits);
     }
     for format in formats {
-        // A format specification is not code: nothing in it is rewritten.
-        edits.retain(|edit| !(format.colon.end..format.end).contains(&edit.at));
+        // A format specification is not code, but for the values in it: nothing else is rewritten.
+        let is_code = |at: usize| format.values.iter().any(|value| (value.start..=value.end).contains(&at));
+        edits.retain(|edit| !(format.colon.end..format.end).contains(&edit.at) || is_code(edit.at));
+        edits.extend(format.values.iter().map(|value| Edit::before(value.start - 1, "$")));
+        let quotes = if format.values.is_empty() { [",\"", "\")"] } else { [",`", "`)"] };
         let (width, whole) = (format.end - format.start, format.start..format.colon.start);
         let of_whole = |edit: Edit<'static>| edit.around(width).standing_for(whole.clone());
         edits.push(of_whole(Edit::before(format.start, "__format(")));
-        edits.push(of_whole(Edit::behind(format.colon.start, ",\"")).removing(format.colon.len()));
-        edits.push(of_whole(Edit::behind(format.end, "\")")));
+        edits.push(of_whole(Edit::behind(format.colon.start, quotes[0])).removing(format.colon.len()));
+        edits.push(of_whole(Edit::behind(format.end, quotes[1])));
     }
     for mark in tree.marks.iter().filter(|_| options.marks == Marks::Set) {
         if mark.is_plain {
@@ -312,7 +320,9 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
     let out = emit(src, &tokens, edits, options.base);
     let lost = tree.lost.iter().filter(|_| options.marks == Marks::Set);
     let lost = lost.map(|lost| (out.position(start_of(lost.token)), lost.of)).collect();
-    Ok(Rewritten { unused_properties, lost, ..out })
+    let leaves = |token: &Token| matches!(&src[token.range()], "fn" | "Fn" | "|" | "||" | "import" | "catch");
+    let is_passing = !tokens.iter().any(leaves);
+    Ok(Rewritten { unused_properties, lost, is_passing, ..out })
 }
 
 /// Loops over pairs get names for the parts, and ignored values get a name that Rhai accepts.
@@ -342,11 +352,12 @@ fn pairs<'a>(edits: &mut Vec<Edit<'a>>, src: &'a str, tokens: &[Token], tree: &T
     }
 }
 
-/// `${x:.4f}`: where the expression begins, its colon, and where the specification ends.
+/// `${x:.4f}`: where the expression begins, its colon, where the specification ends, and the values in it: `${x:>{w}}`.
 struct Format {
     start: usize,
     colon: Range<usize>,
     end: usize,
+    values: Vec<Range<usize>>,
 }
 
 /// The specifications of a text's interpolations. No expression has a colon outside of brackets.
@@ -357,11 +368,15 @@ fn formats(src: &str, tokens: &[Token]) -> Vec<Format> {
         let mut index = open + 1;
         while index < close {
             let token = &tokens[index];
-            if &src[token.range()] == ":" && index > open + 1 {
-                let (colon, end) = (token.range(), tokens[close].start as usize);
+            if begins_format(src, tokens, index) && index > open + 1 {
+                let (colon, end) = (token.start as usize..token.start as usize + 1, tokens[close].start as usize);
                 // Bound: these would end the string that it becomes.
-                if !src[colon.end..end].contains(['"', '\\', '\n', '\r']) {
-                    found.push(Format { start: tokens[open].end as usize, colon, end });
+                if !src[colon.end..end].contains(['"', '`', '\\', '\n', '\r']) {
+                    let values = (index..close).filter(|&at| &src[tokens[at].range()] == "{");
+                    let inside =
+                        |at: usize| tokens[at].end as usize..tokens[tokens[at].partner as usize].start as usize;
+                    let values = values.map(inside).collect();
+                    found.push(Format { start: tokens[open].end as usize, colon, end, values });
                 }
                 break;
             }
@@ -369,6 +384,16 @@ fn formats(src: &str, tokens: &[Token]) -> Vec<Format> {
         }
     }
     found
+}
+
+/// Whether a token begins with the colon of a specification, which may begin with `=` or fill with `:`.
+fn begins_format(src: &str, tokens: &[Token], index: usize) -> bool {
+    let is_path = || tokens.get(index + 1).is_some_and(|next| next.kind == Kind::Word);
+    match &src[tokens[index].range()] {
+        ":" | ":=" | "::<" => true,
+        "::" => !is_path(),
+        _ => false,
+    }
 }
 
 /// The content of the braces of each `${x}` that is not empty.

@@ -135,7 +135,9 @@ fn load(host: &Host, engine: &mut Engine, path: &Path, target: Target, columns: 
     if files::is_text(path) {
         return files::read_text(path).map(Dynamic::from);
     }
-    let value = if columns { files::read_columns(path)? } else { files::read(path)? };
+    // What the numbers of a table become decides how they are read.
+    let wide = !matches!(target.dtype.unwrap_or(host.rt.default_float()), DType::F32 | DType::F16 | DType::BF16);
+    let value = files::read_as(path, columns, wide)?;
     let device = target.device.unwrap_or_else(|| engine.default_device());
     let target = Target { device: Some(device), ..target };
     let mut tensor = |array: Array| -> Result<Dynamic> {

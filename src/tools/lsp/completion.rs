@@ -98,6 +98,9 @@ fn items(view: &View, session: &Session, shows: Shows, offset: usize) -> (usize,
         None => last,
     };
     let offered = session.complete(&view.text()[..offset], offset);
+    if let Some(keys) = keys(view, offered.start).filter(|_| offered.files) {
+        return (offered.start, keys);
+    }
     if offered.files {
         return (offered.start, files(view, &view.text()[offered.start..offset]));
     }
@@ -158,6 +161,19 @@ fn devices(view: &View, offset: usize) -> &'static [&'static str] {
     }
 }
 
+/// The keys of a map, where the string that begins before a byte is the index of something: `m["`.
+fn keys(view: &View, start: usize) -> Option<Vec<Value>> {
+    let tokens = &view.reading.tokens;
+    let begins = |at: &usize| view.word(*at) == "[" && tokens[*at].end as usize + 1 == start;
+    let name = (0..tokens.len()).rev().find(begins)?.checked_sub(1)?;
+    match (tokens[name].kind, view.word(name), view.reading.seen.value(name as u32)) {
+        (Kind::Word, _, Known::Map(Some(map))) => Some(map.keys().map(|key| plain(key, item::FIELD)).collect()),
+        (Kind::Word, word, _) if !crate::script::source::tree::is_keyword(word) => Some(Vec::new()),
+        (_, ")" | "]", _) => Some(Vec::new()),
+        _ => None,
+    }
+}
+
 fn plain(label: &str, kind: u64) -> Value {
     json!({"label": label, "kind": kind})
 }
@@ -202,7 +218,8 @@ fn of_module(view: &View, name: usize) -> Vec<Value> {
         items.extend(inner.map(|module| plain(module, item::MODULE)));
     }
     if let Some(other) = super::library::of_user(view, &path) {
-        for symbol in other.names.symbols.iter().filter(|symbol| symbol.is_top) {
+        let is_private = |token: u32| token > 1 && other.word(token as usize - 2) == "private";
+        for symbol in other.names.symbols.iter().filter(|symbol| symbol.is_top && !is_private(symbol.token)) {
             match symbol.kind {
                 SymbolKind::Function => {
                     let mut found = plain(&symbol.name, item::FUNCTION);

@@ -29,7 +29,7 @@ pub fn of(session: &Session, value: &Dynamic) -> Result<Option<Answer>, Error> {
     let elements: usize = tensors.iter().map(|tensor| tensor.shape.iter().product::<usize>()).sum();
     let brief = !alone && (elements > ELEMENTS || tensors.len() > LINES);
     let text = if value.is_string() {
-        format!("{:?}", session.show(value)?)
+        session.literal(value)?
     } else if brief {
         session.brief(value)
     } else {

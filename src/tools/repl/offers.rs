@@ -5,22 +5,21 @@ use super::commands::COMMANDS;
 use crate::base::order;
 use crate::script::manual;
 use crate::script::session::handle::Session;
-use rustyline::completion::{FilenameCompleter, Pair};
+use rustyline::completion::Pair;
+use std::path::Path;
 
 /// Completes entries.
-pub struct Offers {
-    files: FilenameCompleter,
-}
+pub struct Offers;
 
 impl Offers {
     pub fn new() -> Offers {
-        Offers { files: FilenameCompleter::new() }
+        Offers
     }
 
     /// Where the word begins that is completed, and what may stand in its place.
     pub fn complete(&self, session: &Session, line: &str, at: usize) -> rustyline::Result<(usize, Vec<Pair>)> {
         match line[..at].trim_start().strip_prefix(':') {
-            Some(rest) => self.command(session, line, at, rest),
+            Some(rest) => self.command(session, at, rest),
             None => self.offered(session, line, at),
         }
     }
@@ -28,15 +27,13 @@ impl Offers {
     fn offered(&self, session: &Session, line: &str, at: usize) -> rustyline::Result<(usize, Vec<Pair>)> {
         let offer = session.complete(line, at);
         if offer.files {
-            let (start, mut found) = self.files.complete_path(&line[offer.start..at], at - offer.start)?;
-            order::by(&mut found, |a, b| a.display.cmp(&b.display));
-            return Ok((offer.start + start, found));
+            return Ok((offer.start, files(&line[offer.start..at])));
         }
         Ok((offer.start, offer.words.into_iter().map(pair).collect()))
     }
 
     /// After a colon: commands, then their arguments.
-    fn command(&self, session: &Session, line: &str, at: usize, rest: &str) -> rustyline::Result<(usize, Vec<Pair>)> {
+    fn command(&self, session: &Session, at: usize, rest: &str) -> rustyline::Result<(usize, Vec<Pair>)> {
         let Some((name, argument)) = rest.split_once(char::is_whitespace) else {
             let names = COMMANDS.iter().map(|command| command.name).filter(|name| name.starts_with(rest));
             return Ok((at - rest.len(), names.map(|name| pair(format!("{name} "))).collect()));
@@ -48,7 +45,7 @@ impl Offers {
                 let (begun, found) = self.offered(session, argument, argument.len())?;
                 Ok((start + begun, found))
             }
-            Some("FILE") => self.files.complete_path(line, at),
+            Some("FILE") => Ok((start, files(argument))),
             Some(takes) if takes.contains("NAME") => {
                 let mut names: Vec<&str> = manual::names().filter(|name| name.starts_with(argument)).collect();
                 names.sort_unstable();
@@ -58,6 +55,21 @@ impl Offers {
             _ => Ok((at, Vec::new())),
         }
     }
+}
+
+/// The files whose paths begin so, as they are: neither in a string nor behind `:load` has a blank an escape.
+fn files(path: &str) -> Vec<Pair> {
+    let (folder, begun) = path.split_at(path.rfind('/').map_or(0, |at| at + 1));
+    let entries = Path::new(if folder.is_empty() { "." } else { folder }).read_dir().into_iter().flatten().flatten();
+    let mut found: Vec<Pair> = entries
+        .filter_map(|entry| {
+            let name = entry.file_name().into_string().ok().filter(|name| name.starts_with(begun))?;
+            let end = if entry.path().is_dir() { "/" } else { "" };
+            Some(Pair { replacement: format!("{folder}{name}{end}"), display: name })
+        })
+        .collect();
+    order::by(&mut found, |a, b| a.display.cmp(&b.display));
+    found
 }
 
 pub fn pair(word: String) -> Pair {

@@ -109,7 +109,7 @@ impl Reader<'_> {
             return List { doc: self.docs.concat(&[open, close]), is_empty: true };
         }
         let begins_line = self.begins_line(self.next_start());
-        let comments = self.trailing();
+        let comments = self.trailing_to(end);
         let items = self.afresh(|reader| {
             reader.nested(end, |reader| reader.items(end, rules, read), |doc| vec![Item::of(Expr::other(doc))])
         });

@@ -114,39 +114,70 @@ fn filled(host: &Host, text: &str, values: &[&mut Dynamic]) -> Result<String> {
     let named = parts.iter().any(|part| matches!(part, Part::Place { of: Field::Named(_), .. }));
     let map = values.last().filter(|_| named).and_then(|last| last.read_lock::<Map>().map(|map| map.clone()));
     let count = values.len() - map.is_some() as usize;
-    let (mut out, mut next, mut used) = (Growing::new(host), 0, 0);
+    let mut given = Given { values: &values[..count], map, next: 0, used: 0 };
+    let mut out = Growing::new(host);
     for part in &parts {
-        let (of, spec) = match part {
-            Part::Text(text) => {
-                out.push(text)?;
-                continue;
+        match part {
+            Part::Text(text) => out.push(text)?,
+            Part::Place { of, spec } => {
+                let value = given.value(of)?;
+                let spec = given.spec(host, spec)?;
+                out.push(&one(host, &value, &spec)?)?;
             }
-            Part::Place { of, spec } => (of, spec),
-        };
-        let at = match of {
-            Field::Named(name) => match map.as_ref().and_then(|map| map.get(name.as_str())) {
-                Some(value) => {
-                    out.push(&one(host, value, spec)?)?;
-                    continue;
-                }
-                None => fail!(VALUE, "there is no value `{name}`; names stand in a map: `.format(#{{{name}: x}})`"),
-            },
-            Field::Next => {
-                next += 1;
-                next - 1
-            }
-            Field::At(at) => *at,
-        };
-        used = used.max(at + 1);
-        if at >= count {
-            fail!(VALUE, "place {at} of the text has no value; {count} were given");
         }
-        out.push(&one(host, &values[at].flatten_clone(), spec)?)?;
     }
+    let used = given.used;
     if used < count {
         fail!(VALUE, "the text has places for {used} values, and {count} were given; a place is `{{}}` or `{{:.2f}}`");
     }
     out.finish()
+}
+
+/// The values of one `format`.
+struct Given<'a, 'v> {
+    values: &'a [&'v mut Dynamic],
+    map: Option<Map>,
+    next: usize,
+    used: usize,
+}
+
+impl Given<'_, '_> {
+    fn value(&mut self, of: &Field) -> Result<Dynamic> {
+        let at = match of {
+            Field::Named(name) => match self.map.as_ref().and_then(|map| map.get(name.as_str())) {
+                Some(value) => return Ok(value.clone()),
+                None => fail!(VALUE, "there is no value `{name}`; names stand in a map: `.format(#{{{name}: x}})`"),
+            },
+            Field::Next => {
+                self.next += 1;
+                self.next - 1
+            }
+            Field::At(at) => *at,
+        };
+        self.used = self.used.max(at + 1);
+        match self.values.get(at) {
+            Some(value) => Ok(value.flatten_clone()),
+            None => fail!(VALUE, "place {at} of the text has no value; {} were given", self.values.len()),
+        }
+    }
+
+    /// A specification with the values of the places in it: `>{width}`.
+    fn spec(&mut self, host: &Host, spec: &str) -> Result<String> {
+        if !spec.contains('{') {
+            return Ok(spec.to_string());
+        }
+        let mut whole = String::new();
+        for part in format::parts(spec).or_else(|why| fail!(VALUE, "{why}"))? {
+            match part {
+                Part::Text(text) => whole += &text,
+                Part::Place { of, spec } => {
+                    let value = self.value(&of)?;
+                    whole += &one(host, &value, &spec)?;
+                }
+            }
+        }
+        Ok(whole)
+    }
 }
 
 fn of(module: &mut Natives, name: &'static str) -> FuncRegistration {

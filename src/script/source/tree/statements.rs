@@ -4,6 +4,7 @@ use super::{
     CopyOf, Definition, Destructured, Expr, Method, NodeKind, Pairs, Pattern, Reader, Recursive, Run, Shape,
     block_statement, is_assignment, pattern_names,
 };
+use crate::base::limits::EXPR_DEPTH;
 use crate::script::source::counters::{gives_pairs, is_counter};
 use crate::script::source::hooks::is_free_word;
 use crate::script::source::lex::Kind;
@@ -177,10 +178,27 @@ impl Reader<'_> {
     /// Declares the names of the pattern here and skips it.
     fn pattern(&mut self) -> Vec<u32> {
         let names = pattern_names(self.src, self.tokens, self.at);
+        self.pattern_depth();
         self.tree.declared.extend(&names);
         self.visible.extend(names.iter().map(|&name| &self.src[self.tokens[name as usize].range()]));
         self.at = self.tokens[self.at].partner as usize + 1;
         names
+    }
+
+    /// Notes where the pattern here is nested beyond the limit of expressions.
+    fn pattern_depth(&mut self) {
+        let mut open = 0;
+        for at in self.at..self.tokens[self.at].partner as usize {
+            match self.text_at(at) {
+                "[" | "#{" => open += 1,
+                "]" | "}" => open -= 1,
+                _ => {}
+            }
+            if open > EXPR_DEPTH {
+                self.tree.too_deep.get_or_insert(at as u32);
+                return;
+            }
+        }
     }
 
     /// `y.view([6])` of the target `y.view([6])[0]`: Rhai cannot assign to the result of a call.

@@ -70,6 +70,12 @@ pub fn described(session: &Session, color: Coloring, name: &str) -> Result<Strin
         let lines = functions.iter().map(|function| format!("  {:<widest$}  {}", function.name, function.summary));
         return Ok(format!("import \"{plain}\" as {plain};\n\n{}", lines.collect::<Vec<_>>().join("\n")));
     }
+    if manual::MODULES.contains(&plain) {
+        let mut names: Vec<String> = manual::of_module(plain).map(|name| format!("  {plain}::{name}")).collect();
+        names.sort_unstable();
+        names.dedup();
+        return Ok(format!("`{plain}` needs no import\n\n{}", names.join("\n")));
+    }
     if let Some(command) = command {
         return Ok(of_command(command));
     }

@@ -32,7 +32,28 @@ pub fn save(repl: &mut Repl, path: &str) -> Go {
     if uses > 0 {
         repl.face.say("`_` means nothing in a script: give those values names there");
     }
+    for name in redefined(&repl.entries, &defined) {
+        let name = name.to_string();
+        repl.face.say(&format!("the last definition of `{name}` is written: what called an earlier one changes there"));
+    }
     Go::On
+}
+
+/// Functions that were used before they were defined again.
+fn redefined<'a>(entries: &[String], defined: &[Option<(&'a str, usize)>]) -> Vec<&'a str> {
+    let names = |entry: &str, name: &str| {
+        let tokens = lex(entry, 0).unwrap_or_default();
+        tokens.iter().any(|token| &entry[token.range()] == name)
+    };
+    let mut found: Vec<&str> = (0..entries.len())
+        .filter_map(|at| {
+            let (name, _) = defined[at]?;
+            let next = at + 1 + defined[at + 1..].iter().position(|later| *later == defined[at])?;
+            entries[at + 1..next].iter().any(|entry| names(entry, name)).then_some(name)
+        })
+        .collect();
+    found.dedup();
+    found
 }
 
 /// The name of the function that an entry is, and how many parameters it has; none for any other entry.
