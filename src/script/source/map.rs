@@ -239,7 +239,7 @@ impl SourceMap {
         }
         let lines = text.bytes().filter(|b| *b == b'\n').count() + 1;
         let gap = self.gap(lines).or_else(|| {
-            self.give_up();
+            (lines <= MAX_LINES).then(|| self.give_up())?;
             self.gap(lines)
         });
         let (index, base) = gap.ok_or_else(|| {

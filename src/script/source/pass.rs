@@ -388,10 +388,10 @@ fn formats(src: &str, tokens: &[Token]) -> Vec<Format> {
 
 /// Whether a token begins with the colon of a specification, which may begin with `=` or fill with `:`.
 fn begins_format(src: &str, tokens: &[Token], index: usize) -> bool {
-    let is_path = || tokens.get(index + 1).is_some_and(|next| next.kind == Kind::Word);
-    match &src[tokens[index].range()] {
+    let token = tokens[index].range();
+    match &src[token.clone()] {
         ":" | ":=" | "::<" => true,
-        "::" => !is_path(),
+        "::" => src[token.end..].starts_with(['<', '>', '^', '=']),
         _ => false,
     }
 }
