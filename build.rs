@@ -12,10 +12,16 @@ fn main() -> Result<(), Error> {
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
     println!("cargo::rerun-if-changed=build.rs");
-    for folder in ["std", "kernels"] {
-        println!("cargo::rerun-if-changed={folder}");
-        pack(&root.join(folder), &out.join(folder))?;
+    println!("cargo::rerun-if-changed=std");
+    println!("cargo::rerun-if-changed=kernels");
+    // A module of the library is unpacked when it is imported, headers when the first kernel is compiled.
+    let mut library = vec![root.join("std")];
+    for entry in fs::read_dir(root.join("std"))? {
+        library.extend(Some(entry?.path()).filter(|path| path.is_dir()));
     }
+    library.sort();
+    pack(&root, &library, &out.join("std.rs"))?;
+    pack(&root, &[root.join("kernels")], &out.join("kernels.rs"))?;
     println!("cargo::rustc-env=TSCRIPT_BUILD_TARGET={}", env::var("TARGET").unwrap_or_default());
     if env::var("PROFILE").is_ok_and(|profile| profile == "release") {
         println!("cargo::rustc-env=TSCRIPT_BUILD_COMMIT={}", commit(&root).unwrap_or_default());
@@ -88,19 +94,38 @@ fn links_with(out: &Path, argument: &str) -> bool {
     rustc.arg(program).arg(text).output().is_ok_and(|output| output.status.success())
 }
 
-/// Packs all files of a folder, each into one of the same name.
-fn pack(from: &Path, to: &Path) -> Result<(), Error> {
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let to = to.join(entry.file_name());
-        if entry.file_type()?.is_dir() {
-            pack(&entry.path(), &to)?;
-            continue;
+/// Packs a folder: the texts of its files one after the other, since they are alike. What is in it is written down as an
+/// expression of Rust, which `base/packed.rs` includes.
+fn pack(root: &Path, folders: &[PathBuf], to: &Path) -> Result<(), Error> {
+    let mut packs = String::from("[");
+    for folder in folders {
+        let (mut encoder, mut files) = (DeflateEncoder::new(Vec::new(), Compression::best()), String::new());
+        let mut paths = Vec::new();
+        files_of(folder, root.join("std") != *folder, &mut paths)?;
+        paths.sort();
+        for path in &paths {
+            let text = fs::read(path)?;
+            encoder.write_all(&text)?;
+            let name = path.strip_prefix(root).unwrap_or(path).to_string_lossy().replace('\\', "/");
+            files.push_str(&format!("({name:?}, {}), ", text.len()));
         }
-        let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
-        encoder.write_all(&fs::read(entry.path())?)?;
-        fs::write(to, encoder.finish()?)?;
+        let name = folder.strip_prefix(root).unwrap_or(folder).to_string_lossy().replace(['/', '\\'], "-");
+        let packed = to.with_file_name(format!("{name}.packed"));
+        fs::write(&packed, encoder.finish()?)?;
+        packs.push_str(&format!("Pack::new(include_bytes!({packed:?}), &[{files}]), "));
+    }
+    fs::write(to, packs + "]")
+}
+
+/// The files of a folder, and with `all` those of the folders in it.
+fn files_of(folder: &Path, all: bool, paths: &mut Vec<PathBuf>) -> Result<(), Error> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        match entry.file_type()?.is_dir() {
+            true if all => files_of(&entry.path(), all, paths)?,
+            true => {}
+            false => paths.push(entry.path()),
+        }
     }
     Ok(())
 }

@@ -2,22 +2,46 @@
 
 use flate2::read::DeflateDecoder;
 use std::io::Read;
+use std::sync::OnceLock;
 
-/// The bytes of a packed text, by its path from the root of the repository.
-macro_rules! packed {
-    ($path:expr) => {
-        include_bytes!(concat!(env!("OUT_DIR"), "/", $path)) as &[u8]
-    };
+/// Texts that were packed together: all are unpacked when one of them is asked for.
+struct Pack {
+    packed: &'static [u8],
+    /// Their paths from the root of the repository, and their lengths, in order.
+    files: &'static [(&'static str, usize)],
+    texts: OnceLock<&'static str>,
 }
-pub(crate) use packed;
 
-/// The text, which stays in memory: for those that are unpacked once.
-pub fn unpack(packed: &[u8]) -> &'static str {
-    let mut text = String::new();
-    if let Err(error) = DeflateDecoder::new(packed).read_to_string(&mut text) {
-        unreachable!("what `build.rs` has packed: {error}");
+static LIBRARY: &[Pack] = &include!(concat!(env!("OUT_DIR"), "/std.rs"));
+#[cfg(feature = "cuda")]
+static KERNELS: &[Pack] = &include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
+#[cfg(not(feature = "cuda"))]
+static KERNELS: &[Pack] = &[];
+
+/// A text by its path from the root of the repository. It stays in memory.
+pub fn text(path: &str) -> &'static str {
+    let found = LIBRARY.iter().chain(KERNELS).find_map(|pack| pack.find(path));
+    found.unwrap_or_else(|| unreachable!("`build.rs` packs {path}"))
+}
+
+impl Pack {
+    const fn new(packed: &'static [u8], files: &'static [(&'static str, usize)]) -> Pack {
+        Pack { packed, files, texts: OnceLock::new() }
     }
-    text.leak()
+
+    fn find(&self, path: &str) -> Option<&'static str> {
+        let at = self.files.iter().position(|(name, _)| *name == path)?;
+        let start: usize = self.files[..at].iter().map(|(_, len)| len).sum();
+        Some(&self.texts.get_or_init(|| self.unpacked())[start..start + self.files[at].1])
+    }
+
+    fn unpacked(&self) -> &'static str {
+        let mut text = String::new();
+        if let Err(error) = DeflateDecoder::new(self.packed).read_to_string(&mut text) {
+            unreachable!("what `build.rs` has packed: {error}");
+        }
+        text.leak()
+    }
 }
 
 #[cfg(test)]
@@ -26,6 +50,14 @@ mod tests {
 
     #[test]
     fn a_text_is_what_was_packed() {
-        assert_eq!(unpack(packed!("std/test.rhai")), include_str!("../../std/test.rhai"));
+        assert_eq!(text("std/test.rhai"), include_str!("../../std/test.rhai"));
+        assert_eq!(text("std/nn/linear.rhai"), include_str!("../../std/nn/linear.rhai"));
+    }
+
+    #[cfg(feature = "cuda")]
+    #[test]
+    fn headers_are_packed_together() {
+        assert_eq!(text("kernels/math/math.cuh"), include_str!("../../kernels/math/math.cuh"));
+        assert_eq!(KERNELS.len(), 1);
     }
 }

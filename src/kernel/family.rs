@@ -31,9 +31,9 @@ pub struct Family {
     /// The folder's name.
     pub name: &'static str,
     pub kernels: &'static [&'static Kernel],
-    /// Names, as `#include` has them, and packed texts of the files in `kernels/`.
+    /// Names, as `#include` has them, of the files in `kernels/`.
     #[cfg(feature = "cuda")]
-    pub headers: &'static [(&'static str, &'static [u8])],
+    pub headers: &'static [&'static str],
     /// Structs with a Rust and a CUDA form.
     #[cfg(feature = "cuda")]
     pub structs: &'static [&'static Structs],
@@ -64,7 +64,7 @@ macro_rules! family {
             name: $name,
             kernels: &[$(&$kernel),*],
             #[cfg(feature = "cuda")]
-            headers: $crate::kernel::family::headers!($($header)*),
+            headers: &[$($header),*],
             #[cfg(feature = "cuda")]
             structs: &[$(&$structs),*],
             #[cfg(feature = "cuda")]
@@ -85,13 +85,3 @@ macro_rules! launch {
 }
 #[cfg(feature = "cuda")]
 pub(crate) use launch;
-
-/// Names and packed texts of files in `kernels/`.
-#[cfg(feature = "cuda")]
-macro_rules! headers {
-    ($($name:literal)*) => {
-        &[$(($name, $crate::base::packed::packed!(concat!("kernels/", $name)))),*]
-    };
-}
-#[cfg(feature = "cuda")]
-pub(crate) use headers;

@@ -3,12 +3,12 @@
 
 use super::{Gpu, GpuError, Launch, Param, Source};
 use crate::kernel::cuda::specialize::source;
-use crate::kernel::family::{Family, headers};
+use crate::kernel::family::Family;
 use crate::kernel::structs::structs;
 
 /// Has no kernel that rows of the op table name.
 pub static FAMILY: Family =
-    Family { name: "gate", kernels: &[], headers: headers! { "device/gate.cuh" }, structs: &[&ARGS], texts };
+    Family { name: "gate", kernels: &[], headers: &["device/gate.cuh"], structs: &[&ARGS], texts };
 
 structs! {
     // Bound: conditions of one launch.

@@ -1,19 +1,29 @@
 //! The CUDA texts that are part of the program.
 
-use crate::base::packed::unpack;
+use crate::base::packed;
 use crate::kernel::FAMILIES;
-use crate::kernel::family::{Family, headers};
+use crate::kernel::family::Family;
 use std::sync::LazyLock;
 
 /// Headers that several families include.
 pub static COMMON: Family = Family {
     name: "common",
     kernels: &[],
-    headers: headers! {
-        "common/base.cuh" "common/reduce.cuh" "common/rows.cuh" "common/unravel.cuh" "common/mma.cuh" "common/wgmma.cuh"
-        "common/look_back.cuh" "common/flags.cuh"
-        "math/math.cuh" "math/special.cuh" "math/single.cuh" "math/special_more.cuh" "math/polynomial.cuh"
-    },
+    headers: &[
+        "common/base.cuh",
+        "common/reduce.cuh",
+        "common/rows.cuh",
+        "common/unravel.cuh",
+        "common/mma.cuh",
+        "common/wgmma.cuh",
+        "common/look_back.cuh",
+        "common/flags.cuh",
+        "math/math.cuh",
+        "math/special.cuh",
+        "math/single.cuh",
+        "math/special_more.cuh",
+        "math/polynomial.cuh",
+    ],
     structs: &[],
     texts: Vec::new,
 };
@@ -24,7 +34,9 @@ pub fn headers() -> &'static [(&'static str, &'static str)] {
         let texts = |family: &'static Family| {
             family.structs.iter().map(|structs| (structs.header, &*structs.parts.concat().leak()))
         };
-        let unpacked = |family: &'static Family| family.headers.iter().map(|(name, packed)| (*name, unpack(packed)));
+        let unpacked = |family: &'static Family| {
+            family.headers.iter().map(|name| (*name, packed::text(&format!("kernels/{name}"))))
+        };
         FAMILIES.iter().flat_map(|family| unpacked(family).chain(texts(family))).collect()
     });
     &ALL

@@ -157,7 +157,7 @@ macro_rules! variants {
         variants!(@ [$($done)*
             variant!(($($a: F32),*) -> Bool = ($body) as u8),
             variant!(($($a: F64),*) -> Bool = ($body) as u8),
-            variant!(($($a: I64),*) -> Bool = ($body) as u8),
+            narrower!(($($a: I64),*) -> Bool = ($body) as u8),
             narrower!(($($a: Bool),*) -> Bool = ($body) as u8),
         ] $($rest)*)
     };

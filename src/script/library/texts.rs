@@ -1,6 +1,6 @@
 //! The texts of the standard library: its modules, and their files.
 
-use crate::base::packed::{packed, unpack};
+use crate::base::packed;
 use crate::base::signature;
 use crate::script::library::reach::File;
 use crate::script::source::scope::{Function, definitions};
@@ -10,13 +10,13 @@ use std::sync::OnceLock;
 /// A module of the library with its files, which are unpacked where the module is first used.
 pub struct Library {
     pub name: &'static str,
-    packed: &'static [(&'static str, &'static [u8])],
+    paths: &'static [&'static str],
     files: OnceLock<Vec<File>>,
 }
 
 impl Library {
     pub fn files(&self) -> &[File] {
-        self.files.get_or_init(|| self.packed.iter().map(|(path, packed)| (*path, unpack(packed))).collect())
+        self.files.get_or_init(|| self.paths.iter().map(|path| (*path, packed::text(&format!("std/{path}")))).collect())
     }
 
     /// Texts of all files, one after the other.
@@ -31,7 +31,7 @@ macro_rules! libraries {
         pub static STD: &[&Library] = &[$({
             static LIBRARY: Library = Library {
                 name: $name,
-                packed: &[$(($path, packed!(concat!("std/", $path)))),*],
+                paths: &[$($path),*],
                 files: OnceLock::new(),
             };
             &LIBRARY

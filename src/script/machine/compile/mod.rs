@@ -459,7 +459,16 @@ impl Compiler {
         let operands = Operands { expr: as_expr(numbered(statement)) };
         let default = cases.def_case.and_then(|arm| u32::try_from(arm).ok());
         let (arms, known, recent) = (arms.into(), Default::default(), Default::default());
-        Some(Node::Switch(Box::new(Switch { value, case, arms, operands, default, targets: Box::default(), known, recent })))
+        Some(Node::Switch(Box::new(Switch {
+            value,
+            case,
+            arms,
+            operands,
+            default,
+            targets: Box::default(),
+            known,
+            recent,
+        })))
     }
 
     fn assignment(&mut self, assignment: &(rhai::OpAssignment, rhai::BinaryExpr)) -> Option<Node> {
