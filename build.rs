@@ -95,9 +95,9 @@ fn links_with(out: &Path, argument: &str) -> bool {
 }
 
 /// Packs a folder: the texts of its files one after the other, since they are alike. What is in it is written down as an
-/// expression of Rust, which `base/packed.rs` includes.
+/// item of Rust, which `base/packed.rs` includes.
 fn pack(root: &Path, folders: &[PathBuf], to: &Path) -> Result<(), Error> {
-    let mut packs = String::from("[");
+    let mut packs = format!("pub static PACKS: [Pack; {}] = [", folders.len());
     for folder in folders {
         let (mut encoder, mut files) = (DeflateEncoder::new(Vec::new(), Compression::best()), String::new());
         let mut paths = Vec::new();
@@ -114,7 +114,7 @@ fn pack(root: &Path, folders: &[PathBuf], to: &Path) -> Result<(), Error> {
         fs::write(&packed, encoder.finish()?)?;
         packs.push_str(&format!("Pack::new(include_bytes!({packed:?}), &[{files}]), "));
     }
-    fs::write(to, packs + "]")
+    fs::write(to, packs + "];")
 }
 
 /// The files of a folder, and with `all` those of the folders in it.

@@ -12,15 +12,24 @@ struct Pack {
     texts: OnceLock<&'static str>,
 }
 
-static LIBRARY: &[Pack] = &include!(concat!(env!("OUT_DIR"), "/std.rs"));
-#[cfg(feature = "cuda")]
-static KERNELS: &[Pack] = &include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
-#[cfg(not(feature = "cuda"))]
-static KERNELS: &[Pack] = &[];
+mod library {
+    use super::Pack;
+
+    include!(concat!(env!("OUT_DIR"), "/std.rs"));
+}
+
+mod kernels {
+    use super::Pack;
+
+    #[cfg(feature = "cuda")]
+    include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
+    #[cfg(not(feature = "cuda"))]
+    pub static PACKS: [Pack; 0] = [];
+}
 
 /// A text by its path from the root of the repository. It stays in memory.
 pub fn text(path: &str) -> &'static str {
-    let found = LIBRARY.iter().chain(KERNELS).find_map(|pack| pack.find(path));
+    let found = library::PACKS.iter().chain(&kernels::PACKS).find_map(|pack| pack.find(path));
     found.unwrap_or_else(|| unreachable!("`build.rs` packs {path}"))
 }
 
@@ -58,6 +67,6 @@ mod tests {
     #[test]
     fn headers_are_packed_together() {
         assert_eq!(text("kernels/math/math.cuh"), include_str!("../../kernels/math/math.cuh"));
-        assert_eq!(KERNELS.len(), 1);
+        assert_eq!(kernels::PACKS.len(), 1);
     }
 }
