@@ -17,7 +17,7 @@ const QUERY_TILES: usize = 1;
 fn blocks(head_dim: usize) -> usize {
     match head_dim {
         ..=32 => 4,
-        ..=64 => 3,
+        33..=64 => 3,
         _ => 2,
     }
 }

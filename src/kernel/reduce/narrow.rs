@@ -257,7 +257,8 @@ mod tests {
     /// Sums and extremes of 16-bit floats, which are small integers here: exact in any order; NaN wins.
     #[test]
     fn short_floats() {
-        let encode: [(DType, fn(f32) -> u16); 2] =
+        type Encode = fn(f32) -> u16;
+        let encode: [(DType, Encode); 2] =
             [(DType::BF16, |x| half::bf16::from_f32(x).to_bits()), (DType::F16, |x| half::f16::from_f32(x).to_bits())];
         for (dtype, encode) in encode {
             for n in [1usize, 7, 64, 65, 129, 1000] {

@@ -65,7 +65,7 @@ fn moved(value: Dynamic, unpack: &Unpack, slots: &mut [Value]) -> Result<(), Dyn
         put_all(&unpack.slots, found, slots);
         return Ok(());
     };
-    if value.is_shared() || !value.read_lock::<Array>().is_some_and(|array| array.len() == named.len()) {
+    if value.is_shared() || value.read_lock::<Array>().is_none_or(|array| array.len() != named.len()) {
         return Err(value);
     }
     let array = value.try_cast_result::<Array>()?;

@@ -176,7 +176,7 @@ static NUMBERS: &[(&Function, bool, Own)] = &[
         each!(
             signs(a, b) = {
                 const LAST: T = T::BITS as T - 1;
-                let far = b < 0 || b > LAST;
+                let far = !(0..=LAST).contains(&b);
                 let near = a.wrapping_shr(if far { LAST } else { b } as u32);
                 // What is left is the sign.
                 near.wrapping_shr(far as u32)
