@@ -40,7 +40,7 @@ macro_rules! variant {
     };
 }
 
-/// As `variant`, for integers and truth values, which wider vectors make little faster: AVX-512 runs what is compiled for AVX2.
+/// As `variant`, for integers, truth values and f64, which take half of the code so: AVX-512 runs what is compiled for AVX2.
 macro_rules! narrower {
     ($($form:tt)*) => {{
         const OF_LEVELS: Variant = variant!($($form)*);
@@ -74,16 +74,19 @@ macro_rules! variants {
     (@ [$($done:tt)*] float($($a:ident),*) = $body:expr; $($rest:tt)*) => {
         variants!(@ [$($done)*
             variant!(($($a: F32),*) -> F32 = $body),
-            variant!(($($a: F64),*) -> F64 = $body),
+            narrower!(($($a: F64),*) -> F64 = $body),
         ] $($rest)*)
     };
     (@ [$($done:tt)*] float($($a:ident),*) = $body:expr, f32: $fast:path; $($rest:tt)*) => {
         variants!(@ [$($done)*
             Variant { args: &[$(class_of!($a)),*], out: Class::F32, tiles: {
-                const TILES: [TileFn; 3] = simd::tile_f32!(<V> ($($a),*) = $fast($($a),*));
+                const ALL: [TileFn; 3] = simd::tile_f32!(<V> ($($a),*) = $fast($($a),*));
+                // The baseline has no vectors of that width.
+                const PLAIN: [TileFn; 3] = simd::tile!(<S> ($($a: F32),*) -> F32 = $body);
+                const TILES: [TileFn; 3] = [ALL[0], ALL[1], PLAIN[2]];
                 TILES
             } },
-            variant!(($($a: F64),*) -> F64 = $body),
+            narrower!(($($a: F64),*) -> F64 = $body),
         ] $($rest)*)
     };
     (@ [$($done:tt)*] few($($a:ident),*) = $body:expr; $($rest:tt)*) => {
@@ -99,7 +102,8 @@ macro_rules! variants {
                 TILES
             } },
             Variant { args: &[Class::F64], out: Class::F64, tiles: {
-                const TILES: [TileFn; 3] = simd::tile_below!(<S> (TRIG_LIMIT) ($a: F64) -> F64 = $body, $slow);
+                const ALL: [TileFn; 3] = simd::tile_below!(<S> (TRIG_LIMIT) ($a: F64) -> F64 = $body, $slow);
+                const TILES: [TileFn; 3] = simd::without_highest(ALL);
                 TILES
             } },
         ] $($rest)*)
@@ -116,7 +120,7 @@ macro_rules! variants {
                 const TILES: [TileFn; 3] = [ALL[1], ALL[1], ALL[2]];
                 TILES
             } },
-            variant!(($a: F64) -> F64 = $plain($a)),
+            narrower!(($a: F64) -> F64 = $plain($a)),
         ] $($rest)*)
     };
     (@ [$($done:tt)*] quotient($a:ident, $b:ident) = $body:expr, $slow:expr; $($rest:tt)*) => {

@@ -206,7 +206,7 @@ macro_rules! kernels {
                     }
                 }
             }),
-            join_at: levels!(<S> fn(
+            join_at: without_highest(levels!(<S> fn(
                 lanes: *mut u8, positions: *mut i64, source: *const u8, rows: usize, c: usize, first: i64
             ) {
                 let (lanes, source) = (lanes.cast::<$T>(), source.cast::<$T>());
@@ -218,7 +218,7 @@ macro_rules! kernels {
                         *positions.add(l) = if better { first + j as i64 } else { *positions.add(l) };
                     }
                 }
-            }),
+            })),
             clear,
             flush: without_highest(levels!(<S> fn(lanes: *mut u8, wide: *mut Wide, n: usize) {
                 let lanes = std::slice::from_raw_parts_mut(lanes.cast::<$T>(), n);
