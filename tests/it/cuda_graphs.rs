@@ -130,6 +130,36 @@ fn small_rounds_share_a_graph_and_stay_apart_in_it() {
     std::fs::remove_dir_all(driver).expect("the folder is ours");
 }
 
+/// A cache that grows by one each time, as in decoding; and kernels of two shapes that alternate.
+const GROWING: &str = r#"
+set_default_device("cuda");
+let kept = zeros([1, 2, 64, 16]);
+let x = randn([1, 2, 1, 16]);
+for at in 0..60 {
+    kept.narrow(2, at, 1).copy_(x);
+    let seen = kept.narrow(2, 0, at + 1);
+    let y = scaled_dot_product_attention(x + 1, seen, seen).relu();
+    x = (y.transpose(1, 2).reshape([2, 16]).cumsum(1) * 0.5).reshape([1, 2, 1, 16]);
+    synchronize();
+}
+let both = [randn([32, 8]), randn([48, 8])];
+for i in 0..60 {
+    let y = both[i % 2].cumsum(0).flip([0]).cumsum(0).flip([0]);
+    synchronize();
+}
+"#;
+
+#[test]
+fn windows_whose_kernels_sizes_change_stay_graphs() {
+    let Some(driver) = driver("growing") else { return };
+    let (with, said) = ask(&driver, GROWING, &[]);
+    let (without, also) = ask(&driver, GROWING, &[("TSCRIPT_CUDA_GRAPHS", "0")]);
+    assert_eq!((&said, &with[..with.len() - 1]), (&also, &without[..without.len() - 1]));
+    let started = counts(&with)[1];
+    assert!(started > 80, "{started} graphs for 120 rounds");
+    std::fs::remove_dir_all(driver).expect("the folder is ours");
+}
+
 #[test]
 fn further_gpus_are_left_alone_until_something_is_put_there() {
     let Some(driver) = driver("two") else { return };
