@@ -148,7 +148,7 @@ macro_rules! variants {
     (@ [$($done:tt)*] floattest($($a:ident),*) = $body:expr; $($rest:tt)*) => {
         variants!(@ [$($done)*
             variant!(($($a: F32),*) -> Bool = ($body) as u8),
-            variant!(($($a: F64),*) -> Bool = ($body) as u8),
+            narrower!(($($a: F64),*) -> Bool = ($body) as u8),
         ] $($rest)*)
     };
     (@ [$($done:tt)*] never($a:ident); $($rest:tt)*) => {
@@ -160,7 +160,7 @@ macro_rules! variants {
     (@ [$($done:tt)*] test($($a:ident),*) = $body:expr; $($rest:tt)*) => {
         variants!(@ [$($done)*
             variant!(($($a: F32),*) -> Bool = ($body) as u8),
-            variant!(($($a: F64),*) -> Bool = ($body) as u8),
+            narrower!(($($a: F64),*) -> Bool = ($body) as u8),
             narrower!(($($a: I64),*) -> Bool = ($body) as u8),
             narrower!(($($a: Bool),*) -> Bool = ($body) as u8),
         ] $($rest)*)

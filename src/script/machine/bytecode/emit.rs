@@ -571,8 +571,8 @@ impl Emitter {
             };
         }
         let node = self.calls.len() as u32;
-        let arguments = places.into();
-        self.calls.push(DirectCall { function, arguments, operands: Operands { ..operands }, at, mark });
+        let (arguments, has_parts) = (places.into(), parts.contains(&true));
+        self.calls.push(DirectCall { function, arguments, has_parts, operands: Operands { ..operands }, at, mark });
         self.push(Opcode::Call, to, 0, 0, Side { node, at, ..side });
     }
 }

@@ -88,10 +88,12 @@ impl Machine<'_> {
         code: &Code,
         out: &mut Out,
     ) -> R<u64> {
+        if call.has_parts {
+            self.place_parts(frame, bytecode, call, code, out)?;
+        }
         let mut lent = 0;
         for (at, argument) in call.arguments.iter().enumerate() {
-            if let Argument::Part(node) = *argument {
-                frame.rest[at] = self.take_part(frame, bytecode, code, (at, node), out)?;
+            if matches!(argument, Argument::Part(_)) {
                 continue;
             }
             if self.lends(frame, code, at, *argument)? {

@@ -1,7 +1,7 @@
 //! `f(tree.left)` and `dot(rows[i], x)`: the part of a variable's array or map is out of its place while a function has it that
 //! leaves it alone. So a call costs the same however large the part is.
 
-use super::Bytecode;
+use super::{Argument, Bytecode, DirectCall};
 use crate::script::machine::chain::indices_at_hand;
 use crate::script::machine::places::exchange::exchange;
 use crate::script::machine::places::{Values, reach};
@@ -56,8 +56,34 @@ fn names(node: &mut Node, root: Option<Slot>) -> bool {
 }
 
 impl Machine<'_> {
+    /// Parts come first: to find one, code may run, which uses the registers of the function that is called.
+    #[inline(never)]
+    pub(super) fn place_parts(
+        &mut self,
+        frame: &mut Frame,
+        bytecode: &Bytecode,
+        call: &DirectCall,
+        code: &Code,
+        out: &mut Out,
+    ) -> R<()> {
+        let mut found: SmallVec<[(usize, Value); 2]> = SmallVec::new();
+        let mut result = Ok(());
+        for (at, argument) in call.arguments.iter().enumerate() {
+            let Argument::Part(node) = *argument else { continue };
+            match self.take_part(frame, bytecode, code, (at, node), out) {
+                Ok(part) => found.push((at, part)),
+                Err(fault) => {
+                    result = Err(fault);
+                    break;
+                }
+            }
+        }
+        found.into_iter().for_each(|(at, part)| frame.rest[at] = part);
+        result
+    }
+
     /// The part as an argument: out of its place if it is worth that, otherwise a copy.
-    pub(super) fn take_part(
+    fn take_part(
         &mut self,
         frame: &mut Frame,
         bytecode: &Bytecode,

@@ -164,6 +164,8 @@ pub struct Round {
 pub struct DirectCall {
     pub function: Weak<Function>,
     pub arguments: Box<[Argument]>,
+    /// Some of them are parts.
+    pub has_parts: bool,
     pub operands: Operands,
     pub at: Position,
     /// In a user's source: the place that is known while it runs.
