@@ -52,7 +52,8 @@ pub unsafe fn bincount(call: &Call<'_>) {
             scatter_to(call, y, x, weights, 0, adding(y.dtype));
             return;
         }
-        if count(call, x, std::slice::from_raw_parts_mut(y.ptr.cast(), y.numel())) {
+        // Without bins there may be no memory.
+        if y.numel() > 0 && count(call, x, std::slice::from_raw_parts_mut(y.ptr.cast(), y.numel())) {
             return;
         }
         // Finds the value that has no bin, and reports it.
