@@ -1,5 +1,6 @@
-//! Packs the texts that are part of the program, the library's and the CUDA headers, which together are three times as
-//! large as what is left of them: `base/packed.rs` unpacks them where they are first needed. Says how the program is linked.
+//! Packs the texts that are part of the program, the library's, the CUDA headers and the pages of error codes, which
+//! together are three times as large as what is left of them: `base/packed.rs` unpacks them where they are first needed.
+//! Says how the program is linked.
 
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
@@ -14,6 +15,7 @@ fn main() -> Result<(), Error> {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=std");
     println!("cargo::rerun-if-changed=kernels");
+    println!("cargo::rerun-if-changed=docs/errors");
     // A module of the library is unpacked when it is imported, headers when the first kernel is compiled.
     let mut library = vec![root.join("std")];
     for entry in fs::read_dir(root.join("std"))? {
@@ -22,6 +24,7 @@ fn main() -> Result<(), Error> {
     library.sort();
     pack(&root, &library, &out.join("std.rs"))?;
     pack(&root, &[root.join("kernels")], &out.join("kernels.rs"))?;
+    pack(&root, &[root.join("docs/errors")], &out.join("errors.rs"))?;
     println!("cargo::rustc-env=TSCRIPT_BUILD_TARGET={}", env::var("TARGET").unwrap_or_default());
     if env::var("PROFILE").is_ok_and(|profile| profile == "release") {
         println!("cargo::rustc-env=TSCRIPT_BUILD_COMMIT={}", commit(&root).unwrap_or_default());

@@ -1,4 +1,4 @@
-//! Stable diagnostic codes with their titles, and their long texts from `docs/errors/`, one file a code.
+//! Stable diagnostic codes with their titles.
 
 use std::fmt;
 
@@ -17,9 +17,6 @@ macro_rules! codes {
         $(#[doc = $title] pub const $name: Code = Code($number);)*
         /// Every code with its general title, in order.
         pub const ALL: &[(Code, &str)] = &[$((Code($number), $title)),*];
-        /// The pages of the book, in the same order: a heading with code and title, then the text.
-        pub(super) const PAGES: &[(Code, &str)] =
-            &[$((Code($number), include_str!(concat!("../../docs/errors/E0", $number, ".md")))),*];
     };
 }
 

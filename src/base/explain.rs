@@ -4,28 +4,33 @@
 //! The first script of a text gets its code, the second runs without error: `tests/it/explain.rs` runs them all. Flags
 //! or settings of a host program that a script needs are in a comment on its first line.
 
-use super::code::{Code, PAGES};
+use super::code::{ALL, Code};
+use super::packed;
 
 /// The long text of a code, in Markdown, without its heading. Every code of `code::ALL` has one.
 pub fn explain(code: Code) -> &'static str {
-    let page = PAGES.iter().find(|(known, _)| *known == code);
-    match page.and_then(|(_, page)| page.split_once('\n')) {
+    let is_known = ALL.iter().any(|(known, _)| *known == code);
+    match is_known.then(|| page(code)).and_then(|page| page.split_once('\n')) {
         Some((_, text)) => text.trim(),
         None => "This code is not known. `tscript explain` without an argument lists those that are.",
     }
 }
 
+/// The page of the book: a heading with code and title, then the text.
+fn page(code: Code) -> &'static str {
+    packed::text(&format!("docs/errors/{code}.md"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::code;
 
     #[test]
     fn every_code_is_explained_with_a_script() {
-        for ((code, title), (_, page)) in code::ALL.iter().zip(PAGES) {
+        for (code, title) in ALL {
             let text = explain(*code);
             assert_eq!(
-                page.lines().next(),
+                page(*code).lines().next(),
                 Some(&*format!("# {code}: {title}")),
                 "the heading of docs/errors/{code}.md"
             );

@@ -1,4 +1,4 @@
-//! Texts that are packed in the program: `build.rs` packs `std/` and `kernels/`.
+//! Texts that are packed in the program: `build.rs` packs `std/`, `kernels/` and `docs/errors/`.
 
 use flate2::read::DeflateDecoder;
 use std::io::Read;
@@ -18,6 +18,12 @@ mod library {
     include!(concat!(env!("OUT_DIR"), "/std.rs"));
 }
 
+mod errors {
+    use super::Pack;
+
+    include!(concat!(env!("OUT_DIR"), "/errors.rs"));
+}
+
 mod kernels {
     use super::Pack;
 
@@ -29,7 +35,7 @@ mod kernels {
 
 /// A text by its path from the root of the repository. It stays in memory.
 pub fn text(path: &str) -> &'static str {
-    let found = library::PACKS.iter().chain(&kernels::PACKS).find_map(|pack| pack.find(path));
+    let found = library::PACKS.iter().chain(&kernels::PACKS).chain(&errors::PACKS).find_map(|pack| pack.find(path));
     found.unwrap_or_else(|| unreachable!("`build.rs` packs {path}"))
 }
 
