@@ -9,6 +9,7 @@ pub mod diag;
 pub mod dtype;
 
 pub mod explain;
+pub mod float_functions;
 pub mod float_text;
 pub mod layout;
 pub mod limits;

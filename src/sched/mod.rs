@@ -8,6 +8,7 @@ pub mod memory;
 pub mod options;
 pub mod order;
 pub mod profile;
+mod rounds;
 pub mod runtime;
 pub mod samples;
 pub mod streams;

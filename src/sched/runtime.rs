@@ -13,6 +13,7 @@ use super::order::gate::{Past, note_writer};
 use super::order::points::HOST;
 use super::profile::timeline::{self, Timeline};
 use super::profile::trace::Trace;
+use super::rounds::{LoopRounds, ROUND_KERNELS};
 use super::samples::Samples;
 use super::streams::placement::Placement;
 use super::streams::stream::{Stream, StreamHandle};
@@ -20,7 +21,7 @@ use super::streams::watch::Naming;
 use super::window::each::EachProgram;
 use super::window::key::{self, ByKey};
 use super::window::known_steps::KnownSteps;
-use super::window::node::Node;
+use super::window::node::{Node, Work};
 use super::window::plan::{self, Plan};
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
@@ -37,7 +38,7 @@ use crate::op::tensor::{Buffer, Home, Keeper};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Bound: plans kept; a script that makes more has no repeating loop.
@@ -119,6 +120,8 @@ pub struct Runtime {
     pub(super) tight: AtomicU64,
     /// Nodes recorded so far; windows flushed so far.
     pub recorded: AtomicU64,
+    /// Kernels in all windows.
+    kernels: AtomicUsize,
     pub flushes: AtomicU64,
     /// Whether the script's own values may take so many more bytes.
     pub values: OnceLock<ValueRoom>,
@@ -150,6 +153,7 @@ pub struct State {
     rng: Generator,
     plans: ByKey<Plan>,
     known_steps: KnownSteps,
+    loops: LoopRounds,
     /// Empty lists of nodes, with their capacity.
     lists: Vec<Vec<Node>>,
     /// Nodes that were queued on real GPUs since the last query of finished work there.
@@ -175,6 +179,8 @@ pub struct Window {
     pub(super) demand: SmallVec<[(usize, usize); 1]>,
     /// A round has ended since the last node.
     round_ended: bool,
+    /// How many of its nodes are kernels.
+    kernels: usize,
     /// How many nodes the last window had.
     usual: usize,
 }
@@ -237,6 +243,7 @@ impl Runtime {
                 rng: Generator::new(options.seed),
                 plans: ByKey::default(),
                 known_steps: KnownSteps::default(),
+                loops: LoopRounds::default(),
                 lists: Vec::new(),
                 since_look: 0,
             }),
@@ -268,6 +275,7 @@ impl Runtime {
             tiny_device_bytes,
             tight: AtomicU64::new(0),
             recorded: AtomicU64::new(0),
+            kernels: AtomicUsize::new(0),
             flushes: AtomicU64::new(0),
             values: OnceLock::new(),
             trace: Trace::default(),
@@ -536,6 +544,10 @@ impl Runtime {
             window.nodes = state.lists.pop().unwrap_or_else(|| Vec::with_capacity(window.usual));
         }
         node.begins_round = std::mem::take(&mut window.round_ended) && !window.nodes.is_empty();
+        if matches!(node.work, Work::Kernel { .. }) {
+            window.kernels += 1;
+            self.kernels.fetch_add(1, Ordering::Relaxed);
+        }
         if !at_once && window.nodes.len() + 1 < self.options.window_nodes {
             window.nodes.push(node);
             return Ok(());
@@ -567,10 +579,32 @@ impl Runtime {
     /// make the same windows, whose plans are known. Small rounds share a window, and stay separate in it.
     pub fn end_round(&self) {
         let mut state = self.state.lock();
+        state.loops.train(self.recorded.load(Ordering::Relaxed));
         for slot in 0..state.windows.len() as u32 {
             let window = &mut state.windows[slot as usize];
             window.round_ended = true;
             if window.nodes.len() >= ROUND_NODES || window.pending_bytes >= ROUND_BYTES {
+                self.run_window(&mut state, slot);
+            }
+        }
+    }
+
+    /// A round of a loop ends; `depth`: how deep the loop is.
+    #[inline]
+    pub fn end_loop_round(&self, depth: u32) {
+        if self.kernels.load(Ordering::Relaxed) >= ROUND_KERNELS {
+            self.end_windows(depth);
+        }
+    }
+
+    #[cold]
+    fn end_windows(&self, depth: u32) {
+        let mut state = self.state.lock();
+        if !state.loops.ends(depth, self.recorded.load(Ordering::Relaxed)) {
+            return;
+        }
+        for slot in 0..state.windows.len() as u32 {
+            if state.windows[slot as usize].kernels >= ROUND_KERNELS {
                 self.run_window(&mut state, slot);
             }
         }
@@ -629,6 +663,7 @@ impl Runtime {
         }
         self.flushes.fetch_add(1, Ordering::Relaxed);
         self.trace.window();
+        self.kernels.fetch_sub(std::mem::take(&mut window.kernels), Ordering::Relaxed);
         // Its capacity is freed too: thousands of idle streams hold nothing.
         let nodes = std::mem::take(&mut window.nodes);
         window.usual = nodes.len();

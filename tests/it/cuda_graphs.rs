@@ -160,6 +160,38 @@ fn windows_whose_kernels_sizes_change_stay_graphs() {
     std::fs::remove_dir_all(driver).expect("the folder is ours");
 }
 
+/// A model that runs in a loop, whose results nobody reads meanwhile: layers in a loop of their own, and a head.
+const CALLED: &str = r#"
+import "nn" as nn;
+set_default_device("cuda");
+manual_seed(0);
+let layers = (0..4).map(|i| nn::transformer_encoder_layer(32, 4, #{dim_feedforward: 64, batch_first: true, dropout: 0.0}));
+let head = nn::linear(32, 8);
+for m in layers { m.cuda().eval(); }
+head.cuda();
+let x = randn([2, 8, 32]);
+let y = ();
+no_grad {
+    for i in 0..60 {
+        let h = x;
+        for layer in layers { h = layer(h); }
+        y = head(h).softmax(-1);
+    }
+    print(y.shape);
+}
+"#;
+
+#[test]
+fn models_that_run_in_a_loop_are_a_graph_a_round() {
+    let Some(driver) = driver("called") else { return };
+    let (with, said) = ask(&driver, CALLED, &[]);
+    let (without, also) = ask(&driver, CALLED, &[("TSCRIPT_CUDA_GRAPHS", "0")]);
+    assert_eq!((&said, &with[..with.len() - 1]), (&also, &without[..without.len() - 1]));
+    let started = counts(&with)[1];
+    assert!((50..=60).contains(&started), "{started} graphs for 60 rounds");
+    std::fs::remove_dir_all(driver).expect("the folder is ours");
+}
+
 #[test]
 fn further_gpus_are_left_alone_until_something_is_put_there() {
     let Some(driver) = driver("two") else { return };

@@ -47,9 +47,9 @@ impl Simd for Avx512 {
     #[cfg(target_arch = "x86_64")]
     type F64 = std::arch::x86_64::__m512d;
     #[cfg(not(target_arch = "x86_64"))]
-    type F32 = Plain<f32, 8>;
+    type F32 = Plain<f32, 4>;
     #[cfg(not(target_arch = "x86_64"))]
-    type F64 = Plain<f64, 4>;
+    type F64 = Plain<f64, 2>;
 
     #[inline(always)]
     fn fma32(a: f32, b: f32, c: f32) -> f32 {
@@ -78,9 +78,9 @@ impl Simd for Avx2 {
     #[cfg(target_arch = "x86_64")]
     type F64 = std::arch::x86_64::__m256d;
     #[cfg(not(target_arch = "x86_64"))]
-    type F32 = Plain<f32, 8>;
+    type F32 = Plain<f32, 4>;
     #[cfg(not(target_arch = "x86_64"))]
-    type F64 = Plain<f64, 4>;
+    type F64 = Plain<f64, 2>;
 
     #[inline(always)]
     fn fma32(a: f32, b: f32, c: f32) -> f32 {
@@ -104,8 +104,8 @@ impl Simd for Avx2 {
 
 impl Simd for Portable {
     const LEVEL: usize = 2;
-    type F32 = Plain<f32, 8>;
-    type F64 = Plain<f64, 4>;
+    type F32 = Plain<f32, 4>;
+    type F64 = Plain<f64, 2>;
 
     #[inline(always)]
     fn fma32(a: f32, b: f32, c: f32) -> f32 {

@@ -42,7 +42,7 @@ pub trait Vector: Copy {
     unsafe fn largest(self) -> Self::Elem;
 }
 
-/// Vectors for machines without AVX2: an array that the compiler may vectorize.
+/// Vectors for machines without AVX2: an array that the compiler may vectorize, of 16 bytes as registers there have them.
 #[derive(Clone, Copy)]
 pub struct Plain<T, const N: usize>([T; N]);
 
@@ -138,8 +138,8 @@ macro_rules! plain {
         }
     };
 }
-plain!(f32, 8, u32, 127, 23);
-plain!(f64, 4, u64, 1023, 52);
+plain!(f32, 4, u32, 127, 23);
+plain!(f64, 2, u64, 1023, 52);
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {

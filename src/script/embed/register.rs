@@ -210,6 +210,7 @@ pub fn function<A, F: Function<A>>(name: &str, function: F) -> Registration {
     Box::new(move |module, host| {
         let shared = host.clone();
         let called = name.clone();
+        host.registered.write().insert(name.clone());
         rows::raw(module, &name, F::ARITY, move |context, values| -> Native {
             let context = context.expect("registered with a context");
             shared.rt.note_call(shared.origin(&context));

@@ -110,7 +110,6 @@ impl Words {
 fn one(error: EvalAltResult, context: &Context, stack: &[Frame]) -> Box<Diag> {
     use EvalAltResult::*;
     let at = site(error.position());
-    let known: &Known = context.known;
     let found = match error {
         ErrorRuntime(value, _) | ErrorTerminated(value, _) if value.is::<ErrorValue>() => return ours(&value, at),
         ErrorRuntime(value, _) if value.is::<MissingField>() => names::field(&value),
@@ -132,7 +131,7 @@ fn one(error: EvalAltResult, context: &Context, stack: &[Frame]) -> Box<Diag> {
         ErrorFunctionNotFound(signature, _) => names::function(&signature, at, context),
         ErrorModuleNotFound(name, _) => names::module(&name, at, context),
         ErrorPropertyNotFound(name, _) => names::entry(&name),
-        ErrorDotExpr(text, _) => dot(&text, known),
+        ErrorDotExpr(text, _) => dot(&text, context.known),
         ErrorIndexNotFound(key, _) => words(code::INDEX, format!("there is no entry {}", shown(&key)), "no such entry"),
         ErrorIndexingType(text, _) => indexing(&text),
         ErrorArrayBounds(length, index, _) => bounds("array", "element", length, index),

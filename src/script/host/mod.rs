@@ -55,6 +55,8 @@ pub struct Host {
     pub natives: RwLock<HashSet<Cow<'static, str>>>,
     /// Properties of tensors.
     pub properties: RwLock<Vec<&'static str>>,
+    /// Functions of the host program.
+    pub registered: RwLock<HashSet<String>>,
     /// Functions of the script with the name of a native function.
     pub own_functions: RwLock<BTreeSet<Function>>,
     /// Where a change that is lost was warned of.
@@ -120,6 +122,7 @@ impl Host {
             written: RwLock::default(),
             natives: RwLock::default(),
             properties: RwLock::default(),
+            registered: RwLock::default(),
             own_functions: RwLock::default(),
             lost: Default::default(),
             earlier: RwLock::default(),

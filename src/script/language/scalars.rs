@@ -4,47 +4,11 @@
 use crate::base::arithmetic::{self, Power};
 use crate::base::code;
 use crate::base::diag::Diag;
+use crate::base::float_functions::{FUNCTIONS, QUESTIONS, ROUNDINGS, larger, smaller};
 use crate::script::bind::rows::Natives;
 use crate::script::values::panics::Place;
 use crate::script::values::raise::{Native, raise};
 use rhai::{Array, Dynamic, EvalAltResult, FuncRegistration, Map, NativeCallContext};
-
-type Function = fn(f64) -> f64;
-
-/// Functions that Rhai has for floats only, or not at all.
-const FUNCTIONS: &[(&str, Function)] = &[
-    ("sqrt", f64::sqrt),
-    ("exp", f64::exp),
-    ("exp2", f64::exp2),
-    ("expm1", f64::exp_m1),
-    ("log", f64::ln),
-    ("ln", f64::ln),
-    ("log2", f64::log2),
-    ("log10", f64::log10),
-    ("log1p", f64::ln_1p),
-    ("sin", f64::sin),
-    ("cos", f64::cos),
-    ("tan", f64::tan),
-    ("asin", f64::asin),
-    ("acos", f64::acos),
-    ("atan", f64::atan),
-    ("sinh", f64::sinh),
-    ("cosh", f64::cosh),
-    ("tanh", f64::tanh),
-    ("asinh", f64::asinh),
-    ("acosh", f64::acosh),
-    ("atanh", f64::atanh),
-    ("float", |x| x),
-];
-
-/// Functions that leave an integer unchanged, as for integer tensors.
-const ROUNDINGS: &[(&str, Function)] = &[("ceil", f64::ceil), ("floor", f64::floor), ("trunc", f64::trunc)];
-
-type Question = fn(f64) -> bool;
-
-/// Predicates of floats; an integer is converted.
-const QUESTIONS: &[(&str, Question)] =
-    &[("isnan", f64::is_nan), ("isinf", f64::is_infinite), ("isfinite", f64::is_finite)];
 
 type IntegerOp = fn(i64, i64) -> Option<i64>;
 
@@ -91,20 +55,9 @@ fn operators(natives: &mut Natives) {
     }
 }
 
-/// The larger and the smaller of two numbers, one of them a float. NaN in either place gives NaN, as for tensors;
-/// Rhai's return the second number where the first is NaN.
+/// The larger and the smaller of two numbers, one of them a float. Rhai's return the second number where the first is NaN.
 fn extremes(natives: &mut Natives) {
-    for (name, is_larger) in [("max", true), ("min", false)] {
-        let pick = move |x: f64, y: f64| match x.is_nan() || y.is_nan() {
-            true => f64::NAN,
-            false => {
-                if is_larger {
-                    x.max(y)
-                } else {
-                    x.min(y)
-                }
-            }
-        };
+    for (name, pick) in [("max", larger as fn(f64, f64) -> f64), ("min", smaller)] {
         let of = || FuncRegistration::new(name).in_global_namespace();
         of().place_in(&mut natives.module, pick);
         of().place_in(&mut natives.module, move |x: i64, y: f64| pick(x as f64, y));
@@ -127,10 +80,7 @@ pub fn register(natives: &mut Natives) {
         of().place_in(&mut natives.module, function);
         of().place_in(&mut natives.module, |x: i64| x);
     }
-    // Rhai rounds floats only, and halves away from zero; these go to the even number.
     let of = || FuncRegistration::new("round").in_global_namespace();
-    of().place_in(&mut natives.module, |x: i64| x);
-    of().place_in(&mut natives.module, f64::round_ties_even);
     divisions(natives);
     divisors(natives);
     bits(natives);

@@ -14,6 +14,7 @@ use crate::script::language::order;
 use crate::script::language::ranges::{integers, steps};
 use crate::script::language::sequences::{elements_fit, plain, total};
 use crate::script::machine::callback::Callback;
+use crate::script::values::ascii::text_of;
 use crate::script::values::panics::{GuardedCall, Place};
 use crate::script::values::raise::{Native, Outcome};
 use crate::script::values::set::Set;
@@ -132,7 +133,7 @@ pub fn elements(host: &Arc<Host>, context: &NativeCallContext, value: &Dynamic) 
     }
     if let Some(text) = value.read_lock::<ImmutableString>() {
         elements_fit(host, context, 0, text.chars().count())?;
-        return Ok(text.chars().map(|c| ImmutableString::from(c.to_string()).into()).collect());
+        return Ok(text.chars().map(|c| text_of(c).into()).collect());
     }
     if let Some(map) = value.read_lock::<Map>() {
         return Ok(map.keys().map(|key| key.as_str().into()).collect());

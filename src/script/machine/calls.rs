@@ -48,9 +48,9 @@ fn has_text(whole: &Dynamic, parts: &[Dynamic]) -> Option<bool> {
 
 /// A closure's function, whose values are in the first slots of the stack that it runs on.
 pub(super) struct Placed {
-    function: Arc<Function>,
+    pub function: Arc<Function>,
     /// The stack, where the machine's has too little room left.
-    own: Option<Vec<Value>>,
+    pub own: Option<Vec<Value>>,
 }
 
 impl Code {
@@ -63,6 +63,12 @@ impl Code {
 
 impl Machine<'_> {
     pub fn native(&mut self, frame: &mut Frame, native: &Native) -> R {
+        if native.numeric.is_some() && native.luck.is_good() && !self.looks {
+            match quick::called(frame, native).value() {
+                Some(value) => return Ok(value),
+                None => native.luck.miss(),
+            }
+        }
         if let Some(qualified) = &native.qualified
             && let Some(function) = self.qualified(qualified, native)
             && function.is_compiled()
@@ -163,6 +169,11 @@ impl Machine<'_> {
     /// Calls what a place remembers, or lets Rhai look for it.
     #[inline]
     pub fn call_native(&mut self, native: &Native, values: &mut [&mut Dynamic], by_reference: bool) -> R {
+        if let Some(numeric) = native.numeric.filter(|_| !self.looks)
+            && let Some(value) = numeric.of_dynamics(values).value()
+        {
+            return self.step(native.at).map(|()| value);
+        }
         match native.site.find(values) {
             Some(entry) => self.invoke(entry, &native.name, values, by_reference, native.at).map(Value::of),
             None => self.search(native, values).map(Value::of),
@@ -401,7 +412,7 @@ impl Machine<'_> {
 
     /// The compiled function of a closure.
     #[inline]
-    fn known(&mut self, name: &str, count: usize) -> Option<Arc<Function>> {
+    pub(super) fn known(&mut self, name: &str, count: usize) -> Option<Arc<Function>> {
         let has_count = |function: &Function| function.def.params.len() == count;
         // Most often it is the same text, not only an equal one.
         let is_same = |known: &str| std::ptr::eq(known.as_ptr(), name.as_ptr());

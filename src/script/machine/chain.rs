@@ -38,6 +38,14 @@ impl Machine<'_> {
         self.follow(frame, chain, Goal::Read)
     }
 
+    /// A chain that leads to no number at hand.
+    pub fn other_chain(&mut self, frame: &mut Frame, chain: &Chain) -> R {
+        match self.other_element(frame, chain)? {
+            Some(found) => Ok(found),
+            None => self.follow(frame, chain, Goal::Read),
+        }
+    }
+
     /// `m[k] ?? 0`: `()` where there is no such entry.
     pub fn ask(&mut self, frame: &mut Frame, chain: &Chain) -> R {
         if let Some(found) = self.element(frame, chain)? {
@@ -49,27 +57,25 @@ impl Machine<'_> {
     /// `xs[i]`, `m.name`, `xs.len()` and `xs.push(x)` of a variable: nothing is moved for it.
     #[inline]
     fn element(&mut self, frame: &mut Frame, chain: &Chain) -> R<Option<Value>> {
-        if self.looks {
-            return Ok(None);
-        }
-        if chain.is_quick && chain.luck.is_good() {
+        if chain.is_quick && chain.luck.is_good() && !self.looks {
             match quick::element(frame, chain).value() {
                 Some(value) => return Ok(Some(value)),
                 None => chain.luck.miss(),
             }
         }
+        self.other_element(frame, chain)
+    }
+
+    /// The same of what is no number.
+    #[inline]
+    fn other_element(&mut self, frame: &mut Frame, chain: &Chain) -> R<Option<Value>> {
+        if self.looks {
+            return Ok(None);
+        }
         if chain.is_path {
             return Ok(self.part_at_hand(frame, chain));
         }
         let [step] = &*chain.steps else { return Ok(None) };
-        if let StepKind::Method { intrinsic: Some(Intrinsic::FloorDivide), function, .. } = &step.kind
-            && function.strong_count() == 0
-        {
-            return match quotient(frame, chain) {
-                Some(quotient) => self.step(step.at).map(|()| Some(Value::Int(quotient))),
-                None => Ok(None),
-            };
-        }
         let Root::Local(slot) = &chain.root else { return Ok(None) };
         match &step.kind {
             StepKind::Method { is_word: true, name, first: 0, .. } if &**name == "call" => {
@@ -78,10 +84,49 @@ impl Machine<'_> {
             StepKind::Method { intrinsic: Some(intrinsic), function, is_word: false, .. }
                 if chain.lost.is_none() && function.strong_count() == 0 =>
             {
-                self.intrinsic(frame, chain, *slot, step, *intrinsic)
+                match self.intrinsic(frame, chain, *slot, step, *intrinsic)? {
+                    Some(found) => Ok(Some(found)),
+                    None => self.method_at_hand(frame, chain, *slot, step),
+                }
             }
+            StepKind::Method { .. } => self.method_at_hand(frame, chain, *slot, step),
             _ => Ok(None),
         }
+    }
+
+    /// A method of a variable's value that its place remembers, where the arguments are at hand: the value stays where it is.
+    fn method_at_hand(&mut self, frame: &mut Frame, chain: &Chain, slot: u16, step: &Step) -> R<Option<Value>> {
+        let StepKind::Method { name, function, site, is_word: false, .. } = &step.kind else { return Ok(None) };
+        // Maps and modules may have a closure with this name.
+        let is_plain = |value: &Dynamic| !value.is_variant() || value.is::<Tensor>() || value.is::<Set>();
+        let may_be_other = |value: &Dynamic| value.is_shared() || value.is_map() || !is_plain(value);
+        if matches!(&frame.slots[slot as usize], Value::Other(value) if value.is_map()) {
+            return self.entry_at_hand(frame, chain, slot, step);
+        }
+        if step.or_unit
+            || chain.lost.is_some()
+            || function.strong_count() > 0
+            || !matches!(&frame.slots[slot as usize], Value::Other(value) if !may_be_other(value))
+        {
+            return Ok(None);
+        }
+        let mut values: SmallVec<[Dynamic; 4]> = SmallVec::new();
+        for operand in &chain.operands {
+            values.push(match Self::peek(frame, operand) {
+                Some(value) if !value.is_shared() => value.clone().boxed(),
+                Some(_) => return Ok(None),
+                None => match quick::number(frame, operand).value() {
+                    Some(number) => number.boxed(),
+                    None => return Ok(None),
+                },
+            });
+        }
+        let Value::Other(target) = &mut frame.slots[slot as usize] else { return Ok(None) };
+        let mut list: SmallVec<[&mut Dynamic; 5]> = SmallVec::new();
+        list.push(target);
+        list.extend(values.iter_mut());
+        let Some(entry) = site.find(&list) else { return Ok(None) };
+        self.invoke(entry, name, &mut list, true, step.at).map(|value| Some(Value::of(value)))
     }
 
     /// A method of a variable's value that needs no call, where its arguments are at hand.
@@ -114,6 +159,22 @@ impl Machine<'_> {
             Some(result) => self.step(step.at).map(|()| Some(result)),
             None => Ok(None),
         }
+    }
+
+    /// `m.f(x)` of a closure in a map in a variable, where the arguments are at hand.
+    fn entry_at_hand(&mut self, frame: &mut Frame, chain: &Chain, slot: u16, step: &Step) -> R<Option<Value>> {
+        let mut operands = Values::new();
+        for operand in &chain.operands {
+            operands.push(match Self::peek(frame, operand) {
+                Some(value) if !value.is_shared() => value.clone(),
+                Some(_) => return Ok(None),
+                None => match quick::number(frame, operand).value() {
+                    Some(number) => number,
+                    None => return Ok(None),
+                },
+            });
+        }
+        self.call_entry(frame, slot as usize, step, &mut operands)
     }
 
     /// What indices and names that are at hand lead to, of which nothing else is copied; none where something else is met.
@@ -285,6 +346,12 @@ impl Machine<'_> {
                 self.walk(frame.rest, chain, 0, &mut root, &mut operands, goal)
             }
         }
+    }
+
+    /// What the last step of a chain gives for the value before it.
+    pub(super) fn last_step(&mut self, stack: &mut [Value], chain: &Chain, value: &mut Dynamic) -> R {
+        let at = chain.steps.len() - 1;
+        self.holding_nothing(|machine| machine.walk(stack, chain, at, value, &mut Values::new(), Goal::Read))
     }
 
     /// Goes on from the value before a step.
@@ -575,6 +642,12 @@ impl Machine<'_> {
         {
             self.step(step.at)?;
             return Ok(Some(result));
+        }
+        if let Some(numeric) = chain.numeric.filter(|_| at + 1 == chain.steps.len() && !self.looks)
+            && let Some(number) = numeric.of_values(Number::of_dynamic(target), &operands[arguments.clone()]).value()
+        {
+            self.step(step.at)?;
+            return Ok(Some(number));
         }
         let mut values: SmallVec<[Dynamic; 6]> =
             operands[arguments.clone()].iter_mut().map(|operand| operand.take().boxed()).collect();
@@ -898,16 +971,6 @@ fn assigned(rest: &Expr, assign: &AssignChain) -> Expr {
     let pair = BinaryExpr { lhs: rest.clone(), rhs: value };
     let at = rest.position();
     Expr::Stmt(Box::new(StmtBlock::new([Stmt::Assignment(Box::new((assign.info.clone(), pair)))], at, at)))
-}
-
-/// `a.floor_divide(b)` of integers at hand.
-fn quotient(frame: &Frame, chain: &Chain) -> Option<i64> {
-    let a = match &chain.root {
-        Root::Local(slot) => Number::of(&frame.slots[*slot as usize]),
-        Root::Value(node) => quick::number(frame, node),
-        _ => return None,
-    };
-    arithmetic::floor_divide(a.as_int()?, quick::number(frame, chain.operands.first()?).as_int()?)
 }
 
 fn part_of(frame: &Frame, chain: &Chain, value: &Dynamic) -> Option<Value> {

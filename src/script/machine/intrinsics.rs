@@ -3,6 +3,7 @@
 
 use super::places::text;
 use super::value::Value;
+use crate::script::values::ascii::length;
 use rhai::{Array, Dynamic, ImmutableString, Map};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -17,8 +18,6 @@ pub enum Intrinsic {
     IsAlpha,
     IsAlnum,
     IsSpace,
-    /// Of integers.
-    FloorDivide,
 }
 
 impl Intrinsic {
@@ -33,7 +32,6 @@ impl Intrinsic {
             ("isalpha", 0) => Some(Intrinsic::IsAlpha),
             ("isalnum", 0) => Some(Intrinsic::IsAlnum),
             ("isspace", 0) => Some(Intrinsic::IsSpace),
-            ("floor_divide", 1) => Some(Intrinsic::FloorDivide),
             _ => None,
         }
     }
@@ -44,7 +42,6 @@ impl Intrinsic {
             Intrinsic::Get => target.is_map(),
             Intrinsic::Push | Intrinsic::Pop => target.is_array(),
             Intrinsic::Len | Intrinsic::IsEmpty => target.is_array() || target.is_string(),
-            Intrinsic::FloorDivide => false,
             _ => target.is_string() || target.is_char(),
         }
     }
@@ -78,7 +75,6 @@ impl Intrinsic {
             Intrinsic::Pop => Some(target.write_lock::<Array>()?.pop().map_or(Value::Unit, Value::of)),
             Intrinsic::Len => count(target).map(|count| Value::Int(count as i64)),
             Intrinsic::IsEmpty => count(target).map(|count| Value::Bool(count == 0)),
-            Intrinsic::FloorDivide => None,
             _ => self.holds(target).map(Value::Bool),
         }
     }
@@ -108,9 +104,6 @@ impl Intrinsic {
 fn count(target: &Dynamic) -> Option<usize> {
     match target.read_lock::<Array>() {
         Some(array) => Some(array.len()),
-        None => {
-            let text = target.read_lock::<ImmutableString>()?;
-            Some(if text.is_ascii() { text.len() } else { text.chars().count() })
-        }
+        None => Some(length(&*target.read_lock::<ImmutableString>()?)),
     }
 }

@@ -21,6 +21,7 @@ mod intrinsics;
 pub mod module_text;
 mod native;
 mod numbers;
+mod numeric;
 mod places;
 mod qualified;
 mod quick;

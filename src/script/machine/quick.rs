@@ -2,12 +2,14 @@
 //! and makes no value on the way, so that what meets anything else is begun again in the general way.
 
 use super::numbers;
+use super::numeric::Numeric;
 use super::places::place;
 use super::run::{Frame, R};
-use super::tree::{Binary, Chain, Node, Op, Root, Step, StepKind};
+use super::tree::{Binary, Chain, Native, Node, Op, Root, Step, StepKind};
 use super::value::Value;
+use crate::script::values::ascii::character;
 use crate::script::values::module::{ModuleValue, module};
-use rhai::{Array, Dynamic, Map};
+use rhai::{Array, Dynamic, ImmutableString, Map};
 use std::sync::atomic::{AtomicU8, Ordering};
 
 /// A number or truth in two registers.
@@ -168,18 +170,53 @@ pub fn is_quick(node: &Node) -> bool {
         Node::Local(_) | Node::Literal(Value::Int(_) | Value::Float(_) | Value::Bool(_)) => true,
         Node::Binary(binary) => binary.is_quick,
         Node::Chain(chain) => chain.is_quick,
+        Node::Mark(mark) => is_quick(&mark.1),
+        Node::Native(native) => match native.numeric {
+            Some(numeric) if numeric.takes_letter() => native.arguments.iter().all(may_be_letter),
+            Some(_) => native.arguments.iter().all(is_quick),
+            None => false,
+        },
         _ => false,
     }
 }
 
-/// The same of a chain.
-pub fn is_quick_chain(root: &Root, steps: &[Step], operands: &[Node]) -> bool {
+/// Whether a node may come to a letter at hand.
+fn may_be_letter(node: &Node) -> bool {
+    match node {
+        Node::Local(_) | Node::Literal(Value::Other(_)) => true,
+        Node::Chain(chain) => match (&chain.root, &*chain.steps, &*chain.operands) {
+            (Root::Local(_), [step], [index]) => {
+                matches!(step.kind, StepKind::Index { .. }) && !step.or_unit && is_quick(index)
+            }
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+/// The same of a chain. `numeric`: what its last step does, if that is a function of numbers or letters.
+pub fn is_quick_chain(root: &Root, steps: &[Step], operands: &[Node], numeric: Option<Numeric>) -> bool {
     let is_plain = |step: &Step| match &step.kind {
         StepKind::Index { operand, .. } => !step.or_unit && is_quick(&operands[*operand]),
         StepKind::Property { .. } => !step.or_unit,
         StepKind::Method { .. } => false,
     };
-    matches!(root, Root::Local(_) | Root::This(_)) && steps.iter().all(is_plain)
+    let (path, rest) = match numeric {
+        Some(_) => steps.split_at(steps.len() - 1),
+        None => (steps, &[][..]),
+    };
+    if rest.iter().any(|step| step.or_unit)
+        || !operands[operands.len() - numeric.map_or(0, |numeric| usize::from(numeric.takes_two()))..]
+            .iter()
+            .all(is_quick)
+    {
+        return false;
+    }
+    match root {
+        Root::Local(_) | Root::This(_) => path.iter().all(is_plain),
+        Root::Value(node) => numeric.is_some() && path.is_empty() && is_quick(node),
+        Root::Constant(..) => false,
+    }
 }
 
 /// The number that an expression comes to.
@@ -189,8 +226,62 @@ pub fn number(frame: &Frame, node: &Node) -> Number {
         Node::Literal(value) => Number::of(value),
         Node::Binary(binary) if binary.is_quick => operation(frame, binary),
         Node::Chain(chain) => element(frame, chain),
+        Node::Mark(mark) => number(frame, &mark.1),
+        Node::Native(native) => called(frame, native),
         _ => Number::NONE,
     }
+}
+
+/// What a function of numbers or of a letter gives for what is at hand.
+pub fn called(frame: &Frame, native: &Native) -> Number {
+    match (native.numeric, &*native.arguments) {
+        (Some(numeric), [value]) if numeric.takes_letter() => {
+            letter(frame, value).map_or(Number::NONE, |letter| numeric.of_character(letter))
+        }
+        (Some(numeric), [value]) => numeric.run(number(frame, value)),
+        (Some(numeric), [a, b]) => {
+            let a = number(frame, a);
+            if a.is_some() { numeric.run_two(a, number(frame, b)) } else { Number::NONE }
+        }
+        _ => Number::NONE,
+    }
+}
+
+/// The letter in a variable, a literal or an element of a string.
+fn letter(frame: &Frame, node: &Node) -> Option<char> {
+    match node {
+        Node::Local(slot) => letter_of(&frame.slots[*slot as usize]),
+        Node::Literal(value) => letter_of(value),
+        Node::Chain(chain) => letter_at(frame, chain, &chain.steps),
+        _ => None,
+    }
+}
+
+fn letter_of(value: &Value) -> Option<char> {
+    let Value::Other(value) = value else { return None };
+    if value.is_shared() {
+        return None;
+    }
+    if value.is_char() {
+        return value.as_char().ok();
+    }
+    let text = value.read_lock::<ImmutableString>()?;
+    let mut letters = text.chars();
+    letters.next().filter(|_| letters.next().is_none())
+}
+
+/// The letter that a variable holds, or that an index leads to in its string.
+fn letter_at(frame: &Frame, chain: &Chain, path: &[Step]) -> Option<char> {
+    let Root::Local(slot) = &chain.root else { return None };
+    let value = &frame.slots[*slot as usize];
+    let (Value::Other(text), [step]) = (value, path) else {
+        return if path.is_empty() { letter_of(value) } else { None };
+    };
+    let StepKind::Index { operand, .. } = &step.kind else { return None };
+    if text.is_shared() {
+        return None;
+    }
+    character(&*text.read_lock::<ImmutableString>()?, number(frame, &chain.operands[*operand]).as_int()?)
 }
 
 /// The number that an operator makes of two.
@@ -258,8 +349,25 @@ fn floats(op: Op, a: f64, b: f64) -> Number {
     }
 }
 
-/// The number in an element or field of what a variable or `this` holds.
+/// The number in an element or field of what a variable or `this` holds, or what a function of numbers makes of it.
 pub fn element(frame: &Frame, chain: &Chain) -> Number {
+    let Some(numeric) = chain.numeric else { return part(frame, chain, &chain.steps) };
+    let Some((_, path)) = chain.steps.split_last() else { return Number::NONE };
+    if numeric.takes_letter() {
+        return letter_at(frame, chain, path).map_or(Number::NONE, |letter| numeric.of_character(letter));
+    }
+    let a = match &chain.root {
+        Root::Value(node) => number(frame, node),
+        Root::Local(slot) if path.is_empty() => Number::of(&frame.slots[*slot as usize]),
+        _ => part(frame, chain, path),
+    };
+    match chain.operands.last() {
+        Some(b) if numeric.takes_two() && a.is_some() => numeric.run_two(a, number(frame, b)),
+        _ => numeric.run(a),
+    }
+}
+
+fn part(frame: &Frame, chain: &Chain, path: &[Step]) -> Number {
     let root = match &chain.root {
         Root::Local(slot) => match &frame.slots[*slot as usize] {
             Value::Other(value) => value,
@@ -271,7 +379,7 @@ pub fn element(frame: &Frame, chain: &Chain) -> Number {
         },
         _ => return Number::NONE,
     };
-    within(frame, root, &chain.steps, &chain.operands)
+    within(frame, root, path, &chain.operands)
 }
 
 fn within(frame: &Frame, value: &Dynamic, steps: &[Step], operands: &[Node]) -> Number {

@@ -140,6 +140,15 @@ impl<'m> Machine<'m> {
         }
     }
 
+    /// A round of a loop ends or begins; `depth`: how many loops of its function are around it.
+    #[inline]
+    pub fn next_round(&mut self, weight: u32, depth: u8, at: Position) -> R<()> {
+        match self.hooks.round(weight, (self.global.level as u32) << 8 | u32::from(depth)) {
+            None => Ok(()),
+            Some(token) => Err(Some(Box::new(EvalAltResult::ErrorTerminated(token, at)))),
+        }
+    }
+
     /// The value of a node.
     pub fn eval(&mut self, frame: &mut Frame, node: &Node) -> R {
         match node {

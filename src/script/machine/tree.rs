@@ -3,6 +3,7 @@
 use super::bytecode::Bytecode;
 use super::intrinsics::Intrinsic;
 use super::native::Site;
+use super::numeric::Numeric;
 use super::qualified::Qualified;
 use super::quick::Luck;
 use super::rest::LastCode;
@@ -214,6 +215,9 @@ pub struct Native {
     pub asks: bool,
     /// `k in m`, which no function of the script answers.
     pub is_contains: bool,
+    /// A function of numbers or letters that needs no call, if its arguments are such.
+    pub numeric: Option<Numeric>,
+    pub luck: Luck,
     /// It may be a function of an imported module.
     pub qualified: Option<Box<Qualified>>,
     pub at: Position,
@@ -239,6 +243,8 @@ pub struct Chain {
     pub singles: OnceLock<Box<[Expr]>>,
     /// The name of a parameter whose change here nobody sees.
     pub lost: Option<Position>,
+    /// What its last step does, if that is a function of numbers or letters.
+    pub numeric: Option<Numeric>,
     /// It may lead to a number at hand.
     pub is_quick: bool,
     /// It has indices and names alone.
@@ -321,6 +327,8 @@ pub struct While {
     pub at: Position,
     /// Nodes of a round: what it costs of a limit of steps.
     pub weight: u32,
+    /// How many loops of the function are around it.
+    pub depth: u8,
 }
 
 pub struct For {
@@ -329,12 +337,28 @@ pub struct For {
     pub lent: Option<Slot>,
     pub counter: Option<Slot>,
     pub values: Node,
+    /// What the pairs are made of, if the values are such.
+    pub pairs: Option<Pairs>,
     pub values_at: Position,
     pub body: Node,
     /// There is nothing to do in a round: what an iterator raises is not looked at.
     pub is_empty: bool,
     pub at: Position,
     pub weight: u32,
+    pub depth: u8,
+}
+
+/// The values of a loop whose elements are pairs: those before `.items()` and `.enumerate()`, or the arguments of `zip`.
+pub struct Pairs {
+    pub kind: PairsOf,
+    pub of: Box<[Node]>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum PairsOf {
+    Items,
+    Enumerate,
+    Zip,
 }
 
 /// A `switch`: Rhai says once for each value which arms are meant.

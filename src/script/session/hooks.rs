@@ -34,6 +34,10 @@ impl Hooks for SessionHooks {
         !self.0.is_last_script.load(Ordering::Relaxed)
     }
 
+    fn has_function(&self, name: &str) -> bool {
+        self.0.registered.read().contains(name)
+    }
+
     fn truth(&self, value: Dynamic, at: Position) -> Result<bool, Box<EvalAltResult>> {
         // `if model.training`: a cell has the truth value of its content.
         let value = match value.read_lock::<Cell>().map(|cell| cell.get()) {
@@ -69,6 +73,11 @@ impl Hooks for SessionHooks {
     }
 
     fn step(&self, count: u32) -> Option<Dynamic> {
+        self.0.watch.step_by(count)
+    }
+
+    fn round(&self, count: u32, depth: u32) -> Option<Dynamic> {
+        self.0.rt.end_loop_round(depth);
         self.0.watch.step_by(count)
     }
 

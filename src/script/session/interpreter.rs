@@ -198,8 +198,14 @@ fn of_other_values(
 
 /// A type of the language, under the name that scripts and messages use.
 fn named<T: rhai::Variant + Clone>(engine: &mut Engine, name: &'static str) {
-    crate::script::values::type_names::note::<T>(name);
-    engine.register_type_with_name::<T>(name);
+    name_type(engine, std::any::type_name::<T>(), name);
+}
+
+/// Apart, so that it is compiled once and not for each type.
+#[inline(never)]
+fn name_type(engine: &mut Engine, path: &'static str, name: &'static str) {
+    crate::script::values::type_names::note_path(path, name);
+    engine.register_type_with_name_raw(path, name);
 }
 
 /// The size of values is checked when scripts use variables, at some of the uses: see `host/limits.rs`.

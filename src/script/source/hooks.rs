@@ -35,6 +35,10 @@ pub trait Hooks: Send + Sync + 'static {
     fn step(&self, _count: u32) -> Option<Dynamic> {
         None
     }
+    /// The same at the end of a round of a loop; `depth`: how deep the loop is.
+    fn round(&self, count: u32, _depth: u32) -> Option<Dynamic> {
+        self.step(count)
+    }
     /// Whether values are looked at when a variable is read.
     fn looks(&self) -> bool {
         false
@@ -42,6 +46,10 @@ pub trait Hooks: Send + Sync + 'static {
     /// A variable's value is used; an error where it is too large, or has too many values inside each other.
     fn look(&self, _value: &Dynamic) -> Result<(), Box<EvalAltResult>> {
         Ok(())
+    }
+    /// Whether the host program has registered a function with this name.
+    fn has_function(&self, _name: &str) -> bool {
+        false
     }
     /// Whether a change that begins at this name of a copy is lost, if the value is an array or map.
     fn loses(&self, _at: Position) -> bool {

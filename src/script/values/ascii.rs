@@ -6,51 +6,119 @@ use std::cell::RefCell;
 /// Bound: bytes of a text that is looked through each time.
 const SHORT: usize = 256;
 
+/// Bound: long texts that a thread remembers; a loop that goes on in a few of them asks each time.
+const REMEMBERED: usize = 4;
+
 thread_local! {
-    /// The long text that was asked about last, and whether it is of ASCII: a loop that goes on in a text asks each time.
-    static ASKED: RefCell<Option<(ImmutableString, bool)>> = const { RefCell::new(None) };
-    /// The long text that was last read by its characters: a character's number, and the byte at which it starts.
-    static READ: RefCell<Option<(ImmutableString, usize, usize)>> = const { RefCell::new(None) };
+    /// The long texts that were asked about last, the latest first.
+    static ASKED: RefCell<[Option<Known>; REMEMBERED]> = const { RefCell::new([const { None }; REMEMBERED]) };
+}
+
+/// What is known of a text.
+struct Known {
+    text: ImmutableString,
+    /// Its characters.
+    length: usize,
+    /// The character that was asked for last, and the byte at which it starts.
+    read: (usize, usize),
+}
+
+impl Known {
+    fn of(text: &ImmutableString) -> Known {
+        let length = if text.is_ascii() { text.len() } else { text.chars().count() };
+        Known { text: text.clone(), length, read: (0, 0) }
+    }
+
+    fn is_ascii(&self) -> bool {
+        self.length == self.text.len()
+    }
+
+    /// The byte at which a character of the text starts: found on the way from the one before, or from the text's ends.
+    fn byte_of(&mut self, character: usize) -> usize {
+        if self.is_ascii() || character >= self.length {
+            return if character < self.length { character } else { self.text.len() };
+        }
+        let steps = |text: &str, count: usize| text.char_indices().nth(count).map_or(text.len(), |(byte, _)| byte);
+        let (from, byte) = self.read;
+        let at = if character >= from && character - from <= self.length - character {
+            byte + steps(&self.text[byte..], character - from)
+        } else if character <= self.length / 2 {
+            steps(&self.text, character)
+        } else {
+            let back = self.length - character - 1;
+            self.text.char_indices().nth_back(back).map_or(0, |(byte, _)| byte)
+        };
+        self.read = (character, at);
+        at
+    }
+}
+
+/// Asks what is known of a long text.
+fn asked<T>(text: &ImmutableString, ask: impl FnOnce(&mut Known) -> T) -> T {
+    ASKED.with_borrow_mut(|all| {
+        let place = all.iter().position(|known| known.as_ref().is_some_and(|known| known.text.ptr_eq(text)));
+        if place.is_none() {
+            all[REMEMBERED - 1] = None;
+        }
+        all[..=place.unwrap_or(REMEMBERED - 1)].rotate_right(1);
+        ask(all[0].get_or_insert_with(|| Known::of(text)))
+    })
+}
+
+/// The string of a character. Those of ASCII share their memory.
+pub fn text_of(letter: char) -> ImmutableString {
+    thread_local! {
+        static LETTERS: [ImmutableString; 128] = std::array::from_fn(|at| char::from(at as u8).to_string().into());
+    }
+    match letter.is_ascii() {
+        true => LETTERS.with(|letters| letters[letter as usize].clone()),
+        false => letter.to_string().into(),
+    }
 }
 
 /// Whether all characters of a text are of ASCII.
 pub fn is_ascii(text: &ImmutableString) -> bool {
-    if text.len() <= SHORT {
-        return text.is_ascii();
+    if text.len() <= SHORT { text.is_ascii() } else { asked(text, |known| known.is_ascii()) }
+}
+
+/// The number of its characters.
+pub fn length(text: &ImmutableString) -> usize {
+    match text.len() {
+        ..=SHORT if text.is_ascii() => text.len(),
+        ..=SHORT => text.chars().count(),
+        _ => asked(text, |known| known.length),
     }
-    ASKED.with_borrow_mut(|asked| match asked {
-        Some((known, is_ascii)) if known.ptr_eq(text) => *is_ascii,
-        asked => {
-            let is_ascii = text.as_str().is_ascii();
-            *asked = Some((text.clone(), is_ascii));
-            is_ascii
-        }
-    })
+}
+
+/// The byte at which the character with a number starts; the end of the text if there is none.
+///
+/// Cost: constant in a text of ASCII; in others the way from the character that was read last, or from the text's ends.
+pub fn byte_of(text: &ImmutableString, character: usize) -> usize {
+    match text.len() {
+        ..=SHORT if text.is_ascii() => character.min(text.len()),
+        ..=SHORT => text.char_indices().nth(character).map_or(text.len(), |(byte, _)| byte),
+        _ => asked(text, |known| known.byte_of(character)),
+    }
 }
 
 /// The character with a number, counted from the end where it is negative.
 ///
-/// Cost: constant in a text of ASCII; in others the way from the character that was read last, or from the text's ends.
+/// Cost: that of `byte_of`.
 pub fn character(text: &ImmutableString, number: i64) -> Option<char> {
-    if is_ascii(text) {
-        let at = if number < 0 { text.len().checked_sub(number.unsigned_abs() as usize)? } else { number as usize };
-        return text.as_bytes().get(at).map(|byte| char::from(*byte));
-    }
-    if number < 0 {
-        return text.chars().nth_back(number.unsigned_abs() as usize - 1);
-    }
-    let wanted = number as usize;
     if text.len() <= SHORT {
-        return text.chars().nth(wanted);
-    }
-    READ.with_borrow_mut(|read| {
-        let (from, byte) = match read {
-            Some((known, from, byte)) if known.ptr_eq(text) && *from <= wanted => (*from, *byte),
-            _ => (0, 0),
+        if text.is_ascii() {
+            let at = if number < 0 { text.len().checked_sub(number.unsigned_abs() as usize)? } else { number as usize };
+            return text.as_bytes().get(at).map(|byte| char::from(*byte));
+        }
+        return match number {
+            0.. => text.chars().nth(number as usize),
+            _ => text.chars().nth_back(number.unsigned_abs() as usize - 1),
         };
-        let (on, character) = text[byte..].char_indices().nth(wanted - from)?;
-        *read = Some((text.clone(), wanted, byte + on));
-        Some(character)
+    }
+    asked(text, |known| {
+        let at = if number < 0 { known.length.checked_sub(number.unsigned_abs() as usize)? } else { number as usize };
+        let byte = known.byte_of(at);
+        known.text[byte..].chars().next()
     })
 }
 
@@ -63,11 +131,16 @@ mod tests {
         let texts = ["", "abc", "añb→c", &"abcdefghij".repeat(100), &"aé→😀".repeat(200)];
         for text in texts {
             let (whole, all) = (ImmutableString::from(text), text.chars().collect::<Vec<_>>());
+            assert_eq!(length(&whole), all.len(), "{text}");
             let numbers = (0..all.len() as i64 + 2).chain([3, 1, 200, 100]).chain(-(all.len() as i64) - 2..0);
             for number in numbers {
                 let at = if number < 0 { number + all.len() as i64 } else { number };
                 let expected = usize::try_from(at).ok().and_then(|at| all.get(at).copied());
                 assert_eq!(character(&whole, number), expected, "{number} of {text}");
+                if number >= 0 {
+                    let byte = text.char_indices().nth(number as usize).map_or(text.len(), |(byte, _)| byte);
+                    assert_eq!(byte_of(&whole, number as usize), byte, "{number} of {text}");
+                }
             }
         }
     }

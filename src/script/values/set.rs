@@ -4,6 +4,7 @@
 use crate::base::arithmetic::whole;
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
+use crate::script::values::ascii::text_of;
 use crate::script::values::type_names;
 use crate::script::values::types::{DTypeValue, DeviceValue, Tensor};
 use rhai::{Array, Dynamic, ImmutableString};
@@ -56,7 +57,7 @@ impl Key {
         } else if value.is_bool() {
             value.as_bool().ok().map(Key::Bool)
         } else if value.is_char() {
-            value.as_char().ok().map(|c| Key::Text(c.to_string().into()))
+            value.as_char().ok().map(|c| Key::Text(text_of(c)))
         } else {
             value.is_unit().then_some(Key::Unit)
         };

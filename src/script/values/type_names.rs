@@ -13,7 +13,11 @@ static NAMES: RwLock<BTreeMap<&'static str, &'static str>> = RwLock::new(BTreeMa
 
 /// Registers the scripts' name of a type.
 pub fn note<T: 'static>(name: &'static str) {
-    let path = type_name::<T>();
+    note_path(type_name::<T>(), name);
+}
+
+/// The same of a type by its path.
+pub fn note_path(path: &'static str, name: &'static str) {
     if NAMES.read().get(path) != Some(&name) {
         NAMES.write().insert(path, name);
     }

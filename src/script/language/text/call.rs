@@ -8,6 +8,7 @@ use crate::script::bind::rows::Natives;
 use crate::script::host::Host;
 use crate::script::language::growing::Growing;
 use crate::script::manual;
+use crate::script::values::ascii::text_of;
 use crate::script::values::panics::GuardedCall;
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
@@ -18,7 +19,7 @@ use std::sync::Arc;
 /// A string of a script; a character is a string of one.
 pub fn string(value: &Dynamic) -> Option<ImmutableString> {
     match value.as_char() {
-        Ok(c) => Some(c.to_string().into()),
+        Ok(c) => Some(text_of(c)),
         Err(_) => value.read_lock::<ImmutableString>().map(|text| text.clone()),
     }
 }
@@ -65,7 +66,7 @@ pub fn method<const N: usize>(
     natives: &mut Natives,
     host: &Arc<Host>,
     name: &'static str,
-    body: impl Fn(&Host, &str, [&Dynamic; N]) -> Result<Dynamic> + Send + Sync + 'static,
+    body: impl Fn(&Host, &ImmutableString, [&Dynamic; N]) -> Result<Dynamic> + Send + Sync + 'static,
 ) {
     let binder = binder_of(manual::Form::Of("text"), name, N);
     let counts = counts(&binder, 1);

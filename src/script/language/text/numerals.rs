@@ -7,6 +7,7 @@ use crate::script::bind::native::native;
 use crate::script::bind::rows::Natives;
 use crate::script::host::Host;
 use crate::script::language::show;
+use crate::script::values::ascii::text_of;
 use rhai::Dynamic;
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ pub fn register(natives: &mut Natives, host: &Arc<Host>) {
     native(natives, host, "chr", |_, _, [code]| {
         let code = integer("code", code).map_err(|diag| of_function("chr", diag))?;
         match u32::try_from(code).ok().and_then(char::from_u32) {
-            Some(c) => Ok(c.to_string().into()),
+            Some(c) => Ok(text_of(c).into()),
             None => fail!(VALUE, "`chr`: {code} is the number of no character"),
         }
     });

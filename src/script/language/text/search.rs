@@ -7,6 +7,7 @@ use crate::fail;
 use crate::script::bind::rows::Natives;
 use crate::script::host::Host;
 pub use crate::script::values::ascii::is_ascii;
+use crate::script::values::ascii::{byte_of, length};
 use crate::script::values::type_names;
 use rhai::{Array, Dynamic, ImmutableString};
 use std::sync::Arc;
@@ -71,25 +72,25 @@ pub fn byte_at(text: &str, is_ascii: bool, character: i64) -> usize {
 
 /// A part of a string from one character to before another, both counted from the end where they are negative.
 struct Part<'a> {
-    whole: &'a str,
+    whole: &'a ImmutableString,
     first: i64,
     /// Where it starts and ends; the start may be behind the end, as in Python: then nothing is in it.
     bytes: (usize, usize),
 }
 
 impl<'a> Part<'a> {
-    fn of(whole: &'a str, start: &Dynamic, end: &Dynamic) -> Result<Part<'a>> {
+    fn of(whole: &'a ImmutableString, start: &Dynamic, end: &Dynamic) -> Result<Part<'a>> {
         if start.is_unit() && end.is_unit() {
             return Ok(Part { whole, first: 0, bytes: (0, whole.len()) });
         }
-        let length = count(whole);
+        let length = length(whole) as i64;
         let place = |name: &str, value: &Dynamic, default: i64| -> Result<i64> {
             let at = if value.is_unit() { default } else { integer(name, value)? };
             Ok(if at < 0 { at.saturating_add(length).max(0) } else { at })
         };
         let (start, end) = (place("start", start, 0)?, place("end", end, length)?.min(length));
-        let (behind, ascii) = (start > end, whole.is_ascii());
-        let bytes = if behind { (1, 0) } else { (byte_at(whole, ascii, start), byte_at(whole, ascii, end)) };
+        let byte = |character: i64| usize::try_from(character).map_or(whole.len(), |at| byte_of(whole, at));
+        let bytes = if start > end { (1, 0) } else { (byte(start), byte(end)) };
         Ok(Part { whole, first: start, bytes })
     }
 

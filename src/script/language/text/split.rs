@@ -7,15 +7,41 @@ use crate::fail;
 use crate::script::bind::native::flag;
 use crate::script::bind::rows::Natives;
 use crate::script::host::Host;
+use crate::script::values::ascii::{byte_of, length};
 use crate::script::values::panics::Place;
 use rhai::{Array, Dynamic, FuncRegistration, ImmutableString};
+use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
+
+/// `sub_string`, as Rhai has it, which looks at the whole text each time.
+fn parts(natives: &mut Natives) {
+    fn part(text: ImmutableString, start: i64, count: i64) -> ImmutableString {
+        let length = length(&text) as i64;
+        let start = if start < 0 { start.saturating_add(length).max(0) } else { start.min(length) };
+        let end = start.saturating_add(count.max(0)).min(length);
+        let first = byte_of(&text, start as usize);
+        text[first..byte_of(&text, end as usize)].into()
+    }
+    let of = || FuncRegistration::new("sub_string").in_global_namespace().with_purity(true);
+    let module = &mut natives.module;
+    of().place_in(module, part);
+    of().place_in(module, |text: ImmutableString, start: i64| part(text, start, i64::MAX));
+    of().place_in(module, |text: ImmutableString, range: Range<i64>| {
+        let start = range.start.max(0);
+        part(text, start, range.end.saturating_sub(start))
+    });
+    of().place_in(module, |text: ImmutableString, range: RangeInclusive<i64>| {
+        let start = (*range.start()).max(0);
+        part(text, start, range.end().saturating_sub(start).saturating_add(1))
+    });
+}
 
 pub fn register(natives: &mut Natives, host: &Arc<Host>) {
     // Rhai's is walked over once, and has no length.
     let chars = |text: ImmutableString| -> Array { text.chars().map(Dynamic::from_char).collect() };
     natives.note("chars");
     FuncRegistration::new("chars").in_global_namespace().with_purity(true).place_in(&mut natives.module, chars);
+    parts(natives);
     method(natives, host, "splitlines", |host, text, [keeps]| {
         let keeps = flag("keepends", keeps)?;
         pieces(host, lines(text).map(|(line, end)| if keeps { end } else { line }))

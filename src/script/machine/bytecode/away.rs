@@ -6,9 +6,11 @@ use super::{Bytecode, NONE, Side};
 use crate::script::machine::calls::is_lent;
 use crate::script::machine::control::Rounds;
 use crate::script::machine::numbers;
+use crate::script::machine::places::grow::{can_grow, grow};
 use crate::script::machine::run::{Fault, Frame, Jump, Machine, R, put};
 use crate::script::machine::tree::{Node, Op};
 use crate::script::machine::value::Value;
+use rhai::{Array, Dynamic};
 
 impl Machine<'_> {
     /// The value of a register: variables are copied, what was computed on the way moves out.
@@ -50,8 +52,25 @@ impl Machine<'_> {
                 return self.assign_value(frame, assign, value);
             }
         }
+        if side.op == Op::Add && i.to == i.a && side.assign != NONE && self.joined_there(frame, bytecode, i.a, i.b)? {
+            return Ok(());
+        }
         let value = self.operated(frame, bytecode, i.a, i.b, side)?;
         self.write_away(frame, bytecode, pc, i.to, value)
+    }
+
+    /// `xs = xs + ys` of two arrays or strings: the first one grows in its place.
+    fn joined_there(&mut self, frame: &mut Frame, bytecode: &Bytecode, to: u16, with: u16) -> R<bool> {
+        let (Value::Other(a), Value::Other(b)) = (&frame.slots[to as usize], &frame.slots[with as usize]) else {
+            return Ok(false);
+        };
+        let are_alike = (a.is_array() && b.is_array()) || (a.is_string() && b.is_string());
+        if !are_alike || !can_grow(a) || b.is_shared() || self.looks {
+            return Ok(false);
+        }
+        let value = self.operand(frame, bytecode, with)?;
+        let Value::Other(target) = &mut frame.slots[to as usize] else { unreachable!("looked at above") };
+        Ok(grow(target, value).is_ok())
     }
 
     /// What an operator makes of two registers.
@@ -59,7 +78,19 @@ impl Machine<'_> {
         if let Some(value) = numbers::apply(side.op, &frame.slots[a as usize], &frame.slots[b as usize]) {
             return Ok(value);
         }
-        let lent = |register: u16| (register as usize) < bytecode.variables && is_lent(&frame.slots[register as usize]);
+        // Where sizes are limited, the native looks at them.
+        if side.op == Op::Add
+            && !self.looks
+            && let Some(text) = numbers::joined(&frame.slots[a as usize], &frame.slots[b as usize])
+        {
+            return Ok(text);
+        }
+        // A native that compares leaves its arguments where they are; others take them.
+        let lent = |register: u16| {
+            is_comparison(side.op)
+                && (register as usize) < bytecode.variables
+                && is_lent(&frame.slots[register as usize])
+        };
         let (lends_a, lends_b) = (lent(a) && !self.looks, lent(b) && a != b && !self.looks);
         if lends_a || lends_b {
             return self.operated_there(frame, bytecode, (a, lends_a), (b, lends_b), side);
@@ -70,7 +101,7 @@ impl Machine<'_> {
         self.combined(binary, a, b)
     }
 
-    /// The same of arrays and maps in variables, which are lent to the operator.
+    /// The same of a comparison of arrays and maps in variables, which are lent to it.
     fn operated_there(
         &mut self,
         frame: &mut Frame,
@@ -179,8 +210,29 @@ impl Machine<'_> {
     #[inline(never)]
     pub(super) fn element_away(&mut self, frame: &mut Frame, bytecode: &Bytecode, pc: usize) -> R<()> {
         let Node::Chain(chain) = bytecode.node(pc) else { unreachable!("an element is a chain") };
-        let value = self.chain(frame, chain)?;
+        let value = self.other_chain(frame, chain)?;
         self.write_away(frame, bytecode, pc, bytecode.code[pc].to, value)
+    }
+
+    /// Adds a value to an array in a variable. `false`: it is no array that nobody else has.
+    #[inline(never)]
+    pub(super) fn push_at_hand(&mut self, frame: &mut Frame, bytecode: &Bytecode, pc: usize) -> R<bool> {
+        let i = bytecode.code[pc];
+        let is_own = |value: &Dynamic| value.is_array() && !value.is_shared() && !value.is_read_only();
+        if self.looks || !matches!(&frame.slots[i.a as usize], Value::Other(value) if is_own(value)) {
+            return Ok(false);
+        }
+        let value = self.operand(frame, bytecode, i.b)?.boxed();
+        self.step(bytecode.sides[pc].at)?;
+        if let Value::Other(target) = &mut frame.slots[i.a as usize]
+            && let Some(mut array) = target.write_lock::<Array>()
+        {
+            array.push(value);
+        }
+        if !matches!(frame.slots[i.to as usize], Value::Unit) {
+            self.write_away(frame, bytecode, pc, i.to, Value::Unit)?;
+        }
+        Ok(true)
     }
 
     #[inline(never)]

@@ -45,6 +45,7 @@ impl Node {
             }
             Node::For(each) => {
                 visit(&mut each.values);
+                each.pairs.iter_mut().for_each(|pairs| pairs.of.iter_mut().for_each(&mut *visit));
                 visit(&mut each.body);
             }
             Node::Switch(switch) => {

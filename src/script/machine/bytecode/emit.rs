@@ -4,7 +4,10 @@ use super::run::own;
 use super::{Argument, Bytecode, DirectCall, Instruction, NONE, Opcode, Round, Side};
 use crate::base::span::Site;
 use crate::script::machine::intrinsics::Intrinsic;
-use crate::script::machine::tree::{Assign, AssignChain, Call, Chain, Code, Node, Op, Operands, Root, Slot, StepKind};
+use crate::script::machine::quick;
+use crate::script::machine::tree::{
+    Assign, AssignChain, Call, Chain, Code, Either, Node, Op, Operands, Root, Slot, StepKind,
+};
 use crate::script::machine::tree::{Binary, Body};
 use crate::script::machine::unit::MOST_SLOTS;
 use crate::script::machine::value::Value;
@@ -361,7 +364,18 @@ impl Emitter {
                 let (place, Node::Call(call)) = *marked else { unreachable!("it is a call") };
                 self.call(*call, Some(place), to, side);
             }
-            Node::Chain(chain) => self.chain(chain, to, side),
+            Node::Chain(chain) if pushed(&chain).is_none() => self.chain(chain, to, side),
+            node @ (Node::Chain(_) | Node::Mark(_)) if is_push(&node) => self.pushes(node, to, side),
+            Node::Either(either) if matches!(either.holder, Node::Local(_)) => self.applies(either, None, to, side),
+            Node::Mark(marked) if matches!(&marked.1, Node::Either(either) if matches!(either.holder, Node::Local(_))) =>
+            {
+                let (place, Node::Either(either)) = *marked else { unreachable!("it is such a call") };
+                self.applies(either, Some(place), to, side);
+            }
+            node @ (Node::Native(_) | Node::Mark(_)) if quick::is_quick(&node) => {
+                let node = self.whole(node);
+                self.push(Opcode::Number, to, 0, 0, Side { node, ..side });
+            }
             Node::While(_) | Node::For(_) if assign == NONE => {
                 let round = self.rounds.len() as u32;
                 self.rounds.push(Round::default());
@@ -428,6 +442,7 @@ impl Emitter {
             Node::Return(value) => self.returned(value),
             Node::Break(value) => self.broken(value.map(|value| *value)),
             Node::Continue => self.continued(),
+            node if is_push(&node) => _ = self.computed(node),
             node if is_call(&node) || matches!(node, Node::Binary(_)) => {
                 // A tensor that nobody reads is freed at once.
                 let value = self.computed(node);
@@ -544,6 +559,63 @@ impl Emitter {
         self.push(opcode, to, 0, 0, Side { node, ..side });
     }
 
+    /// `xs.push(x)` of a variable has an instruction of its own.
+    fn pushes(&mut self, mut node: Node, to: u16, side: Side) {
+        let chain = match &mut node {
+            Node::Chain(chain) => chain,
+            Node::Mark(mark) => match &mut mark.1 {
+                Node::Chain(chain) => chain,
+                _ => unreachable!("`is_push` has looked"),
+            },
+            _ => unreachable!("`is_push` has looked"),
+        };
+        let Some((slot, at)) = pushed(chain) else { unreachable!("`is_push` has looked") };
+        let value = std::mem::replace(&mut chain.operands[0], Node::Continue);
+        let register = match value {
+            Node::Local(local) => {
+                chain.operands[0] = Node::Local(local);
+                local
+            }
+            value => {
+                let register = self.computed(value);
+                chain.operands[0] = Node::Local(register);
+                register
+            }
+        };
+        let node = self.keep(node);
+        self.push(Opcode::Push, to, slot, register, Side { node, at, ..side });
+    }
+
+    /// `f(x)` of what a variable holds.
+    fn applies(&mut self, mut either: Box<Either>, mark: Option<Site>, to: u16, side: Side) {
+        let Node::Local(holder) = either.holder else { unreachable!("the caller has looked") };
+        let mut arguments = Vec::with_capacity(either.arguments.len());
+        for at in 0..either.arguments.len() {
+            let at_once = either.arguments[at + 1..].iter().all(is_calm);
+            let node = std::mem::replace(&mut either.arguments[at], Node::Continue);
+            let (register, kept) = match node {
+                Node::Literal(value) => {
+                    let copy = Node::Literal(value.clone());
+                    (self.operand(Node::Literal(value), at_once), copy)
+                }
+                Node::Local(slot) if at_once => (slot, Node::Local(slot)),
+                node => {
+                    let register = self.computed(node);
+                    (register, Node::Take(register))
+                }
+            };
+            either.arguments[at] = kept;
+            arguments.push(Argument::Register(register));
+        }
+        let at = either.at;
+        let operands = Operands { expr: either.native.operands.expr.clone() };
+        let function = either.function.clone();
+        let kept = self.keep(Node::Either(either)) as u16;
+        let node = self.calls.len() as u32;
+        self.calls.push(DirectCall { function, arguments: arguments.into(), has_parts: false, operands, at, mark });
+        self.push(Opcode::Apply, to, holder, kept, Side { node, at, ..side });
+    }
+
     fn call(&mut self, call: Call, mark: Option<Site>, to: u16, side: Side) {
         let Call { function, arguments, first_is_variable, lendable, operands, at, .. } = call;
         let mut nodes: Vec<Option<Node>> = Vec::from(arguments).into_iter().map(Some).collect();
@@ -589,6 +661,8 @@ fn is_calm(node: &Node) -> bool {
         Node::Binary(binary) => is_calm(&binary.left) && is_calm(&binary.right),
         Node::Unary(unary) => is_calm(&unary.operand),
         Node::Chain(chain) => chain.is_quick && chain.operands.iter().all(is_calm),
+        Node::Native(native) => native.numeric.is_some() && native.arguments.iter().all(is_calm),
+        Node::Mark(mark) => is_calm(&mark.1),
         _ => false,
     }
 }
@@ -620,6 +694,27 @@ fn own_length(chain: &Chain) -> Option<(Slot, Position)> {
             Some((*slot, step.at))
         }
         _ => None,
+    }
+}
+
+/// The variable of `xs.push(x)`, and the place of the call.
+fn pushed(chain: &Chain) -> Option<(Slot, Position)> {
+    let (Root::Local(slot), [step], None) = (&chain.root, &*chain.steps, chain.lost) else { return None };
+    match &step.kind {
+        StepKind::Method { intrinsic: Some(Intrinsic::Push), function, is_word: false, .. }
+            if !step.or_unit && function.strong_count() == 0 =>
+        {
+            Some((*slot, step.at))
+        }
+        _ => None,
+    }
+}
+
+fn is_push(node: &Node) -> bool {
+    match node {
+        Node::Chain(chain) => pushed(chain).is_some(),
+        Node::Mark(mark) => matches!(&mark.1, Node::Chain(chain) if pushed(chain).is_some()),
+        _ => false,
     }
 }
 

@@ -180,8 +180,8 @@ impl Emitter {
         self.place(out);
         self.clear(clears.clone());
         let (again, out) = (again as u16, out as u16);
-        let (weight, at) = (repeat.weight, repeat.at);
-        self.rounds[round as usize] = Round { weight, at, again, out, clears, result, ..Round::default() };
+        let (weight, depth, at) = (repeat.weight, repeat.depth, repeat.at);
+        self.rounds[round as usize] = Round { weight, depth, at, again, out, clears, result, ..Round::default() };
     }
 
     /// The body of a loop: the variables that are cleared at the end of a round, and all that are declared in it.
@@ -207,7 +207,8 @@ impl Emitter {
             && !gives_value(&mut each.body);
         let body = std::mem::replace(&mut each.body, Node::Literal(Value::Unit));
         let (variable, counter) = (each.variable, each.counter);
-        let mut known = Round { weight: each.weight, at: each.at, variable, counter, ..Round::default() };
+        let mut known =
+            Round { weight: each.weight, depth: each.depth, at: each.at, variable, counter, ..Round::default() };
         let kind = if counts { self.counted(each, &mut known, side, out) } else { self.gone_over(each, side, out) };
         self.place(start);
         self.open.push(Open { round, again, out, result: None, kind, blocks: self.blocks.len() });

@@ -2,13 +2,13 @@
 
 use super::lent_parts::{Out, put_back};
 use super::{Argument, Bytecode, DirectCall};
-use crate::script::machine::calls::is_lent;
+use crate::script::machine::calls::{Placed, is_lent};
 use crate::script::machine::run::{Frame, Machine, R};
-use crate::script::machine::tree::{Body, Code};
+use crate::script::machine::tree::{Body, Code, Node};
 use crate::script::machine::unit::Function;
 use crate::script::machine::value::Value;
 use crate::script::source::Marked;
-use rhai::Dynamic;
+use rhai::{Dynamic, FnPtr};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -76,6 +76,50 @@ impl Machine<'_> {
         }
         Value::end(&mut frame.rest[..code.changing()]);
         self.shallower(result, &function, call.at)
+    }
+
+    /// `f(x)` of a closure in a variable: its arguments move from registers to where it finds them.
+    pub(super) fn apply_direct(&mut self, frame: &mut Frame, bytecode: &Bytecode, pc: usize) -> R {
+        let i = bytecode.code[pc];
+        let call = &bytecode.calls[bytecode.sides[pc].node as usize];
+        let _marked = call.mark.map(|place| Marked::enter(self.hooks, place, self.global.level));
+        if !self.profiles
+            && !self.looks
+            && let Some((function, taken)) = self.closure_in(frame, i.a, call.arguments.len())
+        {
+            for (at, argument) in call.arguments.iter().enumerate() {
+                let register = Self::register(frame, *argument);
+                match self.operand(frame, bytecode, register) {
+                    Ok(value) => frame.rest[taken + at] = value,
+                    Err(fault) => {
+                        Value::end(&mut frame.rest[..taken + at]);
+                        return Err(fault);
+                    }
+                }
+            }
+            return self.run_placed(frame.rest, Placed { function, own: None }, None, call.at);
+        }
+        let Node::Either(either) = &bytecode.nodes[i.b as usize] else { unreachable!("it is such a call") };
+        self.either(frame, either)
+    }
+
+    /// The function of a closure in a variable, where there is room for it, and how many values it has taken along: they are
+    /// in its first registers.
+    fn closure_in(&mut self, frame: &mut Frame, slot: u16, arguments: usize) -> Option<(Arc<Function>, usize)> {
+        let Value::Other(value) = &frame.slots[slot as usize] else { return None };
+        if !value.is_fnptr() {
+            return None;
+        }
+        let pointer = value.read_lock::<FnPtr>().filter(|pointer| pointer.is_anonymous())?;
+        let curry = pointer.curry();
+        let function = self.known(pointer.fn_name(), curry.len() + arguments)?;
+        if function.code()?.slots > frame.rest.len() {
+            return None;
+        }
+        for (slot, value) in frame.rest.iter_mut().zip(curry) {
+            *slot = if value.is_shared() { Value::Other(value.clone()) } else { Value::unboxed(value.clone()) };
+        }
+        Some((function, curry.len()))
     }
 
     /// Arguments in the first registers of the function that is called, but for those that are lent: their bits.

@@ -97,12 +97,18 @@ pub enum Opcode {
     Index,
     /// The number of a chain at hand, or what it gives.
     Element,
+    /// The number that a function makes of what is at hand, or what it gives.
+    Number,
+    /// `a.push(b)` of an array in a variable.
+    Push,
     /// The length of an array in a variable.
     Length,
     /// `a[b] = to` of an array in a variable.
     StoreIndex,
     /// The call at the side.
     Call,
+    /// The call at the side of what the variable `a` holds; `b` is its node.
+    Apply,
     /// Begins a `for` over the range of `a` and `a + 1`; `to` is where it ends.
     Count,
     /// The next number of such a loop, back to `to`.
@@ -143,6 +149,8 @@ pub const NONE: u32 = u32::MAX;
 #[derive(Default)]
 pub struct Round {
     pub weight: u32,
+    /// How many loops of the function are around it.
+    pub depth: u8,
     pub at: Position,
     /// Where `continue` and `break` lead.
     pub again: u16,

@@ -6,7 +6,8 @@ use crate::script::machine::quick::{self, Number};
 use crate::script::machine::run::{Fault, Frame, Jump, Machine, R, put};
 use crate::script::machine::tree::{Node, Op};
 use crate::script::machine::value::Value;
-use rhai::{Array, Dynamic};
+use crate::script::values::ascii::character;
+use rhai::{Array, Dynamic, ImmutableString};
 
 /// Writes a register that holds no value of Rhai's.
 macro_rules! write {
@@ -156,7 +157,12 @@ impl Machine<'_> {
                             self.write_away(frame, bytecode, pc - 1, i.to, value)?;
                         }
                     }
-                    None => self.element_away(frame, bytecode, pc - 1)?,
+                    None => match self.letter_at_hand(frame, i.a, i.b) {
+                        Some(letter) => {
+                            self.write_away(frame, bytecode, pc - 1, i.to, Value::Other(letter.into()))?;
+                        }
+                        None => self.element_away(frame, bytecode, pc - 1)?,
+                    },
                 },
                 Opcode::Element => {
                     let Node::Chain(chain) = &bytecode.nodes[bytecode.sides[pc - 1].node as usize] else {
@@ -165,7 +171,32 @@ impl Machine<'_> {
                     let is_quick = chain.luck.is_good() && !self.looks;
                     let number = if is_quick { quick::element(frame, chain) } else { Number::NONE };
                     if number.put(&mut frame.slots[i.to as usize]).is_none() {
-                        self.element_away(frame, bytecode, pc - 1)?;
+                        match number.value() {
+                            Some(value) => self.write_away(frame, bytecode, pc - 1, i.to, value)?,
+                            None => {
+                                chain.luck.miss();
+                                self.element_away(frame, bytecode, pc - 1)?;
+                            }
+                        }
+                    }
+                }
+                Opcode::Number => {
+                    let node = bytecode.node(pc - 1);
+                    let number = if self.looks { Number::NONE } else { quick::number(frame, node) };
+                    if number.put(&mut frame.slots[i.to as usize]).is_none() {
+                        let value = match number.value() {
+                            Some(value) => value,
+                            None => self.eval(frame, node)?,
+                        };
+                        self.write_away(frame, bytecode, pc - 1, i.to, value)?;
+                    }
+                }
+                Opcode::Push => {
+                    if !self.push_at_hand(frame, bytecode, pc - 1)? {
+                        match self.eval(frame, bytecode.node(pc - 1)) {
+                            Ok(value) => self.write_away(frame, bytecode, pc - 1, i.to, value)?,
+                            Err(fault) => landed!(self, frame, bytecode, pc, fault),
+                        }
                     }
                 }
                 Opcode::Length => match self.length_at_hand(frame, i.a) {
@@ -192,6 +223,12 @@ impl Machine<'_> {
                     Err(fault) => landed!(self, frame, bytecode, pc, fault),
                 },
                 Opcode::Call => match self.call_direct(frame, bytecode, pc - 1) {
+                    Ok(Value::Int(int)) => write!(self, frame, bytecode, pc, i.to, Value::Int(int)),
+                    Ok(Value::Float(float)) => write!(self, frame, bytecode, pc, i.to, Value::Float(float)),
+                    Ok(value) => self.write_away(frame, bytecode, pc - 1, i.to, value)?,
+                    Err(fault) => return Err(fault),
+                },
+                Opcode::Apply => match self.apply_direct(frame, bytecode, pc - 1) {
                     Ok(Value::Int(int)) => write!(self, frame, bytecode, pc, i.to, Value::Int(int)),
                     Ok(Value::Float(float)) => write!(self, frame, bytecode, pc, i.to, Value::Float(float)),
                     Ok(value) => self.write_away(frame, bytecode, pc - 1, i.to, value)?,
@@ -257,7 +294,7 @@ impl Machine<'_> {
     #[inline]
     fn round_step(&mut self, bytecode: &Bytecode, pc: usize) -> R<()> {
         let round = &bytecode.rounds[bytecode.sides[pc].round as usize];
-        self.steps(round.weight, round.at)
+        self.next_round(round.weight, round.depth, round.at)
     }
 
     /// The number in an array's element.
@@ -273,6 +310,19 @@ impl Machine<'_> {
         let array = value.read_lock::<Array>()?;
         let number = Number::of_dynamic(&array[place(*index, array.len())?]);
         number.is_some().then_some(number)
+    }
+
+    /// The letter of a string.
+    #[inline]
+    fn letter_at_hand(&self, frame: &Frame, text: u16, index: u16) -> Option<char> {
+        let (Value::Other(value), Value::Int(index)) = (&frame.slots[text as usize], &frame.slots[index as usize])
+        else {
+            return None;
+        };
+        if value.is_shared() || self.looks {
+            return None;
+        }
+        character(&*value.read_lock::<ImmutableString>()?, *index)
     }
 
     #[inline]

@@ -4,6 +4,7 @@ use super::lending::only_reads;
 use super::{Compiler, operand};
 use crate::script::machine::intrinsics::Intrinsic;
 use crate::script::machine::native::{Site, is_keyword};
+use crate::script::machine::numeric::Numeric;
 use crate::script::machine::quick::{self, Luck};
 use crate::script::machine::tree::{Chain, Node, Root, Step, StepKind};
 use crate::script::source::tree::CallForm;
@@ -51,7 +52,8 @@ pub fn chain(compiler: &mut Compiler, expr: &Expr) -> Option<Chain> {
     let lost = matches!(root, Root::Local(_)) && compiler.unit.upgrade()?.hooks.loses(name);
     let mut whole = expr.clone();
     replace(&mut whole, operands.len());
-    let is_quick = quick::is_quick_chain(&root, &steps, &operands);
+    let numeric = steps.last().and_then(|last| numeric(compiler, last));
+    let is_quick = quick::is_quick_chain(&root, &steps, &operands, numeric);
     let is_path = steps.iter().all(|step| !step.or_unit && !matches!(step.kind, StepKind::Method { .. }));
     Some(Chain {
         root,
@@ -61,10 +63,25 @@ pub fn chain(compiler: &mut Compiler, expr: &Expr) -> Option<Chain> {
         rests: OnceLock::new(),
         singles: OnceLock::new(),
         lost: lost.then_some(name),
+        numeric,
         is_quick,
         is_path,
         luck: Luck::default(),
     })
+}
+
+/// What a method does, if it is a function of numbers or letters.
+fn numeric(compiler: &Compiler, step: &Step) -> Option<Numeric> {
+    match &step.kind {
+        StepKind::Method { name, count, function, is_word: false, .. }
+            if !step.or_unit && function.strong_count() == 0 && compiler.is_library(name) =>
+        {
+            Numeric::of(name, count + 1)
+                .filter(|numeric| !numeric.takes_letter())
+                .or_else(|| Numeric::of_letter(name, *count))
+        }
+        _ => None,
+    }
 }
 
 /// Whether a step may change what stands before it, or keep it.

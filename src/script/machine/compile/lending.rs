@@ -5,7 +5,7 @@
 //! Here is what the compiler knows of this: which variables may be changed, and where names stand.
 
 use super::walk;
-use crate::script::machine::tree::{Code, Node, Slot};
+use crate::script::machine::tree::{Call, Code, Node, Slot};
 use rhai::{ASTNode, Expr, Stmt};
 use std::cell::Cell;
 
@@ -87,9 +87,11 @@ pub fn only_reads(name: &str) -> bool {
 }
 
 /// The last expression of a function's body: a variable of the body moves out, also into the array or map that it is a
-/// part of. `moves` is told its slot.
-pub fn move_out(node: &mut Node, moves: &mut dyn FnMut(Slot)) {
+/// part of. `moves` is told its slot. What is no parameter moves into a call, too.
+pub fn move_out(node: &mut Node, parameters: usize, moves: &mut dyn FnMut(Slot)) {
     match node {
+        Node::Call(call) => move_all(call, |slot| usize::from(slot) >= parameters),
+        Node::Mark(marked) if matches!(marked.1, Node::Call(_)) => move_out(&mut marked.1, parameters, moves),
         Node::Local(slot) => {
             let slot = *slot;
             moves(slot);
@@ -97,12 +99,12 @@ pub fn move_out(node: &mut Node, moves: &mut dyn FnMut(Slot)) {
         }
         Node::Block(block) => {
             if let Some(last) = block.statements.last_mut() {
-                move_out(last, moves);
+                move_out(last, parameters, moves);
             }
         }
         Node::If(branch) => {
-            move_out(&mut branch.yes, moves);
-            move_out(&mut branch.no, moves);
+            move_out(&mut branch.yes, parameters, moves);
+            move_out(&mut branch.no, parameters, moves);
         }
         Node::Array(_) | Node::Map(_) => {
             let mut parts = Vec::new();
@@ -157,15 +159,57 @@ pub fn move_into(value: &mut Node, target: Slot, is_alone: impl Fn() -> bool) {
     }
 }
 
-/// `h = push(h, x)`: the old value moves into the call, where nobody sees the variable if the call fails.
-pub fn move_to_call(value: &mut Node, target: Slot) {
-    if let Node::Mark(marked) = value {
-        return move_to_call(&mut marked.1, target);
+/// `h = push(h, x)`: the old value moves into the call, where nobody sees the variable if the call fails. `let [top, rest] =
+/// take(h); h = rest;` is the same.
+pub fn move_to_call(value: &mut Node, is_dead: &dyn Fn(Slot) -> bool) {
+    match value {
+        Node::Mark(marked) => move_to_call(&mut marked.1, is_dead),
+        Node::Native(native) if &*native.name == "__unpack" => {
+            native.arguments.first_mut().into_iter().for_each(|value| move_to_call(value, is_dead));
+        }
+        Node::Call(call) => move_all(call, is_dead),
+        _ => {}
     }
-    let Node::Call(call) = value else { return };
-    let Some(at) = call.lendable.iter().position(|(_, slot)| *slot == target) else { return };
-    let (argument, _) = call.lendable.remove(at);
-    call.arguments[argument] = Node::Take(target);
+}
+
+/// Moves variables that no other argument names into a call.
+fn move_all(call: &mut Call, is_dead: impl Fn(Slot) -> bool) {
+    let Call { lendable, arguments, .. } = call;
+    lendable.retain(|(argument, slot)| {
+        let moves = is_dead(*slot);
+        if moves {
+            arguments[*argument] = Node::Take(*slot);
+        }
+        !moves
+    });
+}
+
+/// Whether a variable gets another value in what follows, before anything reads it or leads elsewhere.
+pub fn is_overwritten(following: &[Stmt], name: &str) -> bool {
+    for statement in following {
+        match statement {
+            Stmt::Assignment(assignment) => {
+                let (info, pair) = &**assignment;
+                if let Expr::Variable(variable, ..) = &pair.lhs
+                    && variable.1 == name
+                    && variable.2.path.is_empty()
+                {
+                    return !info.is_op_assignment() && !mentions_in(&pair.rhs, name);
+                }
+            }
+            Stmt::Var(declared, ..) if declared.0.name == name => return false,
+            Stmt::Var(..) | Stmt::Expr(_) | Stmt::FnCall(..) => {}
+            _ => return false,
+        }
+        let is_calm = |node: &ASTNode| match node {
+            ASTNode::Stmt(inner) => std::ptr::eq(*inner, statement),
+            node => !names(node, name),
+        };
+        if !walk::statement(statement, &mut |node| is_calm(node)) {
+            return false;
+        }
+    }
+    false
 }
 
 /// Whether statements mention a variable of a name.

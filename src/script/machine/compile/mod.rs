@@ -4,6 +4,7 @@
 mod chain_tree;
 mod lending;
 pub mod names;
+mod pairs;
 mod unpack;
 pub mod walk;
 
@@ -11,6 +12,7 @@ use super::bytecode;
 use super::fragment::operand_name;
 use super::input_code;
 use super::native::Site;
+use super::numeric::Numeric;
 use super::places::exchange::{is_path, is_quiet, only_asks};
 use super::qualified::Qualified;
 use super::quick::{self, Luck};
@@ -48,6 +50,8 @@ pub struct Compiler {
     /// Nodes so far: what a round of a loop costs.
     nodes: u32,
     has_loops: bool,
+    /// How many loops are around.
+    depth: u8,
     /// Variables that may be changed.
     pub changed: Changed,
     /// How many blocks are around behind which a variable may be read after a `return`: those of `try` and
@@ -64,7 +68,7 @@ pub struct Compiler {
 pub fn function(def: &ScriptFuncDef, statements: &[Stmt], unit: Weak<Unit>) -> Option<Code> {
     let mut compiler = Compiler::for_function(def, unit);
     let mut body = compiler.statements(statements)?;
-    lending::move_out(&mut body, &mut |slot| compiler.changed.note(slot));
+    lending::move_out(&mut body, def.params.len(), &mut |slot| compiler.changed.note(slot));
     let lends = compiler.changed.lends(def.params.len());
     let at = statements.first().map_or(Position::NONE, Stmt::position);
     Some(bytecode::lower(Code { body: Body::Tree(body), slots: compiler.most, lends, at }))
@@ -153,6 +157,7 @@ impl Compiler {
             most: 0,
             nodes: 0,
             has_loops: false,
+            depth: 0,
             changed: Changed::default(),
             tries: 0,
             met: None,
@@ -238,14 +243,38 @@ impl Compiler {
     pub fn in_order(&mut self, statements: &[Stmt]) -> Option<Vec<Node>> {
         let mut nodes = Vec::with_capacity(statements.len());
         for (at, statement) in statements.iter().enumerate() {
-            nodes.push(self.statement(statement)?);
+            let mut node = self.statement(statement)?;
             let behind = &statements[at + 1..];
+            if let Node::Let(_, value) = &mut node {
+                self.move_dead(value, behind);
+            }
+            nodes.push(node);
             if rest::may_declare(statement) && !behind.is_empty() {
                 nodes.push(self.rest(behind)?);
                 break;
             }
         }
         Some(nodes)
+    }
+
+    /// Whether nobody sees the variables after an error.
+    fn ends_with_errors(&self) -> bool {
+        let is_last = || self.unit.upgrade().is_some_and(|unit| !unit.hooks.keeps_variables());
+        self.tries == 0 && (self.running.is_some() || is_last())
+    }
+
+    /// Moves the variables into a call that what follows gives another value.
+    fn move_dead(&self, value: &mut Node, following: &[Stmt]) {
+        if !self.ends_with_errors() {
+            return;
+        }
+        lending::move_to_call(value, &|slot| {
+            let mut of_slot = self.visible.iter().rev().filter(|visible| visible.slot == slot);
+            of_slot.next().is_some_and(|visible| {
+                let is_latest = self.find(&visible.name, None).is_some_and(|at| self.visible[at].slot == slot);
+                is_latest && !visible.is_constant && lending::is_overwritten(following, &visible.name)
+            })
+        });
     }
 
     /// What stands behind a statement that may declare variables when it runs.
@@ -333,6 +362,7 @@ impl Compiler {
                 self.has_loops = true;
                 let (Ident { name, .. }, counter, flow) = &**parts;
                 let values = self.expr(&flow.expr)?;
+                let pairs = pairs::of(self, &flow.expr, &values);
                 let (visible, first, before) = (self.visible.len(), self.next, self.nodes);
                 let counter = match counter {
                     Some(counter) => Some(self.declare(counter.name.clone(), false)?),
@@ -340,7 +370,10 @@ impl Compiler {
                 };
                 let variable = self.declare(name.clone(), false)?;
                 let begun = self.changed.begin(variable);
+                let depth = self.depth;
+                self.depth = depth.saturating_add(1);
                 let body = self.statements(flow.body.statements());
+                self.depth = depth;
                 let is_read = self.changed.end(variable, begun);
                 self.visible.truncate(visible);
                 self.next = first;
@@ -355,11 +388,13 @@ impl Compiler {
                     lent,
                     counter,
                     values,
+                    pairs,
                     values_at: flow.expr.start_position(),
                     body: body?,
                     is_empty: flow.body.is_empty(),
                     at: *at,
                     weight: self.nodes - before + 1,
+                    depth,
                 }))
             }
             Stmt::BreakLoop(value, flags, _) => {
@@ -376,7 +411,8 @@ impl Compiler {
                 };
                 let returns = !flags.contains(ASTFlags::BREAK);
                 if let Some(value) = value.as_mut().filter(|_| returns && self.running.is_some() && self.tries == 0) {
-                    lending::move_out(value, &mut |slot| self.changed.note(slot));
+                    let parameters = self.running.as_ref().map_or(0, |(_, count)| *count);
+                    lending::move_out(value, parameters, &mut |slot| self.changed.note(slot));
                 }
                 if !returns {
                     Node::Throw(Box::new((value.unwrap_or(Node::Literal(Value::Unit)), *at)))
@@ -433,9 +469,12 @@ impl Compiler {
             true => None,
             false => Some((self.expr(&flow.expr)?, flow.expr.position())),
         };
-        let body = self.statements(flow.body.statements())?;
-        let weight = self.nodes - before + 1;
-        Some(Node::While(Box::new(While { condition, body, is_do, ends_at, at, weight })))
+        let depth = self.depth;
+        self.depth = depth.saturating_add(1);
+        let body = self.statements(flow.body.statements());
+        self.depth = depth;
+        let (body, weight) = (body?, self.nodes - before + 1);
+        Some(Node::While(Box::new(While { condition, body, is_do, ends_at, at, weight, depth })))
     }
 
     fn switch(&mut self, statement: &Stmt) -> Option<Node> {
@@ -496,9 +535,8 @@ impl Compiler {
         if let Some(target) = target.as_ref().filter(|target| op.is_none() && !target.is_constant) {
             let is_alone = || !is_open && lending::count_in(&pair.rhs, &target.name) == 1;
             lending::move_into(&mut value, target.slot, is_alone);
-            let is_dead = self.running.is_some() || !self.unit.upgrade()?.hooks.keeps_variables();
-            if self.tries == 0 && is_dead {
-                lending::move_to_call(&mut value, target.slot);
+            if self.ends_with_errors() {
+                lending::move_to_call(&mut value, &|slot| slot == target.slot);
             }
         }
         if target.is_none() && !is_this {
@@ -730,7 +768,17 @@ impl Compiler {
         let asks = only_asks(&call.name) && arguments.iter().skip(1).all(is_quiet);
         let is_own = || self.unit.upgrade().is_some_and(|unit| unit.find(&call.name, 2).is_some());
         let is_contains = &*call.name == "contains" && call.args.len() == 2 && !is_own();
-        Native { name: call.name.clone(), arguments, first, operands, site, asks, is_contains, qualified, at }
+        let numeric = match qualified.is_none() && self.is_library(&call.name) {
+            true => Numeric::of(&call.name, arguments.len()),
+            false => None,
+        };
+        let (name, luck) = (call.name.clone(), Luck::default());
+        Native { name, arguments, first, operands, site, asks, is_contains, numeric, luck, qualified, at }
+    }
+
+    /// Whether no function of the host program has this name.
+    pub fn is_library(&self, name: &str) -> bool {
+        self.unit.upgrade().is_some_and(|unit| !unit.hooks.has_function(name))
     }
 
     fn operator(&mut self, call: &FnCallExpr, at: Position) -> Option<Node> {

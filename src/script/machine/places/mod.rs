@@ -8,6 +8,7 @@ pub mod slices;
 use super::numbers;
 use super::tree::{AssignChain, Op, Step, StepKind};
 use super::value::Value;
+use crate::script::values::ascii::text_of;
 use crate::script::values::module::{Computed, ModuleValue, is_own, may_hold_modules, mode, module};
 use rhai::{Array, Dynamic, ImmutableString, Map};
 use smallvec::SmallVec;
@@ -199,7 +200,7 @@ pub fn place(index: i64, len: usize) -> Option<usize> {
 /// The key of an entry: a string, or a character, which stands for its string.
 pub fn text(value: &Value) -> Option<ImmutableString> {
     match value {
-        Value::Other(value) if value.is_char() => value.as_char().ok().map(|c| c.to_string().into()),
+        Value::Other(value) if value.is_char() => value.as_char().ok().map(text_of),
         Value::Other(value) => value.read_lock::<ImmutableString>().map(|text| text.clone()),
         _ => None,
     }

@@ -1,7 +1,7 @@
 //! `xs[1..3]` of arrays, strings and lists of layers, as Python slices: a new value, with bounds from the end where they are
 //! negative, and clamped.
 
-use crate::script::values::ascii::{character, is_ascii};
+use crate::script::values::ascii::{byte_of, character, length};
 use crate::script::values::module::ModuleValue;
 use crate::script::values::types::SliceValue;
 use rhai::Dynamic;
@@ -24,12 +24,10 @@ pub fn between(target: &Dynamic, start: i64, end: i64, ends_within: bool) -> Opt
     }
     if target.is_string() {
         let text = target.as_immutable_string_ref().ok()?;
-        let plain = is_ascii(&text);
-        let within = clamped(start, end, ends_within, if plain { text.len() } else { text.chars().count() });
-        if plain {
-            return Some(text[within].into());
-        }
-        return Some(text.chars().skip(within.start).take(within.len()).collect::<String>().into());
+        let within = clamped(start, end, ends_within, length(&text));
+        // The end comes second: it is found on the way from the start.
+        let start = byte_of(&text, within.start);
+        return Some(text[start..byte_of(&text, within.end)].into());
     }
     None
 }

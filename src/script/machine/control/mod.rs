@@ -1,5 +1,7 @@
 //! Runs what decides where to go on: blocks, branches, loops, `switch`, `try` and the block words.
 
+mod pairs;
+
 use super::bytecode::Bytecode;
 use super::environment::Before;
 use super::native::placed;
@@ -123,7 +125,7 @@ impl Machine<'_> {
 
     pub fn repeat(&mut self, frame: &mut Frame, repeat: &While) -> R {
         loop {
-            self.steps(repeat.weight, repeat.at)?;
+            self.next_round(repeat.weight, repeat.depth, repeat.at)?;
             if !repeat.is_do && self.ends(frame, repeat)? {
                 return Ok(Value::Unit);
             }
@@ -157,6 +159,12 @@ impl Machine<'_> {
     }
 
     pub fn each(&mut self, frame: &mut Frame, each: &For, body: Rounds) -> R {
+        if let Some(pairs) = &each.pairs
+            && !self.looks
+            && let Some(value) = self.over_pairs(frame, each, pairs, body)?
+        {
+            return Ok(value);
+        }
         if let Some(slot) = each.lent
             && let Value::Other(value) = &frame.slots[slot as usize]
             && value.is_array()
@@ -212,7 +220,7 @@ impl Machine<'_> {
         let mut result = Ok(Value::Unit);
         let count = array.as_array_ref().map_or(0, |array| array.len());
         for number in 0..count {
-            if let Err(fault) = self.steps(each.weight, each.at) {
+            if let Err(fault) = self.next_round(each.weight, each.depth, each.at) {
                 result = Err(fault);
                 break;
             }
@@ -272,7 +280,7 @@ impl Machine<'_> {
         items: impl Iterator<Item = Result<Value, Box<EvalAltResult>>>,
     ) -> R {
         for (number, item) in items.enumerate() {
-            self.steps(each.weight, each.at)?;
+            self.next_round(each.weight, each.depth, each.at)?;
             if each.is_empty {
                 continue;
             }
