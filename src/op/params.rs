@@ -17,6 +17,8 @@ use crate::base::suggest::{keyword, nearest};
 pub enum Look {
     Tensor,
     Int,
+    /// A float that is a whole number.
+    Whole,
     Other,
 }
 
@@ -44,8 +46,15 @@ pub fn positional(op: &Op) -> usize {
 /// The position at which sizes are passed as separate numbers: `x.view(2, 3)`, `zeros(2, 3)`.
 pub fn spread(op: &Op, given: usize, look: impl Fn(usize) -> Look) -> Option<usize> {
     let at = op.params.iter().position(|param| matches!(param.kind, Kind::Sizes))?;
-    let numbers = (at..given).all(|index| look(index) == Look::Int);
-    (given > at && numbers).then_some(at)
+    // A float stands for a size unless the next parameter may be what it is for: `full(2, 1.0)`.
+    let next = op.params.get(at + 1).map(|param| param.kind);
+    let takes_floats = matches!(next, Some(Kind::Number | Kind::Operand | Kind::Float));
+    let fits = |index: usize| match look(index) {
+        Look::Int => true,
+        Look::Whole => !takes_floats && given > at + 1,
+        Look::Tensor | Look::Other => false,
+    };
+    (given > at && (at..given).all(fits)).then_some(at)
 }
 
 /// The position at which tensors are passed one by one: `block_diag(a, b)`, `einsum("ij,jk", a, b)`.
@@ -112,13 +121,18 @@ pub fn given_twice(name: &str) -> Box<Diag> {
     Diag::error(code::EXTRA_ARGUMENT, format!("argument `{name}` is given both by position and by keyword"))
 }
 
+/// Whether a row draws from a generator that a call may name.
+pub fn takes_generator(op: &Op) -> bool {
+    op.params.last().is_some_and(|param| param.kind == Kind::Ignored && param.name == "generator")
+}
+
 /// A keyword that is taken for PyTorch's sake alone; an error if leaving it out would give something else. `truth` is its
 /// value if that is true or false.
 pub fn taken(name: &str, is_unit: bool, truth: Option<bool>) -> Result<()> {
     match name {
         _ if is_unit => Ok(()),
-        "generator" => Err(Diag::error(code::VALUE, "a session has one generator, and `generator` takes no other")
-            .help("`manual_seed(n)` begins its numbers again, `get_rng_state()` and `set_rng_state(state)` keep its state")),
+        "generator" => Err(Diag::error(code::ARGUMENT_TYPE, "`generator` is what `generator()` made, or `()`")
+            .help("`let g = generator().manual_seed(42);`, then `#{generator: g}`")),
         "inplace" | "sparse" | "sparse_grad" if truth.is_none() => {
             Err(Diag::error(code::ARGUMENT_TYPE, format!("`{name}` is true or false")))
         }

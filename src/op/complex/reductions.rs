@@ -9,7 +9,9 @@ use crate::op::emit::Emit;
 use crate::op::expr::compute;
 use crate::op::infer;
 use crate::op::row::Op;
+use crate::op::rows::pointwise::arith::MUL;
 use crate::op::rows::pointwise::compare::{ISFINITE, WHERE};
+use crate::op::rows::pointwise::power::LOGADDEXP;
 use crate::op::rows::pointwise::unary::ABS;
 use crate::op::rows::reduction::reduce::{AMAX, SUM};
 use crate::op::rows::shape::copies::FLIP;
@@ -69,6 +71,21 @@ pub fn prod(e: &mut dyn Emit, _: &'static Op, args: &Args) -> Result<Tensor> {
     if keepdim && !whole { Ok(z) } else { e.call(&SQUEEZE, args![&z, dim]) }
 }
 
+/// Running log-sum-exps, joined over twice the distance in each step.
+pub fn logcumsumexp(e: &mut dyn Emit, op: &'static Op, args: &Args) -> Result<Tensor> {
+    let z = args.input().clone();
+    let dim = infer::dim(args.int(1), z.ndim())?;
+    if z.ndim() == 0 {
+        return Ok(z);
+    }
+    if args.flag(3) {
+        let turned = e.call(&FLIP, args![&z, dim])?;
+        let sums = e.call(op, args![&turned, dim, (), false])?;
+        return e.call(&FLIP, args![&sums, dim]);
+    }
+    doubled(e, z, dim, &LOGADDEXP)
+}
+
 /// Running products, from the end when asked. Each round multiplies by what stands twice as far in front (Hillis and
 /// Steele, 1986).
 pub fn cumprod(e: &mut dyn Emit, op: &'static Op, args: &Args) -> Result<Tensor> {
@@ -85,12 +102,17 @@ pub fn cumprod(e: &mut dyn Emit, op: &'static Op, args: &Args) -> Result<Tensor>
         let products = e.call(op, args![&turned, dim, (), false])?;
         return e.call(&FLIP, args![&products, dim]);
     }
+    doubled(e, z, dim, &MUL)
+}
+
+/// What an associative operation makes of all elements up to each (Hillis and Steele, "Data parallel algorithms", 1986).
+fn doubled(e: &mut dyn Emit, mut z: Tensor, dim: usize, joins: &'static Op) -> Result<Tensor> {
     let (n, mut apart) = (z.shape()[dim], 1);
     while apart < n {
         let mut range = |from: usize, to: usize| e.call(&SLICE, args![&z, dim, from, to, 1]);
         let (head, low, high) = (range(0, apart)?, range(0, n - apart)?, range(apart, n)?);
-        let product = e.mul(&low, &high)?;
-        z = e.call(&CAT, args![vec![head, product], dim])?;
+        let joined = e.call(joins, args![&low, &high])?;
+        z = e.call(&CAT, args![vec![head, joined], dim])?;
         apart *= 2;
     }
     Ok(z)

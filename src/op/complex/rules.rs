@@ -27,7 +27,7 @@ use crate::op::rows::pointwise::unary as u;
 use crate::op::rows::pointwise::{blend, complex};
 use crate::op::rows::random::distributions::{NORMAL_, UNIFORM_};
 use crate::op::rows::reduction::magnitude::LOGSUMEXP_OF;
-use crate::op::rows::reduction::scan::CUMPROD_ALONG;
+use crate::op::rows::reduction::scan::{CUMPROD_ALONG, LOGCUMSUMEXP_ALONG};
 use crate::op::rows::reduction::{moments, reduce};
 use crate::op::rows::shape::copies::{AS_STRIDED_SCATTER, DIAGONAL_SCATTER, SELECT_SCATTER};
 use crate::op::rows::shape::rearrange::{ADJOINT, MATRIX_H};
@@ -105,6 +105,7 @@ static COMPOSED: &[(&Op, Forward)] = &[
     (&NORM, One(r::norm)),
     (&reduce::PROD, One(r::prod)),
     (&CUMPROD_ALONG, One(r::cumprod)),
+    (&LOGCUMSUMEXP_ALONG, One(r::logcumsumexp)),
     (&CONV, One(a::bilinear)),
     (&CONV_INPUT, One(a::bilinear)),
     (&CONV_WEIGHT, One(a::bilinear)),
@@ -252,6 +253,7 @@ static PLAIN: &[&str] = &[
     "ldexp",
     "linear",
     "linspace",
+    "logcumsumexp",
     "logdet",
     "logsumexp",
     "lstsq",

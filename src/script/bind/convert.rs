@@ -11,6 +11,7 @@ use crate::op::args::{Arg, Args};
 use crate::op::params::{self, Look};
 use crate::op::row::{Default, Kind, Op};
 use crate::script::host::Host;
+use crate::script::values::generator::GeneratorValue;
 use crate::script::values::sparse::Sparse;
 use crate::script::values::type_names;
 use crate::script::values::types::{DTypeValue, DeviceValue, Tensor};
@@ -84,6 +85,13 @@ pub fn without_pinned(op: &Op, values: &[&mut Dynamic]) -> Result<Option<(Vec<Dy
     Ok(Some((rest, pins(&value)?)))
 }
 
+/// The generator that a call of a row names, for rows that draw.
+pub fn generator(op: &Op, values: &[&mut Dynamic]) -> Option<GeneratorValue> {
+    let last = values.last().filter(|last| last.is_map() && params::takes_generator(op))?;
+    let keywords = last.read_lock::<Map>()?;
+    keywords.get("generator")?.read_lock::<GeneratorValue>().map(|generator| generator.clone())
+}
+
 /// The value of `pin_memory`.
 pub fn pins(value: &Dynamic) -> Result<bool> {
     let not = |_| {
@@ -95,6 +103,7 @@ pub fn pins(value: &Dynamic) -> Result<bool> {
 fn kind_of(value: &Dynamic) -> Look {
     match value {
         _ if value.is_int() => Look::Int,
+        _ if value.is_float() && integer(value).is_some() => Look::Whole,
         _ if value.read_lock::<Tensor>().is_some() => Look::Tensor,
         _ => Look::Other,
     }
@@ -131,6 +140,9 @@ fn bind_keywords(host: &Host, op: &'static Op, positional: usize, map: Map, args
         }
         let param = &op.params[at];
         if param.kind == Kind::Ignored {
+            if value.is::<GeneratorValue>() && param.name == "generator" {
+                continue;
+            }
             let truth = value.is_bool().then(|| value.as_bool().unwrap_or_default());
             params::taken(param.name, value.is_unit(), truth)?;
             if param.name == "inplace" && truth == Some(true) {

@@ -323,16 +323,33 @@ pub fn to_keywords(host: &Host, map: &Map, target: &mut Target) -> Result<()> {
             "copy" => target.copy = flag(name, value)?,
             // The old name, from before `async` became a keyword of Python.
             "non_blocking" | "async" => target.non_blocking = flag(name, value)?,
+            "memory_format" => memory_format(value)?,
             _ => {
                 let diag = Diag::error(code::UNKNOWN_KEYWORD, format!("unknown keyword `{name}`"));
-                return Err(match crate::base::suggest::nearest(name, ["dtype", "device", "copy", "non_blocking"]) {
-                    Some(known) => diag.help(format!("did you mean `{known}`?")),
-                    None => diag.help("the keywords are: dtype, device, copy, non_blocking"),
-                });
+                return Err(
+                    match crate::base::suggest::nearest(
+                        name,
+                        ["dtype", "device", "copy", "non_blocking", "memory_format"],
+                    ) {
+                        Some(known) => diag.help(format!("did you mean `{known}`?")),
+                        None => diag.help("the keywords are: dtype, device, copy, non_blocking, memory_format"),
+                    },
+                );
             }
         }
     }
     Ok(())
+}
+
+/// Kernels choose the order of memory themselves: what asks for one has no effect.
+fn memory_format(value: &Dynamic) -> Result<()> {
+    let known = ["contiguous_format", "preserve_format", "channels_last", "channels_last_3d"];
+    let text = value.read_lock::<rhai::ImmutableString>();
+    match text.as_ref().filter(|text| known.contains(&text.as_str())) {
+        Some(_) => Ok(()),
+        None if value.is_unit() => Ok(()),
+        None => Err(Diag::error(code::VALUE, format!("`memory_format` is one of {}", known.join(", ")))),
+    }
 }
 
 fn movement(module: &mut Natives, host: &Arc<Host>) {

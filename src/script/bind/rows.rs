@@ -11,6 +11,7 @@ use crate::op::table;
 use crate::op::tensor::Meta;
 use crate::script::bind::convert;
 use crate::script::host::Host;
+use crate::script::values::generator::Drawing;
 use crate::script::values::panics::{GuardedCall, Place};
 use crate::script::values::raise::Native;
 use crate::script::values::sparse::{self, Sparse};
@@ -202,6 +203,7 @@ fn call(host: &Host, context: &NativeCallContext, op: &'static Op, form: Form, v
     if op.receiver > 0 && values.len() > op.receiver && !values[op.receiver].is_map() && host.is_method(context) {
         values[..=op.receiver].rotate_left(1);
     }
+    let _drawing = convert::generator(op, values).map(|own| Drawing::from(&host.rt, own));
     match convert::without_pinned(op, values).map_err(wrong)? {
         None => bound_call(host, context, op, form, values, false),
         Some((mut rest, pin)) => bound_call(host, context, op, form, &mut rest.iter_mut().collect::<Vec<_>>(), pin),

@@ -112,8 +112,19 @@ const READS: &[&str] = &[
 /// Methods that change the shape of the tensor itself.
 const RELAYOUTS: &[&str] = &["t_", "transpose_", "swapaxes_", "swapdims_", "squeeze_", "unsqueeze_", "as_strided_"];
 /// Methods that give a module of the library other parts.
-const OF_MODULES: &[&str] =
-    &["append", "extend", "insert", "pop", "remove", "set", "add_module", "register_module", "register_parameter"];
+const OF_MODULES: &[&str] = &[
+    "append",
+    "extend",
+    "insert",
+    "pop",
+    "remove",
+    "set",
+    "add_module",
+    "register_module",
+    "register_parameter",
+    "register_buffer",
+    "set_submodule",
+];
 
 /// Whether a method changes the shape of the tensor itself.
 pub fn relays(name: &str) -> bool {

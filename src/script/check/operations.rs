@@ -110,6 +110,7 @@ fn bind(op: &'static Op, values: &[Value]) -> Result<Option<Args>> {
     let look = |at: usize| match values[at] {
         Value::Tensor(_) => Look::Tensor,
         Value::Int(_) => Look::Int,
+        Value::Float(Some(x)) if x.fract() == 0.0 => Look::Whole,
         _ => Look::Other,
     };
     let spread = params::spread(op, positional, look);
@@ -119,7 +120,7 @@ fn bind(op: &'static Op, values: &[Value]) -> Result<Option<Args>> {
     let unclear = loose.is_some_and(|at| {
         let list = values.get(at..).unwrap_or(&[]);
         list.len() > 1
-            && list.iter().any(|value| matches!(value, Value::Unknown | Value::Number))
+            && list.iter().any(|value| matches!(value, Value::Unknown | Value::Number | Value::Float(None)))
             && !matches!(list[0], Value::Array(_))
     });
     if unclear {

@@ -9,14 +9,40 @@ use crate::fail;
 use crate::op::emit::Emit;
 use crate::op::rows::shape::join::STACK;
 use crate::script::bind::convert;
+use crate::script::bind::native::named;
+use crate::script::bind::rows::{Natives, raw};
+use crate::script::host::Host;
+use crate::script::values::raise::Native;
 use crate::script::values::type_names;
 use crate::script::values::types::Tensor;
 use crate::tensor::engine::Engine;
 use crate::tensor::movement::{self, Target};
 use rhai::{Array, Dynamic, Map};
+use std::sync::Arc;
 
 /// Bound: maps inside maps of a row.
 const MAX_DEPTH: usize = 32;
+
+/// `_collate(rows)`.
+pub fn register(module: &mut Natives, host: &Arc<Host>) {
+    let shared = host.clone();
+    raw(module, "_collate", 1, move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        shared.call(&context, |engine| {
+            let Some(rows) = values[0].read_lock::<Array>().map(|rows| rows.to_vec()) else {
+                fail!(
+                    ARGUMENT_TYPE,
+                    "`default_collate`: an array of rows is expected, not {}",
+                    type_names::of_value(values[0])
+                );
+            };
+            if rows.is_empty() {
+                fail!(VALUE, "`default_collate`: a batch has one row or more");
+            }
+            collate(engine, rows, shared.rt.default_device()).map_err(named("default_collate"))
+        })
+    });
+}
 
 /// Numbers become tensors on the device of the rows' tensors, or on `device` if there are none.
 pub fn collate(engine: &mut Engine, rows: Vec<Dynamic>, device: DeviceId) -> Result<Dynamic> {

@@ -1,5 +1,5 @@
 //! `data::loader` as a value: iterates over a dataset batch by batch, in order, shuffled or by a sampler. Random
-//! numbers are drawn from the session's generator when a loop begins, on the script's own thread.
+//! numbers are drawn from the session's or the loader's generator when a loop begins, on the script's own thread.
 
 use crate::args;
 use crate::base::code;
@@ -25,6 +25,7 @@ use crate::script::data::position::{Extent, Position, Source};
 use crate::script::data::prefetch::{Prefetch, Rows as AheadRows};
 use crate::script::host::Host;
 use crate::script::host::caller::Caller;
+use crate::script::values::generator::{Drawing, GeneratorValue};
 use crate::script::values::panics::{GuardedCall, Place};
 use crate::script::values::raise::Native;
 use crate::script::values::raise::at_iterator;
@@ -55,6 +56,8 @@ struct Plan {
     ready: usize,
     collate: Option<FnPtr>,
     transform: Option<FnPtr>,
+    /// What draws the order; the session's generator if none.
+    generator: Option<GeneratorValue>,
     caller: Caller,
     position: Position,
     /// Where the loader was created: iteration has no source position of its own.
@@ -211,18 +214,16 @@ impl Plan {
     }
 
     /// Row indices in random order, on the CPU for every default device, and the generator that they follow from: the
-    /// session's, or that of a loop that goes on, which leaves the session's where it is.
+    /// loader's, the session's, or that of a loop that goes on, which leaves both where they are.
     fn shuffled(&self, loaded: Option<Source>) -> Result<(Tensor, Generator)> {
-        let now = self.host.rt.generator();
-        let from = if let Some(Source::Generator(then)) = loaded { Some(then) } else { None };
-        if let Some(then) = from {
-            self.host.rt.set_generator(then);
-        }
+        let from = match loaded {
+            Some(Source::Generator(then)) => Some(GeneratorValue::at(DeviceId::Cpu, then)),
+            _ => self.generator.clone(),
+        };
+        let _drawing = from.map(|from| Drawing::from(&self.host.rt, from));
+        let first = self.host.rt.generator();
         let order = self.engine().call_row(&RANDPERM, args![self.dataset.row_count() as i64, Arg::None, DeviceId::Cpu]);
-        if from.is_some() {
-            self.host.rt.set_generator(now);
-        }
-        Ok((order?, from.unwrap_or(now)))
+        Ok((order?, first))
     }
 
     /// A thread that copies the rows of the next batches into pinned memory; none for more rows than can be listed.
@@ -509,10 +510,24 @@ fn make(host: &Arc<Host>, context: &NativeCallContext, values: &[&mut Dynamic]) 
         ready: count("prefetch", 0)?,
         collate: closure("collate")?,
         transform: closure("transform")?,
+        generator: generator(options.get("generator"))?,
         caller: Caller::new(host, context),
         position: Position::default(),
         origin: host.origin(context),
     })))
+}
+
+/// The option `generator`.
+fn generator(given: Option<&Dynamic>) -> Result<Option<GeneratorValue>> {
+    let Some(given) = given.filter(|given| !given.is_unit()) else { return Ok(None) };
+    match given.read_lock::<GeneratorValue>() {
+        Some(generator) => Ok(Some(generator.clone())),
+        None => fail!(
+            ARGUMENT_TYPE,
+            "`loader`: `generator` is what `generator()` made, not {}",
+            type_names::of_value(given)
+        ),
+    }
 }
 
 /// `batch_sampler`: an array with the row indices of each batch.
@@ -559,6 +574,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     rhai::FuncRegistration::new("len")
         .in_global_namespace()
         .place_in(&mut module.module, |loader: Loader| loader.batch_count() as i64);
+    properties(module);
     states(module, host);
     crate::script::values::panics::place_iterator(&mut module.module, std::any::TypeId::of::<Loader>(), |value| {
         match value.try_cast::<Loader>() {
@@ -566,6 +582,23 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
             None => Box::new(std::iter::empty()),
         }
     });
+}
+
+fn properties(module: &mut Natives) {
+    let all: [(&str, fn(&Plan) -> Dynamic); 3] = [
+        ("dataset", |plan| Dynamic::from(plan.dataset.clone())),
+        ("batch_size", |plan| match &plan.boundaries {
+            Boundaries::Every { rows, .. } => Dynamic::from_int(*rows as i64),
+            Boundaries::Singly | Boundaries::At(_) => Dynamic::UNIT,
+        }),
+        ("drop_last", |plan| matches!(&plan.boundaries, Boundaries::Every { drop_last: true, .. }).into()),
+    ];
+    for (name, get) in all {
+        module.note(name);
+        rhai::FuncRegistration::new(format!("get${name}"))
+            .in_global_namespace()
+            .place_in(&mut module.module, move |loader: Loader| get(&loader.0));
+    }
 }
 
 /// `state_dict()` and `load_state_dict(d)`.

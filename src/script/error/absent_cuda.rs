@@ -23,7 +23,7 @@ const TABLE: Reasons = &[
     ("write `with_device(1) { .. }`", &["device"]),
     ("write `with_device(x.device) { .. }`", &["device_of"]),
     (
-        "write `generator.seed` as `cuda::initial_seed()`; a session has one generator",
+        "the session's generator is that of every device: `cuda::initial_seed()` is its seed; others are `generator()`",
         &["default_generators", "random"],
     ),
     ("streams have the priorities 0 to -5; lower is served first", &["priority_range"]),

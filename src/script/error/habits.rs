@@ -233,7 +233,7 @@ pub(super) fn method(owner: &str, name: &str) -> Option<&'static str> {
         ("map" | "module", "minimize" | "apply_gradients") => {
             "training is a loop: `opt.zero_grad(); loss.backward(); opt.step();`"
         }
-        ("map" | "module", "register_buffer") => {
+        ("map", "register_buffer") => {
             "a tensor in a module that requires no gradient is one: `model.mean = zeros([3]);`"
         }
         ("map", "groupby" | "head" | "describe" | "merge" | "iterrows") => {
@@ -246,7 +246,11 @@ pub(super) fn method(owner: &str, name: &str) -> Option<&'static str> {
         }
         ("map" | "module", "named_params") => "write `model.named_parameters()`",
         ("map" | "module", "get_parameters" | "params") => "write `model.parameters()`",
-        ("map" | "module", "fit" | "compile") => "training is a loop: `opt.zero_grad(); loss.backward(); opt.step();`",
+        ("map" | "module", "compile") => {
+            "operations are fused without being asked, so there is nothing to compile; training is a loop: \
+             `opt.zero_grad(); loss.backward(); opt.step();`"
+        }
+        ("map" | "module", "fit") => "training is a loop: `opt.zero_grad(); loss.backward(); opt.step();`",
         ("tensor", "map" | "apply") => {
             "write it with operations on the whole tensor, as `x * 2 + 1`, `where(x > 0, x, y)`"
         }

@@ -3,6 +3,7 @@
 
 mod calls;
 mod forward;
+pub mod gradients;
 mod jacobian;
 mod modules;
 mod reverse;

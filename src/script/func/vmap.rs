@@ -6,7 +6,10 @@ use super::tree;
 use crate::args;
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
+use crate::base::dtype::Scalar;
+use crate::op::emit::Emit;
 use crate::op::infer;
+use crate::op::row::Source;
 use crate::op::rows::shape::join::CAT;
 use crate::op::rows::shape::rearrange::{MOVEDIM, NARROW};
 use crate::op::tensor::Levels;
@@ -118,7 +121,10 @@ struct Leaf {
 impl Mapped {
     fn call(&self, call: &Call, arguments: Array) -> Native {
         let given = Dynamic::from(arguments);
-        let (leaves, samples) = self.leaves(&given).map_err(|diag| call.wrong(diag))?;
+        let (mut leaves, samples) = self.leaves(&given).map_err(|diag| call.wrong(diag))?;
+        if samples == 0 {
+            return self.of_none(call, &given, &mut leaves);
+        }
         let step = self.chunk.unwrap_or(samples).min(samples);
         let generator = call.host.rt.generator();
         let mut parts = Vec::new();
@@ -133,6 +139,35 @@ impl Mapped {
             return Ok(parts.swap_remove(0).0);
         }
         call.with(|e| joined(e, parts))
+    }
+
+    /// The results of no samples: those of a sample of zeros tell their shapes. It draws no random numbers.
+    fn of_none(&self, call: &Call, given: &Dynamic, leaves: &mut [Leaf]) -> Native {
+        call.with(|e| {
+            for leaf in leaves.iter_mut() {
+                if let (Some(x), Some(dim)) = (tree::tensor(&leaf.value), leaf.dim) {
+                    let mut shape = x.shape();
+                    shape[dim] = 1;
+                    let zero = Source::Fill(Scalar::Int(0));
+                    leaf.value = Dynamic::from(Emit::source(e, zero, &shape, x.dtype(), x.device())?);
+                }
+            }
+            Ok(())
+        })?;
+        let generator = call.host.rt.generator();
+        let found = self.part(call, given, leaves, 0, 1, false);
+        call.host.rt.set_generator(generator);
+        let (output, places) = found?;
+        call.with(|e| {
+            let mut all = Vec::new();
+            for (y, place) in tree::tensors(&output, "what the function gives")?.into_iter().zip(places) {
+                all.push(match place {
+                    Some(dim) => e.call_row(&NARROW, args![&y, dim, 0, 0])?,
+                    None => y,
+                });
+            }
+            Ok(tree::of_tensors(&output, all))
+        })
     }
 
     /// The leaves of the arguments, and how many samples there are.
@@ -171,9 +206,6 @@ impl Mapped {
         match samples {
             None => Err(Diag::error(code::TRANSFORM, "no argument has samples")
                 .help("`in_dims` must name a dim of at least one argument")),
-            Some(0) => {
-                Err(Diag::error(code::TRANSFORM, "there are no samples: the dim that is mapped over has size 0"))
-            }
             Some(samples) => Ok((found, samples)),
         }
     }

@@ -9,6 +9,7 @@ use crate::op::tensor::View;
 use crate::script::host::Host;
 use crate::script::language::growing::{Growing, character, literal};
 use crate::script::source::pass::written_name;
+use crate::script::values::generator::GeneratorValue;
 use crate::script::values::types::Tensor;
 use crate::tensor::observe;
 use rhai::{Array, Dynamic, Map};
@@ -183,6 +184,9 @@ fn plain(item: &Dynamic) -> String {
     }
     if let Some(stream) = item.read_lock::<crate::script::values::types::StreamValue>() {
         return stream.text();
+    }
+    if let Some(generator) = item.read_lock::<GeneratorValue>() {
+        return generator.text();
     }
     if let Some(event) = item.read_lock::<crate::script::values::types::EventValue>() {
         return event.text();

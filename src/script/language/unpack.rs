@@ -4,6 +4,8 @@
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
 use crate::fail;
+use crate::op::row::Returns;
+use crate::op::table;
 use crate::script::bind::iterate;
 use crate::script::bind::rows::{Natives, raw};
 use crate::script::host::Host;
@@ -11,6 +13,7 @@ use crate::script::values::module::fields;
 use crate::script::values::panics::Items;
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
+use crate::script::values::types::Tensor;
 use rhai::{Array, Dynamic, EvalAltResult, ImmutableString, Map};
 use std::sync::Arc;
 
@@ -133,6 +136,9 @@ fn elements(host: &Host, value: Dynamic, wanted: usize, all: bool) -> std::resul
         Err(value) => value,
     };
     if let Some(map) = value.read_lock::<Map>() {
+        if let Some(results) = results(&map) {
+            return Ok(Some(results));
+        }
         return Ok(Some(map.keys().map(|key| key.as_str().into()).collect()));
     }
     let Some(items): Option<Items> = iterate::items(host, value) else { return Ok(None) };
@@ -142,6 +148,30 @@ fn elements(host: &Host, value: Dynamic, wanted: usize, all: bool) -> std::resul
         found.push(item.map_err(Refused::Raised)?);
     }
     Ok(Some(found))
+}
+
+/// Names of results of layers, in PyTorch's order.
+const OF_LAYERS: &[&[&str]] = &[&["output", "h_n"], &["output", "weights"]];
+
+/// What operations and layers give under several names, in the order in which PyTorch gives it: `let [v, i] = x.topk(2)`.
+fn results(map: &Map) -> Option<Array> {
+    let has = |names: &[&str]| names.len() == map.len() && names.iter().all(|name| map.contains_key(*name));
+    let is_tensor = |value: &Dynamic| value.is::<Tensor>();
+    let part = |name: &str| map[name].flatten_clone();
+    let of_layer = OF_LAYERS.iter().find(|names| has(names) && (is_tensor(&map[names[1]]) || map[names[1]].is_unit()));
+    if let Some(names) = of_layer {
+        return Some(names.iter().map(|name| part(name)).collect());
+    }
+    if has(&["output", "h_n", "c_n"]) {
+        return Some(vec![part("output"), Dynamic::from_array(vec![part("h_n"), part("c_n")])]);
+    }
+    if !map.values().all(is_tensor) {
+        return None;
+    }
+    let mut rows =
+        table::all().filter_map(|op| if let Returns::Named(names) = op.results { Some(names) } else { None });
+    let names = rows.find(|names| has(names))?;
+    Some(names.iter().map(|name| part(name)).collect())
 }
 
 /// Reads a pattern's text, which has no blanks.

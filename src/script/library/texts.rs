@@ -67,6 +67,8 @@ libraries! {
     ],
     "optim": [
         "optim/optimizers.rhai",
+        "optim/hooks.rhai",
+        "optim/rates.rhai",
         "optim/lbfgs.rhai",
         "optim/adafactor.rhai",
         "optim/sparse_adam.rhai",

@@ -44,8 +44,12 @@ impl Machine<'_> {
         };
         let rest = &chain.steps[next..];
         if let Some(closure) = module.computed(&name) {
-            if matches!(goal, Goal::Write(..)) {
-                return Err(Some(raise(is_computed(&name), step.at)));
+            if let Goal::Write(assign, value) = goal {
+                let is_plain = rest.is_empty() && !assign.info.is_op_assignment();
+                let Some(setter) = module.setter(&name).filter(|_| is_plain) else {
+                    return Err(Some(raise(is_computed(&name), step.at)));
+                };
+                return self.pointer(stack, &setter, Some(target), &mut [value], step.at).map(|_| Value::Unit);
             }
             let value = self.pointer(stack, &closure, Some(target), &mut [], step.at)?;
             if rest.is_empty() {
@@ -155,7 +159,10 @@ fn named(module: &ModuleValue, step: &Step, at: usize, operands: &Values) -> Opt
     match &step.kind {
         StepKind::Property { name, .. } => Some((name.clone(), at + 1)),
         StepKind::Index { operand, .. } => match &operands[*operand] {
-            Value::Int(_) => module.layers().map(|layers| (layers, at)),
+            Value::Int(index) => match module.step(*index) {
+                Some(name) => Some((name, at + 1)),
+                None => module.layers().map(|layers| (layers, at)),
+            },
             key => Some((text(key)?, at + 1)),
         },
         StepKind::Method { .. } => None,

@@ -54,7 +54,7 @@ pub const CUDA: &[Native] = &[
     entry(Function, "cuda::get_device_capability", "get_device_capability(device: ()) -> array", "The two numbers of its compute capability.", "", ""),
     entry(Function, "cuda::get_device_properties", "get_device_properties(device: ()) -> map", "A map of facts about a device.", "", ""),
     entry(Function, "cuda::can_device_access_peer", "can_device_access_peer(device, peer_device: ()) -> bool", "Whether a device can read the memory of another.", "", ""),
-    entry(Function, "cuda::manual_seed", "manual_seed(seed)", "The same as `manual_seed`: a session has one generator.", "", ""),
+    entry(Function, "cuda::manual_seed", "manual_seed(seed)", "The same as `manual_seed`: the session's generator is that of every device.", "", ""),
     entry(Function, "cuda::manual_seed_all", "manual_seed_all(seed)", "The same as `manual_seed`.", "", ""),
     entry(Function, "cuda::initial_seed", "initial_seed() -> int", "The same as `initial_seed`.", "", ""),
     entry(Function, "cuda::seed", "seed() -> int", "The same as `seed`.", "", ""),

@@ -5,6 +5,7 @@
 
 mod devices;
 pub mod members;
+pub mod modules;
 mod natives;
 mod plain;
 mod sparse;

@@ -43,6 +43,10 @@ pub const SPARSE: &[Native] = &[
         "sparse::mm(eye(2).to_sparse(), ones([2, 1]))", "tensor([[1.],\n        [1.]])"),
     entry(Function, "sparse::addmm", "addmm(mat, mat1, mat2, *, beta: 1, alpha: 1)", "`beta * mat + alpha * (mat1 @ mat2)`, where `mat1` is sparse.",
         "sparse::addmm(ones([2, 1]), eye(2).to_sparse(), ones([2, 1]))", "tensor([[2.],\n        [2.]])"),
+    entry(Function, "sparse::softmax", "softmax(input, dim, *, dtype: ())", "The softmax of a sparse tensor along a dimension, at its places: elements that are not stored count as negative infinity.",
+        "sparse::softmax(tensor([[0.0, 1.0, 1.0]]).to_sparse(), 1).to_dense()", "tensor([[0.0000, 0.5000, 0.5000]])"),
+    entry(Function, "sparse::log_softmax", "log_softmax(input, dim, *, dtype: ())", "The logarithm of `sparse::softmax`.",
+        "sparse::log_softmax(tensor([[0.0, 2.0]]).to_sparse(), 1).values()", "tensor([0.])"),
     entry(Function, "sparse::sum", "sum(input, dim: ())", "The sum of a sparse tensor, of all elements or over some dimensions: sparse, unless no sparse dimension is left.",
         "sparse::sum(eye(2).to_sparse(), 0).to_dense()", "tensor([1., 1.])"),
 ];

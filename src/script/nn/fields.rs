@@ -8,7 +8,7 @@ use crate::script::bind::apply::{Callee, apply, callee};
 use crate::script::bind::rows::{Natives, raw};
 use crate::script::host::Host;
 use crate::script::host::methods::METHODS;
-use crate::script::nn::module_methods::listed;
+use crate::script::nn::module_methods::{MemberKind, listed};
 use crate::script::values::module::{Computed, ModuleValue, holds_itself, is_computed, is_own, module};
 use crate::script::values::panics::{GuardedCall, Place};
 use crate::script::values::raise::Native;
@@ -24,7 +24,7 @@ pub fn register(natives: &mut Natives, host: &Arc<Host>) {
 }
 
 /// Fields by which the library knows a module.
-const OWN: [&str; 6] = ["_buffers", "_flat", "_name", "_order", "_row", "_serial"];
+const OWN: [&str; 8] = ["_buffers", "_flat", "_name", "_order", "_row", "_serial", "_steps", "_transient"];
 
 /// Writes a field: all changes of fields that scripts make come here, or are made in place by the machine where the
 /// value holds no module.
@@ -66,7 +66,11 @@ fn indexers(natives: &mut Natives, host: &Arc<Host>) {
     let shared = host.clone();
     let set = GuardedCall::new(move |context, values| -> Native {
         let context = context.expect("registered with a context");
-        let written = write(&this(values), &text(values[1]), values[2].flatten_clone());
+        let (module, name) = (this(values), text(values[1]));
+        if let Some(setter) = module.setter(&name) {
+            return setter.call_raw(&context, Some(&mut Dynamic::from(module)), [values[2].flatten_clone()]);
+        }
+        let written = write(&module, &name, values[2].flatten_clone());
         written.map(|()| Dynamic::UNIT).map_err(|diag| shared.raise(&context, diag, ""))
     });
     let text_type = TypeId::of::<ImmutableString>();
@@ -92,22 +96,25 @@ fn indexers(natives: &mut Natives, host: &Arc<Host>) {
 
 /// The value of a field: where it is computed, what the closure gives now.
 fn valued(context: &NativeCallContext, module: &ModuleValue, field: Dynamic) -> Native {
-    match field.read_lock::<Computed>().map(|computed| computed.0.clone()) {
+    match field.read_lock::<Computed>().map(|computed| computed.get.clone()) {
         Some(closure) => closure.call_raw(context, Some(&mut Dynamic::from(module.clone())), []),
         None => Ok(field),
     }
 }
 
-/// `_computed(closure)`, a value for a field of a module; `_registered(module, name, tensor, buffer)`, which makes
+/// `_computed(closure)`, a value for a field of a module, `_computed(closure, setter)`, one that can be written; `_registered(module, name, tensor, buffer)`, which makes
 /// a tensor the last parameter or buffer of a module; `_is_buffer(module, name)`; `_become(module, other)`, which gives a
 /// module all fields of another.
 fn made(natives: &mut Natives, host: &Arc<Host>) {
-    raw(natives, "_computed", 1, |_, values| -> Native {
-        match values[0].clone().try_cast::<FnPtr>() {
-            Some(closure) => Ok(Dynamic::from(Computed(closure))),
-            None => Ok(values[0].flatten_clone()),
-        }
-    });
+    for arity in 1..=2 {
+        raw(natives, "_computed", arity, |_, values| -> Native {
+            let set = values.get(1).and_then(|set| set.flatten_clone().try_cast::<FnPtr>());
+            match values[0].clone().try_cast::<FnPtr>() {
+                Some(get) => Ok(Dynamic::from(Computed { get, set })),
+                None => Ok(values[0].flatten_clone()),
+            }
+        });
+    }
     let shared = host.clone();
     raw(natives, "_become", 2, move |context, values| -> Native {
         let context = context.expect("registered with a context");
@@ -132,21 +139,30 @@ fn made(natives: &mut Natives, host: &Arc<Host>) {
     raw(natives, "_registered", 4, move |context, values| -> Native {
         let context = context.expect("registered with a context");
         let (module, name) = (this(values), text(values[1]));
-        write(&module, &name, values[2].flatten_clone()).map_err(|diag| shared.raise(&context, diag, ""))?;
         let is_buffer = values[3].as_bool().unwrap_or(false);
-        module.change(|fields| {
-            for (list, stays) in [("_order", true), ("_buffers", is_buffer)] {
-                let Some(mut names) = fields.get_mut(list).and_then(|names| names.write_lock::<Array>()) else {
-                    continue;
-                };
-                names.retain(|known| known.read_lock::<ImmutableString>().is_none_or(|known| *known != name));
-                if stays {
-                    names.push(name.clone().into());
-                }
-            }
-        });
-        Ok(Dynamic::UNIT)
+        let kind = if is_buffer { MemberKind::Buffer } else { MemberKind::Parameter };
+        registered(&module, &name, values[2].flatten_clone(), kind)
+            .map(|()| Dynamic::UNIT)
+            .map_err(|diag| shared.raise(&context, diag, ""))
     });
+}
+
+/// Writes a field that becomes the last part of its module.
+pub fn registered(module: &ModuleValue, name: &str, value: Dynamic, kind: MemberKind) -> Result<()> {
+    write(module, name, value)?;
+    let is_buffer = kind != MemberKind::Parameter;
+    module.change(|fields| {
+        let lists = [("_order", true), ("_buffers", is_buffer), ("_transient", kind == MemberKind::Transient)];
+        for (list, stays) in lists {
+            let names = fields.entry(list.into()).or_insert_with(|| Array::new().into());
+            let Some(mut names) = names.write_lock::<Array>() else { continue };
+            names.retain(|known| known.read_lock::<ImmutableString>().is_none_or(|known| *known != *name));
+            if stays {
+                names.push(name.into());
+            }
+        }
+    });
+    Ok(())
 }
 
 /// The layers of a container, the name of their field, and which of them an index means.
@@ -165,11 +181,17 @@ fn place(module: &ModuleValue, index: i64) -> Result<(Array, ImmutableString, us
 
 /// `model[0]`.
 fn layer(module: &ModuleValue, index: i64) -> Result<Dynamic> {
+    if let Some(layer) = module.step(index).and_then(|name| module.get(&name)) {
+        return Ok(layer);
+    }
     place(module, index).map(|(mut layers, _, at)| layers.swap_remove(at))
 }
 
 /// `model[0] = nn::linear(2, 3)`.
 fn replace(module: &ModuleValue, index: i64, value: Dynamic) -> Result<()> {
+    if let Some(name) = module.step(index) {
+        return write(module, &name, value);
+    }
     let (mut layers, name, at) = place(module, index)?;
     layers[at] = value;
     write(module, &name, layers.into())
@@ -214,7 +236,14 @@ fn asked(natives: &mut Natives, host: &Arc<Host>) {
     natives.place_on(TypeId::of::<ModuleValue>(), "get", 2..=3, &get);
     for name in ["remove", "pop"] {
         of_modules(natives, host, name, 2, move |values| {
-            let (module, field) = (this(values), named(values[1], name)?);
+            let module = this(values);
+            if let (Some(at), "pop") = (crate::script::bind::convert::integer(values[1]), name) {
+                let (mut layers, list, at) = place(&module, at)?;
+                let taken = layers.remove(at);
+                write(&module, &list, layers.into())?;
+                return Ok(taken);
+            }
+            let field = named(values[1], name)?;
             let taken =
                 if is_own(&field) { None } else { module.change(|fields| fields.remove(field.as_str())).flatten() };
             match taken {

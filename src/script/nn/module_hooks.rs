@@ -5,11 +5,13 @@ use crate::base::code;
 use crate::base::diag::{Diag, Result};
 use crate::fail;
 use crate::op::tensor::{GradCall, GradStep, Tensor};
+use crate::script::bind::native::flag;
 use crate::script::bind::rows::Natives;
 use crate::script::host::Host;
 use crate::script::host::caller::Caller;
-use crate::script::nn::module_methods::method;
-use crate::script::tensor_api::hooks::{Handle, Removable, closure_of};
+use crate::script::nn::hook_list::HookList;
+use crate::script::nn::module_methods::keyed;
+use crate::script::tensor_api::hooks::closure_of;
 use crate::script::values::module::{ModuleValue, module as module_of};
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
@@ -17,82 +19,44 @@ use crate::tensor::own_functions::{self, Call};
 use parking_lot::Mutex;
 use rhai::{Array, Dynamic, FnPtr, NativeCallContext};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The name of the function in `forward`.
 const HOOKED: &str = "forward_with_hooks";
 
-/// The number of the next hook.
-static NEXT: AtomicU64 = AtomicU64::new(0);
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Before,
-    After,
-    Backward,
-}
-
-/// The hooks of a module, in the order in which they were registered.
-#[derive(Clone, Default)]
-struct Hooks(Arc<Mutex<Vec<(u64, Kind, FnPtr)>>>);
-
-struct Registered {
-    hooks: Hooks,
-    number: u64,
-}
-
-impl Removable for Registered {
-    fn remove(&self) {
-        let mut all = self.hooks.0.lock();
-        if let Some(at) = all.iter().position(|(number, ..)| *number == self.number) {
-            let hook = all.remove(at);
-            drop(all);
-            // Dropped outside the lock: it may hold this very handle.
-            drop(hook);
-        }
-    }
-}
-
-impl Hooks {
-    fn of(&self, kind: Kind) -> Vec<FnPtr> {
-        self.0.lock().iter().filter(|(_, other, _)| *other == kind).map(|(.., closure)| closure.clone()).collect()
-    }
-}
+/// Kinds of hooks.
+const BEFORE: &str = "before";
+const AFTER: &str = "after";
+const BACKWARD: &str = "backward";
+const BACKWARD_BEFORE: &str = "before backward";
 
 pub fn register(natives: &mut Natives, host: &Arc<Host>) {
     for (name, kind, form) in [
-        ("register_forward_pre_hook", Kind::Before, "m.register_forward_pre_hook(|m, args| ..)"),
-        ("register_forward_hook", Kind::After, "m.register_forward_hook(|m, args, output| ..)"),
-        (
-            "register_full_backward_hook",
-            Kind::Backward,
-            "m.register_full_backward_hook(|m, grad_input, grad_output| ..)",
-        ),
+        ("register_forward_pre_hook", BEFORE, "m.register_forward_pre_hook(|m, args| ..)"),
+        ("register_forward_hook", AFTER, "m.register_forward_hook(|m, args, output| ..)"),
+        ("register_full_backward_hook", BACKWARD, "m.register_full_backward_hook(|m, grad_input, grad_output| ..)"),
+        ("register_full_backward_pre_hook", BACKWARD_BEFORE, "m.register_full_backward_pre_hook(|m, grad_output| ..)"),
     ] {
         let shared = host.clone();
-        method(natives, host, name, 2, move |_, _, this, rest| {
-            let closure = closure_of(rest[0], form)?;
+        keyed(natives, host, name, move |_, _, this, [hook, prepend]| {
+            let closure = closure_of(hook, form)?;
             let hooks = hooks_of(&shared, &module_of(this).expect("a module"))?;
-            // No other hook ever has the number, so that a handle that is used twice takes no other away.
-            let number = NEXT.fetch_add(1, Ordering::Relaxed);
-            hooks.0.lock().push((number, kind, closure));
-            Ok(Dynamic::from(Handle(Arc::new(Registered { hooks, number }))))
+            Ok(hooks.add(kind, closure, flag("prepend", prepend)?))
         });
     }
 }
 
 /// The hooks of a module, which calls them from now on.
-fn hooks_of(host: &Arc<Host>, module: &ModuleValue) -> Result<Hooks> {
+fn hooks_of(host: &Arc<Host>, module: &ModuleValue) -> Result<HookList> {
     let Some(forward) = module.get("forward").and_then(|forward| forward.try_cast::<FnPtr>()) else {
         fail!(TYPE, "the module has no `forward` that hooks could be called around");
     };
-    let known = module.get("_hooks").and_then(|hooks| hooks.try_cast::<Hooks>());
+    let known = module.get("_hooks").and_then(|hooks| hooks.try_cast::<HookList>());
     if forward.fn_name() == HOOKED
         && let Some(hooks) = known
     {
         return Ok(hooks);
     }
-    let hooks = Hooks::default();
+    let hooks = HookList::default();
     let (host, own) = (host.clone(), hooks.clone());
     let call = move |context: NativeCallContext, values: &mut [&mut Dynamic]| -> Native {
         let Some((this, arguments)) = values.split_first_mut() else { return Ok(Dynamic::UNIT) };
@@ -110,26 +74,26 @@ fn hooks_of(host: &Arc<Host>, module: &ModuleValue) -> Result<Hooks> {
 fn run(
     host: &Arc<Host>,
     context: &NativeCallContext,
-    hooks: &Hooks,
+    hooks: &HookList,
     forward: &FnPtr,
     this: &mut Dynamic,
     mut arguments: Array,
 ) -> Native {
     let module = this.clone();
-    for hook in hooks.of(Kind::Before) {
+    for hook in hooks.of(BEFORE) {
         let given = hook.call_raw(context, None, [module.clone(), arguments.clone().into()])?;
         if !given.is_unit() {
             arguments = listed(given);
         }
     }
-    let backward = hooks.of(Kind::Backward);
-    let around = match backward.is_empty() {
+    let backward = [hooks.of(BACKWARD_BEFORE), hooks.of(BACKWARD)];
+    let around = match backward.iter().all(Vec::is_empty) {
         true => None,
         false => Around::new(host, context, &module, backward, &mut arguments)
             .map_err(|diag| host.raise(context, diag, ""))?,
     };
     let mut output = forward.call_raw(context, Some(this), arguments.clone())?;
-    for hook in hooks.of(Kind::After) {
+    for hook in hooks.of(AFTER) {
         let given = hook.call_raw(context, None, [module.clone(), arguments.clone().into(), output.clone()])?;
         if !given.is_unit() {
             output = given;
@@ -159,6 +123,8 @@ struct Around {
 struct Shared {
     caller: Caller,
     module: Dynamic,
+    /// Those that are called before the gradients of the arguments are computed.
+    before: Vec<FnPtr>,
     hooks: Vec<FnPtr>,
     /// Which of the arguments are tensors.
     arguments: Vec<bool>,
@@ -198,11 +164,12 @@ impl Around {
         host: &Arc<Host>,
         context: &NativeCallContext,
         module: &Dynamic,
-        hooks: Vec<FnPtr>,
+        [before, hooks]: [Vec<FnPtr>; 2],
         arguments: &mut Array,
     ) -> Result<Option<Around>> {
         let (caller, outputs) = (Caller::new(host, context), Mutex::default());
-        let shared = Shared { caller, module: module.clone(), hooks, arguments: are_tensors(arguments), outputs };
+        let module = module.clone();
+        let shared = Shared { caller, module, before, hooks, arguments: are_tensors(arguments), outputs };
         let shared = Arc::new(shared);
         let is_before = pass(host, context, arguments, Box::new(Before(shared.clone())))?;
         Ok(Some(Around { shared, is_before }))
@@ -225,6 +192,30 @@ fn placed(grads: &[Option<Tensor>], places: &[bool]) -> Array {
 }
 
 impl Shared {
+    /// The gradients of the outputs, which are at these places, as the hooks before backward make them.
+    fn begin(&self, grads: &[Option<Tensor>], places: &[bool]) -> Result<Vec<Option<Tensor>>> {
+        let mut grads = grads.to_vec();
+        for hook in &self.before {
+            let given = vec![self.module.clone(), placed(&grads, places).into()];
+            let result = self.caller.call(hook, given).map_err(|error| self.caller.host().carried(error))?;
+            if result.is_unit() {
+                continue;
+            }
+            let all = tensors(&listed(result.clone()));
+            if all.len() != places.len() {
+                fail!(
+                    GRAD_OWN,
+                    "a hook before backward gives `()` or an array of {}, for each output its gradient or `()`, not {}",
+                    places.len(),
+                    type_names::of_value(&result)
+                );
+            }
+            let at_places = all.into_iter().zip(places).filter(|(_, is_tensor)| **is_tensor);
+            grads = at_places.map(|(grad, _)| grad).collect();
+        }
+        Ok(grads)
+    }
+
     /// Calls the hooks; the gradients of the arguments after them.
     fn call(&self, grads: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> {
         let mut grads = grads.to_vec();
@@ -265,11 +256,12 @@ struct Before(Arc<Shared>);
 
 impl GradCall for After {
     fn call(&self, step: &GradStep) -> Result<Vec<Option<Tensor>>> {
-        *self.0.shared.outputs.lock() = placed(step.grads, &self.1);
+        let grads = self.0.shared.begin(step.grads, &self.1)?;
+        *self.0.shared.outputs.lock() = placed(&grads, &self.1);
         if !self.0.is_before {
             self.0.shared.call(&[])?;
         }
-        Ok(step.grads.to_vec())
+        Ok(grads)
     }
 }
 

@@ -10,11 +10,12 @@ use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::DType;
 use crate::fail;
-use crate::op::args::Arg;
 use crate::script::bind::convert;
+use crate::script::bind::native::{binder_of, counts, flag, text};
 use crate::script::bind::properties;
 use crate::script::bind::rows::Natives;
 use crate::script::host::Host;
+use crate::script::manual;
 use crate::script::nn::assemble;
 use crate::script::values::module::{ModuleValue, fields};
 use crate::script::values::panics::Place;
@@ -25,23 +26,30 @@ use crate::tensor::engine::Engine;
 use crate::tensor::movement::{self, Target};
 use rhai::{Array, Dynamic, FuncRegistration, ImmutableString, Map, NativeCallContext, RhaiFunc};
 use std::any::TypeId;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Bound: nesting of modules; also ends a map that contains itself through a shared variable.
 pub const MAX_DEPTH: usize = 128;
 
 /// A tensor of a module.
-struct Member {
-    name: String,
-    tensor: Tensor,
-    buffer: bool,
+pub struct Member {
+    pub name: String,
+    pub tensor: Tensor,
+    pub kind: MemberKind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum MemberKind {
+    Parameter,
+    Buffer,
+    /// A buffer that no state holds.
+    Transient,
 }
 
 /// All tensors of a module in order, including duplicates.
-fn members(value: &Dynamic) -> Result<Vec<Member>> {
+pub fn members(value: &Dynamic) -> Result<Vec<Member>> {
     let mut found = Vec::new();
-    collect(value, "", false, 0, &mut found)?;
+    collect(value, "", MemberKind::Parameter, true, 0, &mut found)?;
     Ok(found)
 }
 
@@ -74,48 +82,71 @@ pub fn listed(map: &Map, list: &str, name: &str) -> bool {
     })
 }
 
-fn collect(value: &Dynamic, name: &str, buffer: bool, depth: usize, found: &mut Vec<Member>) -> Result<()> {
+/// What a tensor is that lies in a field of this name.
+fn kind_of(map: &Map, name: &str, outside: MemberKind) -> MemberKind {
+    match outside {
+        MemberKind::Parameter if listed(map, "_transient", name) => MemberKind::Transient,
+        MemberKind::Parameter if listed(map, "_buffers", name) => MemberKind::Buffer,
+        outside => outside,
+    }
+}
+
+/// `recurse`: those of the modules inside, too.
+fn collect(
+    value: &Dynamic,
+    name: &str,
+    kind: MemberKind,
+    recurse: bool,
+    depth: usize,
+    found: &mut Vec<Member>,
+) -> Result<()> {
     if depth > MAX_DEPTH {
         fail!(VALUE, "modules are nested more than {MAX_DEPTH} deep");
     }
+    if depth > 0 && !recurse && value.is::<ModuleValue>() {
+        return Ok(());
+    }
     let path = |part: &str| if name.is_empty() { part.to_string() } else { format!("{name}.{part}") };
     if let Some(tensor) = value.read_lock::<Tensor>() {
-        found.push(Member { name: name.to_string(), tensor: tensor.clone(), buffer });
+        found.push(Member { name: name.to_string(), tensor: tensor.clone(), kind });
     } else if let Some(map) = fields(value) {
         // As in PyTorch: own parameters, own buffers, then child modules.
         let mut below = Vec::new();
         let mut own_buffers = Vec::new();
         for part in names(&map) {
             let Some(item) = map.get(part.as_str()) else { continue };
-            let is_buffer = buffer || listed(&map, "_buffers", &part);
+            let kind = kind_of(&map, &part, kind);
             match item.read_lock::<Tensor>() {
-                None => below.push((part, is_buffer)),
-                Some(tensor) if is_buffer => {
-                    own_buffers.push(Member { name: path(&part), tensor: tensor.clone(), buffer: true });
+                None => below.push((part, kind)),
+                Some(tensor) => {
+                    let to = if kind == MemberKind::Parameter { &mut *found } else { &mut own_buffers };
+                    to.push(Member { name: path(&part), tensor: tensor.clone(), kind });
                 }
-                Some(tensor) => found.push(Member { name: path(&part), tensor: tensor.clone(), buffer: false }),
             }
         }
         found.append(&mut own_buffers);
-        for (part, is_buffer) in below {
+        for (part, kind) in below {
             let path = if is_flat(&map, &part) { name.to_string() } else { path(&part) };
-            collect(&map[part.as_str()], &path, is_buffer, depth + 1, found)?;
+            collect(&map[part.as_str()], &path, kind, recurse, depth + 1, found)?;
         }
     } else if let Some(array) = value.read_lock::<Array>() {
         for (at, item) in array.iter().enumerate() {
-            collect(item, &path(&at.to_string()), buffer, depth + 1, found)?;
+            collect(item, &path(&at.to_string()), kind, recurse, depth + 1, found)?;
         }
     }
     Ok(())
 }
 
-/// The module and its descendants, once for each occurrence.
+/// The module and its descendants, each once.
 fn inside(value: &Dynamic, depth: usize, found: &mut Array) -> Result<()> {
     if depth > MAX_DEPTH {
         fail!(VALUE, "modules are nested more than {MAX_DEPTH} deep");
     }
     if let Some(map) = fields(value) {
         if value.is::<ModuleValue>() {
+            if found.iter().any(|known| is_same(known, value)) {
+                return Ok(());
+            }
             found.push(value.flatten_clone());
         }
         for name in names(&map) {
@@ -129,8 +160,13 @@ fn inside(value: &Dynamic, depth: usize, found: &mut Array) -> Result<()> {
     Ok(())
 }
 
+/// Whether two values are one module.
+pub fn is_same(a: &Dynamic, b: &Dynamic) -> bool {
+    a.read_lock::<ModuleValue>().zip(b.read_lock::<ModuleValue>()).is_some_and(|(a, b)| a.same(&b))
+}
+
 /// An error where a layer below has not seen an input yet, which will tell how large its tensors are.
-fn check_known(value: &Dynamic, depth: usize) -> Result<()> {
+pub fn check_known(value: &Dynamic, depth: usize) -> Result<()> {
     if depth > MAX_DEPTH {
         fail!(VALUE, "modules are nested more than {MAX_DEPTH} deep");
     }
@@ -148,15 +184,27 @@ fn check_known(value: &Dynamic, depth: usize) -> Result<()> {
     }
 }
 
-/// The members of one kind, without duplicate tensors.
+/// The parameters or the buffers, without duplicate tensors.
 fn distinct(value: &Dynamic, buffers: bool) -> Result<Vec<Member>> {
-    let mut kept: Vec<Member> = Vec::new();
-    for member in members(value)?.into_iter().filter(|member| member.buffer == buffers) {
-        if !kept.iter().any(|other| other.tensor.same(&member.tensor)) {
+    Ok(once(members(value)?.into_iter().filter(|member| member.is_buffer() == buffers).collect()))
+}
+
+/// The members without duplicate tensors.
+fn once(all: Vec<Member>) -> Vec<Member> {
+    let mut kept: Vec<Member> = Vec::with_capacity(all.len());
+    let mut seen = std::collections::HashSet::new();
+    for member in all {
+        if seen.insert(Arc::as_ptr(&member.tensor.0)) {
             kept.push(member);
         }
     }
-    Ok(kept)
+    kept
+}
+
+impl Member {
+    pub fn is_buffer(&self) -> bool {
+        self.kind != MemberKind::Parameter
+    }
 }
 
 /// The error of `m.train(x)`.
@@ -193,18 +241,31 @@ pub fn method(
     arity: usize,
     run: impl Fn(&Host, &NativeCallContext, &Dynamic, &mut [&mut Dynamic]) -> Result<Dynamic> + Send + Sync + 'static,
 ) {
+    let shared = host.clone();
+    raising(module, host, name, arity, move |context, this, rest| {
+        run(&shared, context, this, rest).map_err(|diag| shared.raise(context, diag, ""))
+    });
+}
+
+/// The same of one whose closures of the script may fail.
+fn raising(
+    module: &mut Natives,
+    host: &Arc<Host>,
+    name: &'static str,
+    arity: usize,
+    run: impl Fn(&NativeCallContext, &Dynamic, &mut [&mut Dynamic]) -> Native + Send + Sync + 'static,
+) {
     let host = host.clone();
     module.note(name);
     let call = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
         let context = context.expect("registered with a context");
         let Some((first, rest)) = values.split_first_mut() else { return Ok(Dynamic::UNIT) };
-        let result = if first.is::<ModuleValue>() {
-            run(&host, &context, first, rest)
-        } else {
-            Err(Diag::error(code::ARGUMENT_TYPE, format!("`{name}` belongs to modules; this map is none"))
-                .help("make a module of a map with `nn::module(#{...})`"))
-        };
-        result.map_err(|diag| host.raise(&context, diag, ""))
+        if first.is::<ModuleValue>() {
+            return run(&context, first, rest);
+        }
+        let diag = Diag::error(code::ARGUMENT_TYPE, format!("`{name}` belongs to modules; this map is none"))
+            .help("make a module of a map with `nn::module(#{...})`");
+        Err(host.raise(&context, diag, ""))
     };
     let mut types = vec![TypeId::of::<Dynamic>(); arity];
     let func = RhaiFunc::Method { func: Arc::new(call), has_context: true, is_pure: true, is_volatile: true };
@@ -219,27 +280,73 @@ pub fn method(
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
     listing(module, host);
     inner(module, host);
-    states(module, host);
     moving(module, host);
     modes(module, host);
 }
 
+/// Registers a method of modules with keywords, as the manual describes it.
+pub fn keyed<const N: usize>(
+    natives: &mut Natives,
+    host: &Arc<Host>,
+    name: &'static str,
+    run: impl Fn(&Arc<Host>, &NativeCallContext, &Dynamic, [&Dynamic; N]) -> Result<Dynamic> + Send + Sync + 'static,
+) {
+    in_context(natives, host, name, move |host, context, this, values| {
+        run(host, context, this, values).map_err(|diag| host.raise(context, diag, ""))
+    });
+}
+
+/// The same of one that calls closures of the script.
+pub fn in_context<const N: usize>(
+    natives: &mut Natives,
+    host: &Arc<Host>,
+    name: &'static str,
+    run: impl Fn(&Arc<Host>, &NativeCallContext, &Dynamic, [&Dynamic; N]) -> Native + Send + Sync + 'static,
+) {
+    place_keyed(natives, host, name, Box::new(run));
+}
+
+type Keyed<const N: usize> = dyn Fn(&Arc<Host>, &NativeCallContext, &Dynamic, [&Dynamic; N]) -> Native + Send + Sync;
+
+// Compiled once for each number of parameters.
+fn place_keyed<const N: usize>(natives: &mut Natives, host: &Arc<Host>, name: &'static str, run: Box<Keyed<N>>) {
+    let binder = binder_of(manual::Form::Of("model"), name, N);
+    let (counts, shared) = (counts(&binder, 1), host.clone());
+    let run = Arc::new(move |context: &NativeCallContext, this: &Dynamic, rest: &[&mut Dynamic]| -> Native {
+        let keywords = binder.keywords(rest);
+        match binder.borrow(rest, keywords.as_ref()) {
+            Ok(values) => run(&shared, context, this, values),
+            Err(diag) => Err(shared.raise(context, diag, "")),
+        }
+    });
+    for arity in counts {
+        let run = run.clone();
+        raising(natives, host, name, arity, move |context, this, rest| run(context, this, rest));
+    }
+}
+
 fn listing(module: &mut Natives, host: &Arc<Host>) {
     for (plain, named, buffers) in [("parameters", "named_parameters", false), ("buffers", "named_buffers", true)] {
-        method(module, host, plain, 1, move |_, _, this, _| {
-            check_known(this, 0)?;
-            Ok(distinct(this, buffers)?
-                .into_iter()
-                .map(|member| Dynamic::from(member.tensor))
-                .collect::<Array>()
-                .into())
+        keyed(module, host, plain, move |_, _, this, [recurse]| {
+            let own = own(this, "", buffers, flag("recurse", recurse)?)?;
+            Ok(once(own).into_iter().map(|member| Dynamic::from(member.tensor)).collect::<Array>().into())
         });
-        method(module, host, named, 1, move |_, _, this, _| {
+        keyed(module, host, named, move |_, _, this, [prefix, recurse, remove_duplicate]| {
+            let all = own(this, &text("prefix", prefix)?, buffers, flag("recurse", recurse)?)?;
+            let all = if flag("remove_duplicate", remove_duplicate)? { once(all) } else { all };
             let pair = |member: Member| Dynamic::from(vec![member.name.into(), Dynamic::from(member.tensor)] as Array);
-            check_known(this, 0)?;
-            Ok(distinct(this, buffers)?.into_iter().map(pair).collect::<Array>().into())
+            Ok(all.into_iter().map(pair).collect::<Array>().into())
         });
     }
+}
+
+/// The parameters or the buffers of a module, with those of the modules inside if `recurse`.
+fn own(this: &Dynamic, prefix: &str, buffers: bool, recurse: bool) -> Result<Vec<Member>> {
+    check_known(this, 0)?;
+    let mut found = Vec::new();
+    collect(this, prefix, MemberKind::Parameter, recurse, 0, &mut found)?;
+    found.retain(|member| member.is_buffer() == buffers);
+    Ok(found)
 }
 
 fn inner(module: &mut Natives, host: &Arc<Host>) {
@@ -249,71 +356,6 @@ fn inner(module: &mut Natives, host: &Arc<Host>) {
         Ok(found.into())
     });
     method(module, host, "copy", 1, |host, context, this, _| assemble::copy(&mut host.engine(context), this));
-}
-
-fn states(module: &mut Natives, host: &Arc<Host>) {
-    method(module, host, "state_dict", 1, |host, context, this, _| {
-        check_known(this, 0)?;
-        let engine = host.engine(context);
-        let entry = |member: Member| (member.name.into(), Dynamic::from(engine.tensor(member.tensor.view())));
-        Ok(Dynamic::from_map(crate::base::order::map(members(this)?.into_iter().map(entry))))
-    });
-    for arity in 2..=3 {
-        method(module, host, "load_state_dict", arity, |host, context, this, rest| {
-            let strict = match rest.get(1) {
-                None => true,
-                Some(value) => match value.read_lock::<Map>() {
-                    Some(map) => map.get("strict").is_none_or(|strict| strict.as_bool().unwrap_or(true)),
-                    None => value.as_bool().unwrap_or(true),
-                },
-            };
-            load(&mut host.engine(context), this, rest[0], strict)
-        });
-    }
-}
-
-/// Copies a state into the module's own tensors, all or nothing.
-fn load(engine: &mut Engine, this: &Dynamic, state: &Dynamic, strict: bool) -> Result<Dynamic> {
-    let Some(state) = state.read_lock::<Map>().map(|map| map.clone()) else {
-        fail!(ARGUMENT_TYPE, "a state is a map of tensors, not {}", type_names::of_value(state));
-    };
-    check_known(this, 0)?;
-    let own = members(this)?;
-    let named: BTreeMap<&str, &Tensor> =
-        crate::base::order::map(own.iter().map(|member| (member.name.as_str(), &member.tensor)));
-    let missing: Vec<&str> = named.keys().copied().filter(|name| !state.contains_key(*name)).collect();
-    let unexpected: Vec<&str> = state.keys().map(|name| name.as_str()).filter(|n| !named.contains_key(n)).collect();
-    if strict && !(missing.is_empty() && unexpected.is_empty()) {
-        let mut diag = Diag::error(code::VALUE, "the state does not fit the module");
-        if !missing.is_empty() {
-            diag = diag.note(format!("missing in the state: {}", missing.join(", ")));
-        }
-        if !unexpected.is_empty() {
-            diag = diag.note(format!("unknown to the module: {}", unexpected.join(", ")));
-        }
-        return Err(diag.help("`#{strict: false}` takes what fits"));
-    }
-    let mut copies = Vec::new();
-    for (name, tensor) in &named {
-        let Some(value) = state.get(*name) else { continue };
-        let Some(given) = value.read_lock::<Tensor>().map(|given| given.clone()) else {
-            fail!(ARGUMENT_TYPE, "`{name}` in the state is no tensor but {}", type_names::of_value(value));
-        };
-        if given.shape() != tensor.shape() {
-            let (a, b) = (tensor.shape(), given.shape());
-            fail!(SHAPE, "`{name}` has shape {:?} in the module and {:?} in the state", a.as_slice(), b.as_slice());
-        }
-        copies.push((tensor.view(), given, tensor.device()));
-    }
-    for (view, given, device) in copies {
-        let given = movement::to(engine, &given, Target { device: Some(device), ..Target::default() })?;
-        engine.copy_into(&view, &Arg::Tensor(engine.tensor(given.view())))?;
-    }
-    let list = |names: Vec<&str>| names.into_iter().map(|name| name.to_string().into()).collect::<Array>().into();
-    Ok(Dynamic::from_map(crate::base::order::map([
-        ("missing_keys".into(), list(missing)),
-        ("unexpected_keys".into(), list(unexpected)),
-    ])))
 }
 
 fn moving(module: &mut Natives, host: &Arc<Host>) {
@@ -329,6 +371,16 @@ fn moving(module: &mut Natives, host: &Arc<Host>) {
             relocate(&mut host.engine(context), this, found)
         });
     }
+    // What a module's tensors hold afterwards is left open: that which they held is as good as anything.
+    keyed(module, host, "to_empty", |host, context, this, [device, recurse]| {
+        flag("recurse", recurse)?;
+        let device = convert::device(host, device)?;
+        relocate(&mut host.engine(context), this, Target { device: Some(device), ..Target::default() })
+    });
+    keyed(module, host, "type", |host, context, this, [dst_type]| {
+        let dtype = convert::dtype(dst_type)?;
+        relocate(&mut host.engine(context), this, Target { dtype: Some(dtype), ..Target::default() })
+    });
     for arity in 1..=2 {
         method(module, host, "cuda", arity, |host, context, this, rest| {
             let device = match rest.first() {

@@ -24,6 +24,7 @@ use crate::script::values::raise::Native;
 use crate::script::values::type_names;
 use crate::script::values::types::{Cell, Tensor};
 use crate::tensor::engine::Engine;
+use crate::tensor::observe;
 use crate::tensor::row_grads;
 use rhai::{Array, Dynamic, FnPtr, ImmutableString, Map};
 use std::sync::Arc;
@@ -374,12 +375,21 @@ fn due_of(engine: &mut Engine, op: &'static Op, fixed: &Map, group: &Dynamic) ->
     });
     settings.with(|settings| {
         let Some(own) = settings.read_lock::<Map>() else { fail!(INTERNAL, "settings are a map") };
-        let settings = Settings { own: &own, fixed };
+        let with_rate = with_rate(engine, &own)?;
+        let settings = Settings { own: with_rate.as_ref().unwrap_or(&own), fixed };
         let numbers = op.params.iter().map(|param| settings.argument(param)).collect();
         let begin = |key: &str| (settings.is_number(key), settings.initial(key));
         let parts = steps.with(|steps| state.with(|state| parts(engine, &params, steps, state, &keys, &begin)))?;
         Ok(SteppingGroup { numbers, keys, parts })
     })
+}
+
+/// Settings with the rate as a number, if it is a tensor, which is read now.
+fn with_rate(engine: &Engine, own: &Map) -> Result<Option<Map>> {
+    let Some(rate) = own.get("lr").and_then(|rate| rate.read_lock::<Tensor>()) else { return Ok(None) };
+    let mut settings = own.clone();
+    settings.insert("lr".into(), Dynamic::from_float(observe::item(&engine.rt, &rate)?.to_f64()));
+    Ok(Some(settings))
 }
 
 /// The settings of a group.
@@ -546,7 +556,7 @@ fn count_of(engine: &mut Engine, params: &[Tensor], steps: &mut Array, members: 
     Ok(count)
 }
 
-fn steps_done(engine: &mut Engine, done: f64, device: DeviceId) -> Result<Tensor> {
+pub fn steps_done(engine: &mut Engine, done: f64, device: DeviceId) -> Result<Tensor> {
     engine.without_recording(|e| e.source(Source::Fill(Scalar::Float(done)), &[COUNTED], DType::F64, device))
 }
 

@@ -75,6 +75,7 @@ pub fn engine(
     named::<crate::script::values::types::Cell>(&mut engine, "cell");
     named::<crate::script::tensor_api::hooks::Handle>(&mut engine, "hook");
     named::<crate::script::data::loader::Loader>(&mut engine, "loader");
+    named::<crate::script::values::generator::GeneratorValue>(&mut engine, "generator");
     named::<crate::script::values::types::StreamValue>(&mut engine, "stream");
     named::<crate::script::values::types::EventValue>(&mut engine, "event");
     named::<crate::script::data::dataset::Dataset>(&mut engine, "dataset");
@@ -87,6 +88,7 @@ pub fn engine(
     named::<crate::script::data::progress::Progress>(&mut engine, "progress");
     named::<crate::script::nn::param_groups::Groups>(&mut engine, "param_groups");
     named::<crate::script::nn::param_groups::Group>(&mut engine, "group");
+    named::<crate::script::nn::parameter_states::States>(&mut engine, "optimizer_state");
     // The matrix product has the precedence of `*`.
     let _ = engine.register_custom_operator("@", 180);
     crate::script::bind::apply::install(&mut engine);
@@ -128,16 +130,24 @@ pub fn engine(
     crate::script::nn::fields::register(&mut module, host);
     crate::script::tensor_api::questions::register(&mut module, host);
     crate::script::tensor_api::settings::register(&mut module, host);
+    crate::script::tensor_api::generators::register(&mut module, host);
     crate::script::tensor_api::autograd::register(&mut module, host);
+    crate::script::func::gradients::register(&mut module, host, "grad");
+    crate::script::func::gradients::questions(&mut module);
     crate::script::tensor_api::elementwise::register(&mut module, host);
     crate::script::tensor_api::hooks::register(&mut module, host);
     crate::script::tensor_api::recompute::register(&mut module, host);
     crate::script::nn::module_hooks::register(&mut module, host);
     crate::script::nn::optimizer_state::register(&mut module, host);
     crate::script::nn::param_groups::register(&mut module, host);
+    crate::script::nn::hook_list::register(&mut module, host);
+    crate::script::nn::parameter_states::register(&mut module, host);
+    crate::script::nn::module_states::register(&mut module, host);
+    crate::script::nn::module_parts::register(&mut module, host);
     crate::script::nn::sparse_grads::register(&mut module, host);
     crate::script::data::loader::register(&mut module, host);
     crate::script::data::dataset::register(&mut module, host);
+    crate::script::data::collate::register(&mut module, host);
     crate::script::data::events::register(&mut module, host);
     crate::script::bind::iterate::register(&mut module, host);
     progress::register(&mut module, host);
@@ -146,9 +156,11 @@ pub fn engine(
     crate::script::session::leave::register(&mut module, host);
     crate::script::cuda_api::streams::register(&mut module, host);
     let of_rows = crate::script::bind::rows::modules(host);
+    let mut autograd = crate::script::tensor_api::autograd::module(host);
+    crate::script::func::gradients::register(&mut autograd, host, "autograd::grad");
     for (name, of) in [
         ("cuda", crate::script::cuda_api::cuda::module(host)),
-        ("autograd", crate::script::tensor_api::autograd::module(host)),
+        ("autograd", autograd),
         ("func", crate::script::func::module(host)),
         ("sparse", crate::script::sparse::module(host)),
         ("re", crate::script::language::text::re::module(host)),

@@ -268,6 +268,25 @@ pub fn module_functions(natives: &mut Natives, host: &Arc<Host>) {
         let mat = e.call_row(&crate::op::rows::pointwise::arith::MUL, args![&mat, scale(beta)])?;
         e.call_row(&crate::op::rows::pointwise::arith::ADD, args![&mat, &product]).map(Dynamic::from)
     });
+    for (name, log) in [("sparse::softmax", false), ("sparse::log_softmax", true)] {
+        native(natives, host, name, move |_, e, [input, dim, dtype]| {
+            let Some(s) = input.read_lock::<Sparse>().map(|s| s.clone()) else {
+                return Err(not_sparse(name, input));
+            };
+            let Some(dim) = crate::script::bind::convert::integer(dim) else {
+                crate::fail!(ARGUMENT_TYPE, "`dim` is an integer, not {}", type_names::of_value(dim));
+            };
+            let s = match given(dtype) {
+                Some(dtype) => {
+                    let dtype = crate::script::bind::convert::dtype(dtype)?;
+                    let values = (e as &mut dyn crate::op::emit::Emit).cast(&s.values, dtype)?;
+                    s.with_values(values)
+                }
+                None => s,
+            };
+            super::softmax::softmax(e, &s, dim, log).map(Dynamic::from)
+        });
+    }
     native(natives, host, "sparse::sum", |_, e, [input, dim]| {
         let Some(s) = input.read_lock::<Sparse>().map(|s| s.clone()) else {
             return Err(not_sparse("sparse::sum", input));

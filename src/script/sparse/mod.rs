@@ -6,6 +6,7 @@ mod making;
 mod methods;
 mod product;
 pub mod rows;
+mod softmax;
 
 use crate::script::bind::rows::Natives;
 use crate::script::host::Host;

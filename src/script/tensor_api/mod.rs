@@ -3,6 +3,7 @@
 pub mod autograd;
 pub mod checkpoint;
 pub mod elementwise;
+pub mod generators;
 pub mod hooks;
 pub mod literal;
 pub mod modes;

@@ -4,8 +4,6 @@ use crate::base::code;
 use crate::base::diag::Diag;
 use crate::sched::options::MatmulPrecision;
 use crate::script::bind::convert;
-use crate::script::bind::native::{given, native_with_help};
-use crate::script::bind::properties;
 use crate::script::bind::rows::Natives;
 use crate::script::bind::rows::raw;
 use crate::script::host::Host;
@@ -13,8 +11,7 @@ use crate::script::values::panics::{GuardedCall, Place};
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
 use crate::script::values::types::{Cell, DTypeValue, SliceValue, Tensor};
-use crate::tensor::grad;
-use rhai::{Array, Dynamic, EvalAltResult, FuncRegistration, NativeCallContext, RhaiFunc};
+use rhai::{Dynamic, EvalAltResult, FuncRegistration, NativeCallContext, RhaiFunc};
 use std::any::TypeId;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -65,47 +62,6 @@ fn sleep(module: &mut Natives, host: &Arc<Host>) {
 fn gradient_mode(module: &mut Natives, host: &Arc<Host>) {
     let shared = host.clone();
     raw(module, "is_grad_enabled", 0, move |_, _| Ok(Dynamic::from_bool(shared.rt.grad_enabled())));
-    // `x.grad()` is a call of it, too.
-    let told = |diag: Box<Diag>| match diag.code {
-        code::MISSING_ARGUMENT => {
-            diag.help("`grad(y, [x])` computes gradients; what `backward()` added up is the property `x.grad`")
-        }
-        _ => diag,
-    };
-    native_with_help(
-        module,
-        host,
-        "grad",
-        told,
-        |_, engine, [ys, xs, weights, retain, create, _, unused, materialize]| {
-            let ys: Vec<Tensor> = tensor_list(ys, "outputs")?.into_iter().flatten().collect();
-            let xs: Vec<Tensor> = tensor_list(xs, "inputs")?.into_iter().flatten().collect();
-            let weights = given(weights).map_or(Ok(Vec::new()), |value| tensor_list(value, "grad_outputs"))?;
-            let found = grad::grad(engine, &ys, &xs, &weights, properties::mode(retain, create, unused, materialize)?)?;
-            let list: Array = found.into_iter().map(|g| g.map_or(Dynamic::UNIT, Dynamic::from)).collect();
-            Ok(Dynamic::from(list))
-        },
-    );
-}
-
-/// A tensor, or an array of tensors (with `()` where `optional`).
-fn tensor_list(value: &Dynamic, what: &str) -> crate::base::diag::Result<Vec<Option<Tensor>>> {
-    if let Some(tensor) = value.read_lock::<Tensor>() {
-        return Ok(vec![Some(tensor.clone())]);
-    }
-    let wrong = |value: &Dynamic| {
-        let text = format!("`{what}` is a tensor or an array of tensors, not {}", type_names::of_value(value));
-        Diag::error(code::ARGUMENT_TYPE, text)
-    };
-    let Some(array) = value.read_lock::<Array>() else { return Err(wrong(value)) };
-    array
-        .iter()
-        .map(|item| match item.read_lock::<Tensor>() {
-            Some(tensor) => Ok(Some(tensor.clone())),
-            None if item.is_unit() => Ok(None),
-            None => Err(wrong(item)),
-        })
-        .collect()
 }
 
 fn defaults(module: &mut Natives, host: &Arc<Host>) {

@@ -80,16 +80,24 @@ pub fn initial_seed(host: &Host) -> Dynamic {
 }
 
 /// An unpredictable seed: from the clock and the address space.
-pub fn unknown_seed(host: &Host) -> Dynamic {
+pub fn unpredictable() -> u64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
-    let seed = RandomState::new().build_hasher().finish() >> 1;
+    RandomState::new().build_hasher().finish() >> 1
+}
+
+pub fn unknown_seed(host: &Host) -> Dynamic {
+    let seed = unpredictable();
     host.rt.seed(seed);
     Dynamic::from_int(seed as i64)
 }
 
-/// The generator's seed and counter, as a tensor of the CPU.
+/// The session's generator as a tensor.
 pub fn rng_state(host: &Host, engine: &mut Engine) -> Result<Dynamic> {
-    let state = host.rt.generator();
+    as_tensor(host, engine, host.rt.generator())
+}
+
+/// A generator's seed and counter, as a tensor of the CPU.
+pub fn as_tensor(host: &Host, engine: &mut Engine, state: Generator) -> Result<Dynamic> {
     let words: Array = [state.seed, state.offset].map(|word| Dynamic::from_int(word as i64)).into_iter().collect();
     let cpu = Some(crate::base::device_id::DeviceId::Cpu);
     literal::from_value(engine, host, &words.into(), Some(DType::I64), cpu).map(Dynamic::from)
@@ -97,13 +105,16 @@ pub fn rng_state(host: &Host, engine: &mut Engine) -> Result<Dynamic> {
 
 /// Restores what `rng_state` returned.
 pub fn set_rng_state(host: &Host, value: &Dynamic) -> Result<Dynamic> {
+    host.rt.set_generator(of_tensor(host, value, "set_rng_state", "get_rng_state")?);
+    Ok(Dynamic::UNIT)
+}
+
+/// The generator that `as_tensor` wrote down; `name` takes what `giver` gives.
+pub fn of_tensor(host: &Host, value: &Dynamic, name: &str, giver: &str) -> Result<Generator> {
     let state = value.read_lock::<Tensor>().map(|state| state.clone());
     let words = state.map(|state| observe::scalars(&host.rt, &state)).transpose()?.unwrap_or_default();
     match words[..] {
-        [Scalar::Int(seed), Scalar::Int(offset)] => {
-            host.rt.set_generator(Generator { seed: seed as u64, offset: offset as u64 });
-            Ok(Dynamic::UNIT)
-        }
-        _ => fail!(VALUE, "`set_rng_state` expects what `get_rng_state` gave, not {}", type_names::of_value(value)),
+        [Scalar::Int(seed), Scalar::Int(offset)] => Ok(Generator { seed: seed as u64, offset: offset as u64 }),
+        _ => fail!(VALUE, "`{name}` expects what `{giver}` gave, not {}", type_names::of_value(value)),
     }
 }

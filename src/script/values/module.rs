@@ -17,7 +17,11 @@ pub struct ModuleValue(Arc<RwLock<Map>>);
 /// What stands in a field whose value a closure of the module gives, each time anew that it is read. It is no tensor, so
 /// that nothing lists, moves or saves it.
 #[derive(Clone)]
-pub struct Computed(pub FnPtr);
+pub struct Computed {
+    pub get: FnPtr,
+    /// What a value is given to that is written to the field.
+    pub set: Option<FnPtr>,
+}
 
 /// The fields of a module or the entries of a map, for as long as they are read.
 pub enum Fields<'a> {
@@ -70,6 +74,12 @@ pub fn list(fields: &Map) -> Option<ImmutableString> {
     fields.get(name.as_str())?.is_array().then_some(name)
 }
 
+/// The names of the fields that are the layers of a sequence, in order: `nn::sequential([["fc", layer], ..])`.
+pub fn steps(fields: &Map) -> Option<Vec<ImmutableString>> {
+    let names = fields.get("_steps")?.read_lock::<Array>()?;
+    Some(names.iter().filter_map(|name| name.read_lock::<ImmutableString>().map(|name| name.clone())).collect())
+}
+
 /// Bound: nesting of values in which a module looks for itself.
 const DEPTH: usize = 128;
 
@@ -117,7 +127,12 @@ impl ModuleValue {
 
     /// The closure that gives the value of a field, where one does.
     pub fn computed(&self, name: &str) -> Option<FnPtr> {
-        self.read().get(name)?.read_lock::<Computed>().map(|computed| computed.0.clone())
+        self.read().get(name)?.read_lock::<Computed>().map(|computed| computed.get.clone())
+    }
+
+    /// The closure that takes what is written to a computed field, where there is one.
+    pub fn setter(&self, name: &str) -> Option<FnPtr> {
+        self.read().get(name)?.read_lock::<Computed>()?.set.clone()
     }
 
     /// Whether two handles belong to one module.
@@ -130,6 +145,32 @@ impl ModuleValue {
         let fields = self.read();
         let is_list = fields.get("layers").is_some_and(Dynamic::is_array);
         if is_list { Some("layers".into()) } else { list(&fields) }
+    }
+
+    /// The name of the field that an index means, where layers are fields.
+    pub fn step(&self, index: i64) -> Option<ImmutableString> {
+        let mut names = steps(&self.read())?;
+        let at = if index < 0 { index + names.len() as i64 } else { index };
+        let at = usize::try_from(at).ok().filter(|at| *at < names.len())?;
+        Some(names.swap_remove(at))
+    }
+
+    /// A sequence like this one with the layers of these names, and a mode of its own.
+    pub fn with_steps(&self, kept: Array) -> ModuleValue {
+        let mut fields = self.read().clone();
+        for name in steps(&fields).unwrap_or_default() {
+            let stays = kept.iter().any(|kept| kept.read_lock::<ImmutableString>().is_some_and(|kept| *kept == name));
+            if !stays {
+                fields.remove(name.as_str());
+            }
+        }
+        fields.insert("_steps".into(), kept.into());
+        let own = ModuleValue::new(fields);
+        let mode = own.get(MODE);
+        if let Some(on) = mode {
+            own.change(|fields| fields.insert(MODE.into(), Dynamic::from(Cell::new(on))));
+        }
+        own
     }
 
     /// A container like this one with other layers in its field of this name, and a mode of its own.

@@ -148,6 +148,8 @@ fn owner(native: &Native) -> &'static str {
             "e" => "Events",
             "model" => "Modules",
             "loader" => "Loaders",
+            "generator" => "Random generators",
+            "optimizer_state" => "States of optimizers",
             "ctx" => "Contexts of functions with their own gradient",
             "h" => "Handles of hooks",
             "sparse" => "Sparse tensors",

@@ -61,7 +61,9 @@ fn filled(e: &mut dyn Emit, a: &Args, size: Option<usize>, value: Option<Scalar>
 
 signature!(constants(size: Sizes, dtype: DType = None, device: Device = None, requires_grad: Bool = false));
 
-signature!(constants_like(input: Tensor, dtype: DType = None, device: Device = None, requires_grad: Bool = false));
+signature!(constants_like(
+    input: Tensor, dtype: DType = None, device: Device = None, requires_grad: Bool = false, memory_format: Ignored = None,
+));
 
 signature!(new_constants(
     input: Tensor, size: Sizes, dtype: DType = None, device: Device = None, requires_grad: Bool = false,

@@ -181,7 +181,7 @@ fn positive_part<'c>(t: Terms<'c>, g: Expr<'c>) -> Expr<'c> {
 }
 
 /// Running log-sum-exps, from the end when `reverse`.
-static LOGCUMSUMEXP_ALONG: Op = Op {
+pub static LOGCUMSUMEXP_ALONG: Op = Op {
     name: "logcumsumexp",
     params: cumsum_along::PARAMS,
     summary: "Running log-sum-exps.",
@@ -218,7 +218,7 @@ pub static LOGCUMSUMEXP: Op = Op {
     ],
     lower: Lower::Compose(|e, a| {
         let x = a.input();
-        if !x.dtype().is_float() {
+        if !x.dtype().is_inexact() {
             fail!(DTYPE, "a floating-point tensor is expected, not {}", x.dtype());
         }
         e.apply(&LOGCUMSUMEXP_ALONG, args![x, a.int(logcumsumexp::dim), (), false])

@@ -151,20 +151,26 @@ pub static EXPAND: Op = Op {
     ..Op::BASE
 };
 
+signature!(clone(
+    input: Tensor,
+    memory_format: Str(&["preserve_format", "contiguous_format", "channels_last", "channels_last_3d"]) = "preserve_format",
+));
+
 /// `clone` as scripts call it: the copy's elements follow each other in memory as those of the tensor do, as in PyTorch.
 static CLONE_AS_IT_LIES: Op = Op {
     name: "clone",
-    params: unary::PARAMS,
+    params: clone::PARAMS,
     summary: "A copy in memory of its own.",
     examples: &[
         ex("tensor([1]).clone()", "tensor([1])"),
         ex("ones([2, 3]).t().clone().stride()", "[1, 3]"),
         ex("ones([2, 1]).expand([2, 3]).clone().stride()", "[3, 1]"),
+        ex("ones([2, 3]).t().clone(\"contiguous_format\").stride()", "[2, 1]"),
     ],
     lower: Lower::Steps(|e, a| {
         let x = a.input();
         let mut out = e.empty(&x.shape(), x.dtype(), x.device())?;
-        if x.samples().is_none() {
+        if x.samples().is_none() && a.text(clone::memory_format) != "contiguous_format" {
             let layout = x.with_view(|view| layout::of_operands(&view.layout.shape, std::iter::once(&view.layout)));
             if !layout.is_contiguous() {
                 out = e.alias(&out, layout);

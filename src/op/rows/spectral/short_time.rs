@@ -27,7 +27,7 @@ const WINDOW_SUM_LEAST: f64 = 1e-11;
 signature!(stft(
     input: Tensor, n_fft: Int, hop_length: Int = None, win_length: Int = None, window: Tensor = None,
     center: Bool = true, pad_mode: Str(&["reflect", "constant", "replicate", "circular"]) = "reflect",
-    normalized: Bool = false, onesided: Bool = None, return_complex: Bool = None,
+    normalized: Bool = false, onesided: Bool = None, return_complex: Bool = None, align_to_window: Bool = None,
 ));
 
 signature!(istft(
@@ -58,6 +58,28 @@ impl Frames {
             fail!(VALUE, "`win_length` must be from 1 to `n_fft`, {n}, but is {window}");
         }
         Ok(Frames { n, hop, window })
+    }
+
+    /// Frames of `n_fft` samples, the window in their middle.
+    fn of_signal(&self, e: &mut dyn Emit, a: &Args, x: &Tensor) -> Result<Tensor> {
+        let parts = e.call(&UNFOLD, args![x, 1, self.n, self.hop])?;
+        match self.weights(e, a, &Meta::of(x))? {
+            Some(window) => e.mul(&parts, &window),
+            None => Ok(parts),
+        }
+    }
+
+    /// Frames whose window begins every hop, with zeros around it.
+    fn from_windows(&self, e: &mut dyn Emit, a: &Args, x: &Tensor) -> Result<Tensor> {
+        let parts = e.call(&UNFOLD, args![x, 1, self.window, self.hop])?;
+        let narrow = Frames { n: self.window, ..*self };
+        let parts = match narrow.weights(e, a, &Meta::of(x))? {
+            Some(window) => e.mul(&parts, &window)?,
+            None => parts,
+        };
+        let left = (self.n - self.window) / 2;
+        let pads = Ints::from_slice(&[left, self.n - self.window - left]);
+        e.call(&PAD_CONSTANT, args![&parts, pads, Scalar::Int(0)])
     }
 
     /// The window with zeros on both sides; none where all weights are 1.
@@ -119,6 +141,10 @@ fn forward(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
         false => a.flag(stft::return_complex),
     };
     let frames = Frames::of(a)?;
+    if a.flag(stft::center) && !a.is_none(stft::align_to_window) {
+        fail!(VALUE, "`align_to_window` goes with `center: false`");
+    }
+    let aligned = a.flag(stft::align_to_window);
     let (mut x, alone) = batched(e, &x, 1)?;
     let half = frames.n / 2;
     if a.flag(stft::center) {
@@ -131,10 +157,7 @@ fn forward(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
     if length < frames.n {
         fail!(VALUE, "a signal of {length} samples has no frame of `n_fft` = {} samples", frames.n);
     }
-    let mut parts = e.call(&UNFOLD, args![&x, 1, frames.n, frames.hop])?;
-    if let Some(window) = frames.weights(e, a, &Meta::of(&x))? {
-        parts = e.mul(&parts, &window)?;
-    }
+    let parts = if aligned { frames.from_windows(e, a, &x)? } else { frames.of_signal(e, a, &x)? };
     let onesided = if a.is_none(stft::onesided) { !complex } else { a.flag(stft::onesided) };
     if onesided && complex {
         fail!(VALUE, "the spectrum of a complex signal has two sides: `onesided: false`");
@@ -160,7 +183,8 @@ pub static STFT: Op = Op {
     summary: "The short-time Fourier transform: spectra of overlapping frames of a signal, [.., frequencies, frames].",
     details: "Frames of `n_fft` samples begin every `hop_length` (n_fft / 4) samples and are multiplied by `window`, \
               which is surrounded by zeros if it is shorter. `center`: frame t is around sample t * hop_length; the \
-              signal is padded for it by `pad_mode`. `normalized`: divided by the root of `n_fft`.",
+              signal is padded for it by `pad_mode`; without it `align_to_window` \
+              has the windows begin with the signal, not the frames. `normalized`: divided by the root of `n_fft`.",
     examples: &[
         ex("stft(ones([16]), 8, #{return_complex: true}).shape", "[5, 9]"),
         ex("stft(ones([16]), 8)", "E0205"),

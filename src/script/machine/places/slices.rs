@@ -34,6 +34,11 @@ pub fn between(target: &Dynamic, start: i64, end: i64, ends_within: bool) -> Opt
 
 /// `model[1..3]`: a container with some of the layers, which both share; none where there is no such part.
 pub fn layers(module: &ModuleValue, range: &Dynamic) -> Option<Dynamic> {
+    let names = module.read().get("_steps").cloned();
+    if let Some(names) = names {
+        let kept = part(&names, range)?.into_array().ok()?;
+        return Some(Dynamic::from(module.with_steps(kept)));
+    }
     let name = module.layers()?;
     let some = part(&module.get(&name)?, range)?;
     Some(Dynamic::from(module.with_layers(&name, some)))
