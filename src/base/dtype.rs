@@ -226,6 +226,40 @@ impl DType {
         }
     }
 
+    /// Bits behind the first one of a floating-point type's numbers, or of a part.
+    const fn fraction_bits(self) -> i32 {
+        match self.real_part() {
+            F16 => 10,
+            BF16 => 7,
+            F32 => 23,
+            _ => 52,
+        }
+    }
+
+    /// The distance from 1 to the next number of a floating-point type, or of a part.
+    pub fn epsilon(self) -> f64 {
+        2f64.powi(-self.fraction_bits())
+    }
+
+    /// The smallest positive number of a floating-point type, or of a part, that has all bits.
+    pub const fn smallest_normal(self) -> f64 {
+        match self.real_part() {
+            F16 => 6.103_515_625e-5,
+            F64 => f64::MIN_POSITIVE,
+            _ => f32::MIN_POSITIVE as f64,
+        }
+    }
+
+    /// `torch.finfo(..).resolution`: a power of ten, by how many decimal digits are sure.
+    pub const fn resolution(self) -> f64 {
+        match self.real_part() {
+            F16 => 1e-3,
+            BF16 => 1e-2,
+            F32 => 1e-6,
+            _ => 1e-15,
+        }
+    }
+
     /// `torch.promote_types`.
     pub fn promote(self, other: DType) -> DType {
         if self == other {

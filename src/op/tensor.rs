@@ -697,6 +697,14 @@ impl GradNode {
         let own = self.edges.iter().skip(self.slice.is_some() as usize);
         own.flatten().chain(self.slice.iter().filter_map(|slice| slice.base_edge.as_ref()))
     }
+
+    /// The tensors whose place in the graph this is. What was written into a part of a base is the place of the base.
+    pub fn results(&self) -> &[Meta] {
+        match &self.slice {
+            Some(slice) => std::slice::from_ref(&slice.base),
+            None => &self.outputs,
+        }
+    }
 }
 
 impl Drop for GradNode {

@@ -53,6 +53,20 @@ impl Samples {
         self.state.lock().1.retain(|level| level.number < number);
     }
 
+    /// A level that has ended is active for a while: backward runs code that the script wrote for one sample. False if it is
+    /// active anyway.
+    pub fn enter_again(&self, level: Level) -> bool {
+        let active = &mut self.state.lock().1;
+        let Err(at) = active.binary_search_by_key(&level.number, |other| other.number) else { return false };
+        active.insert(at, level);
+        true
+    }
+
+    /// Ends such a level, and no other.
+    pub fn leave_again(&self, number: u64) {
+        self.state.lock().1.retain(|level| level.number != number);
+    }
+
     /// The active levels, the outermost first.
     pub fn active(&self) -> SmallVec<[Level; 2]> {
         if self.were_used() { self.state.lock().1.clone() } else { SmallVec::new() }

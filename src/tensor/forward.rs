@@ -158,7 +158,7 @@ impl Sweep {
     /// By the gradient of the gradient's rule.
     fn transposed(&self, e: &mut Engine, node: &Arc<GradNode>) -> Result<Tangents> {
         let mut cotangents: Tangents = Tangents::new();
-        for out in &node.outputs {
+        for out in node.results() {
             cotangents.push(if out.dtype.is_differentiable() {
                 let zeros = e.source(Source::Fill(Scalar::Int(0)), &out.shape, out.dtype, out.device)?;
                 history::set_leaf(&zeros, true);

@@ -1,5 +1,6 @@
 //! Hooks: what a script does with gradients on their way, as PyTorch's `register_hook`.
 
+use super::batch::script_code;
 use super::engine::Engine;
 use super::grad::{Grads, Walk};
 use super::history;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 /// Adds a hook of the gradient of a tensor: called in each backward, once all of the gradient is there. It stays with the
 /// value that the tensor has now, also if the tensor is changed in place later.
 pub fn register(e: &mut Engine, tensor: &Tensor, hook: Arc<dyn GradCall>) -> Result<()> {
+    let hook = script_code::hook_of(e, tensor, hook);
     match history::edge_of(e, tensor)? {
         Some(Edge::Node(node, output)) => {
             let mut hooks = node.hooks.get_or_init(Default::default).lock();

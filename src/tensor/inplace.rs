@@ -192,7 +192,7 @@ impl Engine {
     }
 
     /// A differentiated composition may save operands that its last write changes: it works on copies.
-    fn before_overwriting(&mut self, x: &Tensor, args: Args) -> Result<Args> {
+    pub(super) fn before_overwriting(&mut self, x: &Tensor, args: Args) -> Result<Args> {
         if !self.grad_enabled() || !x.dtype().is_differentiable() || !args.tensors().iter().any(Tensor::requires_grad) {
             return Ok(args);
         }

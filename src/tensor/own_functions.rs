@@ -1,6 +1,7 @@
 //! Functions whose backward is code of the script, as PyTorch's `torch.autograd.Function`: their nodes in the gradient
 //! graph.
 
+use super::batch::{self, script_code};
 use super::engine::Engine;
 use super::grad::{EdgeGrads, Walk};
 use super::history;
@@ -10,7 +11,7 @@ use crate::base::layout::broadcast;
 use crate::op::args::Args;
 use crate::op::emit::Emit;
 use crate::op::row::{CallForm, Grad, Op};
-use crate::op::tensor::{Edges, GradCall, GradNode, GradStep, Meta, SavedEdge, Tensor};
+use crate::op::tensor::{Edges, GradCall, GradNode, GradStep, Levels, Meta, SavedEdge, Tensor};
 use smallvec::{SmallVec, smallvec};
 use std::sync::Arc;
 
@@ -33,33 +34,34 @@ pub struct Call<'a> {
 
 /// Gives the results, made without recording, their place in the graph. Those that are arguments or have a place
 /// already become handles of their own.
-pub fn record(e: &mut Engine, call: Call, outputs: &mut [&mut Tensor], differentiable: &[bool]) -> Result<()> {
+pub fn record(e: &mut Engine, mut call: Call, outputs: &mut [&mut Tensor], differentiable: &[bool]) -> Result<()> {
+    if let Some(tensor) = call.saved.iter().flatten().find(|tensor| tensor.is_inference()) {
+        return Err(history::of_inference(tensor, "cannot be saved for backward"));
+    }
+    let given: Vec<Tensor> = outputs.iter().map(|output| (**output).clone()).collect();
+    let around = script_code::Around::of(e, call.inputs, call.saved, outputs)?;
+    if let Some(around) = &around {
+        for (output, _) in outputs.iter_mut().zip(differentiable).filter(|(_, on)| **on) {
+            **output = around.lifted(e, output)?;
+        }
+    }
+    let kept: Vec<_> =
+        call.saved.iter().map(|x| x.as_ref().map(|x| call.kept(x, &given, outputs, differentiable))).collect();
+    if let Some(around) = around {
+        let levels = kept.iter().map(|kept| kept.as_ref().map_or_else(Levels::new, |(x, _)| batch::levels(x)));
+        call.backward = around.all_samples(e, levels.collect(), call.backward);
+    }
     let (mut edges, mut inputs) = (Edges::new(), SmallVec::new());
     for input in call.inputs {
         edges.push(match input {
             Some(tensor) => history::edge_of(e, tensor)?,
             None => None,
         });
-        inputs.push(input.as_ref().map(Meta::of));
+        inputs.push(input.as_ref().map(|input| Meta::of(&batch::value(input))));
     }
-    let edge_of_saved = |tensor: &Tensor, outputs: &[&mut Tensor]| {
-        let is_it = |other: &Tensor| other.same(tensor);
-        if let Some(slot) = call.inputs.iter().position(|input| input.as_ref().is_some_and(is_it)) {
-            return if tensor.requires_grad() { SavedEdge::Input(slot) } else { SavedEdge::None };
-        }
-        match outputs.iter().position(|output| is_it(output)) {
-            Some(n) if differentiable[n] => SavedEdge::Output(n),
-            _ => SavedEdge::None,
-        }
-    };
-    let mut saved = SmallVec::new();
-    if let Some(tensor) = call.saved.iter().flatten().find(|tensor| tensor.is_inference()) {
-        return Err(history::of_inference(tensor, "cannot be saved for backward"));
-    }
-    for tensor in call.saved {
-        saved.push(tensor.as_ref().map(|tensor| history::saved(tensor, tensor.0.made, edge_of_saved(tensor, outputs))));
-    }
-    let metas = outputs.iter().map(|output| Meta::of(output)).collect();
+    let saved = |(x, edge): (Tensor, SavedEdge)| history::saved(&batch::value(&x), x.0.made, edge);
+    let saved = kept.into_iter().map(|kept| kept.map(saved)).collect();
+    let metas = outputs.iter().map(|output| Meta::of(&batch::value(output))).collect();
     let mut node = history::plain_node(e, &FUNCTION, Args::default(), inputs, metas, edges);
     history::keep(e, &mut node, saved);
     node.own = Some(call.backward);
@@ -69,9 +71,29 @@ pub fn record(e: &mut Engine, call: Call, outputs: &mut [&mut Tensor], different
         if is_taken {
             **output = e.detach(output);
         }
-        history::attach(output, &node, n);
+        history::attach(&batch::value(output), &node, n);
     }
     Ok(())
+}
+
+impl Call<'_> {
+    /// A tensor that is saved, and its place; results, `given` by the function, may have become others since.
+    fn kept(
+        &self,
+        x: &Tensor,
+        given: &[Tensor],
+        outputs: &[&mut Tensor],
+        differentiable: &[bool],
+    ) -> (Tensor, SavedEdge) {
+        let is_it = |other: &Tensor| other.same(x);
+        if let Some(slot) = self.inputs.iter().position(|input| input.as_ref().is_some_and(is_it)) {
+            return (x.clone(), if x.requires_grad() { SavedEdge::Input(slot) } else { SavedEdge::None });
+        }
+        match given.iter().position(is_it) {
+            Some(n) if differentiable[n] => (outputs[n].clone(), SavedEdge::Output(n)),
+            _ => (x.clone(), SavedEdge::None),
+        }
+    }
 }
 
 impl Walk<'_> {
@@ -107,7 +129,7 @@ impl Walk<'_> {
 }
 
 /// A gradient that backward gave for an argument; one of more dimensions is summed up.
-fn check(slot: usize, g: &Tensor, meta: &Meta) -> Result<()> {
+pub fn check(slot: usize, g: &Tensor, meta: &Meta) -> Result<()> {
     let shape = g.shape();
     if broadcast(&meta.shape, &shape).is_none_or(|wide| wide != shape) {
         let (found, expected) = (shape.as_slice(), meta.shape.as_slice());
@@ -136,10 +158,10 @@ pub fn once(e: &mut Engine, g: &Tensor, grads: &[Option<Tensor>]) -> Result<Tens
     if edges.iter().all(Option::is_none) {
         return Ok(g.clone());
     }
-    let inputs = grads.iter().flatten().map(|g| Some(Meta::of(g))).collect();
+    let inputs = grads.iter().flatten().map(|g| Some(Meta::of(&batch::value(g)))).collect();
     let alias = e.detach(g);
-    let node = history::plain_node(e, &ONCE, Args::default(), inputs, smallvec![Meta::of(g)], edges);
-    history::attach(&alias, &Arc::new(node), 0);
+    let node = history::plain_node(e, &ONCE, Args::default(), inputs, smallvec![Meta::of(&batch::value(g))], edges);
+    history::attach(&batch::value(&alias), &Arc::new(node), 0);
     Ok(alias)
 }
 

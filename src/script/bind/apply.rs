@@ -7,6 +7,7 @@ use crate::script::bind::rows::{Natives, raw};
 use crate::script::bind::signed::MAX_ARITY;
 use crate::script::host::Host;
 use crate::script::source::hooks::compiled_word;
+use crate::script::values::calling;
 use crate::script::values::module::fields;
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
@@ -33,8 +34,8 @@ pub fn callee(value: &Dynamic) -> Option<Callee> {
 /// Calls a value, if it can be called.
 pub fn apply(context: &NativeCallContext, value: &mut Dynamic, arguments: Vec<Dynamic>) -> Option<Native> {
     Some(match callee(value)? {
-        Callee::Closure(pointer) => pointer.call_raw(context, None, arguments),
-        Callee::Forward(pointer) => pointer.call_raw(context, Some(value), arguments),
+        Callee::Closure(pointer) => calling::call(context, &pointer, None, arguments),
+        Callee::Forward(pointer) => calling::call(context, &pointer, Some(value), arguments),
     })
 }
 

@@ -9,6 +9,7 @@ use crate::script::bind::rows::{Natives, raw};
 use crate::script::bind::signed::{Binder, Bound, Form, MAX_ARITY};
 use crate::script::host::Host;
 use crate::script::source::scope::{EXPORTED, written};
+use crate::script::values::calling;
 use crate::script::values::panics::{GuardedCall, Place};
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
@@ -106,7 +107,7 @@ fn callable(host: &Arc<Host>, values: &[&mut Dynamic]) -> Result<Dynamic> {
         let bound = binder.bind(form, arguments, own).map_err(|diag| host.raise(&context, diag, ""))?;
         // What it queues belongs to the user's line.
         let before = host.rt.calls.enter_silently(host.origin(&context).user);
-        let result = inner.call_raw(&context, Some(this), bound.values);
+        let result = calling::call(&context, &inner, Some(this), bound.values);
         host.rt.calls.leave(before);
         result
     };

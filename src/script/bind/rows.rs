@@ -322,7 +322,8 @@ fn name_operation(name: &str, form: Form, mut diag: Box<Diag>, args: Option<&Arg
         return diag;
     }
     let underscore = if form == Form::InPlace { "_" } else { "" };
-    if !diag.message.starts_with('`') {
+    // Names that begin with `_` are the library's own.
+    if !diag.message.starts_with('`') && !name.starts_with('_') {
         diag.message = format!("`{name}{underscore}`: {}", diag.message);
     }
     if diag.labels.is_empty() {

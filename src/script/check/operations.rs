@@ -8,7 +8,7 @@ use crate::base::attr::{Attr, Ints, Text};
 use crate::base::code;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
-use crate::base::dtype::Scalar;
+use crate::base::dtype::{DType, Scalar};
 use crate::op::args::{Arg, Args};
 use crate::op::dry_run::{self, Outcome};
 use crate::op::params::{self, Look};
@@ -345,6 +345,12 @@ fn argument(op: &Op, kind: Kind, value: &Value) -> Result<Known> {
             },
             Value::Array(_) => integers(value),
             Value::Bool(_) if kind == Kind::DimsOrFlag => open,
+            // `x.view(dtype)`
+            Value::Str(text)
+                if kind == Kind::Sizes && text.as_ref().is_none_or(|text| DType::parse(text).is_some()) =>
+            {
+                open
+            }
             value if no_integer(value) => Err(expected("an integer or an array of integers", value)),
             _ => open,
         },

@@ -454,7 +454,8 @@ impl<'a> Parser<'a> {
         let lends = self.peek() == "!" && self.text(self.at + 1) == "(";
         let lends = lends && self.tokens[self.at].start == self.tokens[last].end;
         self.at += lends as usize;
-        if self.peek() == "(" {
+        // `this(x)` calls what `this` is.
+        if self.peek() == "(" && name != "this" {
             let args = self.group();
             let block = (self.peek() == "{" && !self.is_body(first)).then(|| self.block());
             return self.expr(first, last, Kind::Call { space, name, args, block });

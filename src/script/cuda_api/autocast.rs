@@ -14,6 +14,7 @@ use crate::script::bind::signed::Binder;
 use crate::script::cuda_api::devices;
 use crate::script::host::Host;
 use crate::script::manual::Form;
+use crate::script::values::calling;
 use crate::script::values::panics::GuardedCall;
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
@@ -102,7 +103,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
         let values: Array = values[..values.len() - 1].iter().map(|value| (**value).clone()).collect();
         let entered = devices::enter(&shared, "autocast", Some(&values.into()));
         let _restore = entered.map_err(|diag| shared.raise(&context, diag, ""))?;
-        body.call_within_context::<Dynamic>(&context, ())
+        calling::call(&context, &body, None, Vec::new())
     };
     module.note("autocast");
     module.place("autocast", counts(binder(), 1), &GuardedCall::new(call));

@@ -13,6 +13,7 @@ use crate::script::cuda_api::autocast;
 use crate::script::host::Host;
 use crate::script::source::hooks::{BLOCK_WORDS, compiled_word, is_bare_word, takes_list};
 use crate::script::source::{SourceKind, SourceMap};
+use crate::script::values::calling;
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
 use crate::script::values::types::DeviceValue;
@@ -139,7 +140,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
             let value = (arity == 2).then(|| values[0].clone());
             let entered = enter(&shared, word, value.as_ref());
             let _restore = entered.map_err(|diag| shared.raise(&context, diag, ""))?;
-            body.call_within_context::<Dynamic>(&context, ())
+            calling::call(&context, &body, None, Vec::new())
         });
     }
     let shared = host.clone();

@@ -14,6 +14,7 @@ use crate::script::bind::native::{given, native, text};
 use crate::script::bind::rows::Natives;
 use crate::script::host::Host;
 use crate::script::tensor_api::elementwise::{argument, quoted};
+use crate::script::values::calling;
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
 use crate::tensor::custom_kernel::{self, Geometry, NAME};
@@ -195,7 +196,7 @@ fn launch(host: &Arc<Host>, context: &NativeCallContext, handle: &Handle, values
         Some(closure) if !ready => {
             // As the kernel's, what it writes is no part of the gradient graph.
             let _restore = GradMode::set(&host.rt, false);
-            closure.call_raw(context, None, list).map(|_| Dynamic::UNIT)
+            calling::call(context, closure, None, list).map(|_| Dynamic::UNIT)
         }
         _ => Ok(Dynamic::UNIT),
     }

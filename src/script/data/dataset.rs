@@ -19,6 +19,7 @@ use crate::script::values::raise::at_iterator;
 use crate::script::values::type_names;
 use crate::script::values::types::Tensor;
 use crate::tensor::engine::Engine;
+use parking_lot::Mutex;
 use rhai::{Array, Dynamic, FnPtr, FuncRegistration, Identifier, Map};
 use std::sync::Arc;
 
@@ -31,7 +32,13 @@ pub enum Rows {
     /// By name; a single tensor has the name "".
     Tensors(Vec<(Identifier, Tensor)>, usize),
     Values(Array),
-    Function(usize, FnPtr, Caller),
+    /// The map that holds the closure is its `this`.
+    Function {
+        count: usize,
+        get: FnPtr,
+        this: Option<Mutex<Dynamic>>,
+        caller: Caller,
+    },
     Folder(Arc<Folder>),
     Part(Dataset, Vec<usize>),
     Sum(Vec<Dataset>),
@@ -41,7 +48,7 @@ pub enum Rows {
 impl Dataset {
     pub fn row_count(&self) -> usize {
         match &*self.0 {
-            Rows::Tensors(_, n) | Rows::Function(n, ..) => *n,
+            Rows::Tensors(_, n) | Rows::Function { count: n, .. } => *n,
             Rows::Values(values) => values.len(),
             Rows::Folder(folder) => folder.row_count(),
             Rows::Part(_, index) => index.len(),
@@ -64,7 +71,9 @@ impl Dataset {
         match &*self.0 {
             Rows::Tensors(fields, _) => native(tensor_row(&mut Engine::new(host.rt.clone(), origin), fields, at)),
             Rows::Values(values) => Ok(values[at].flatten_clone()),
-            Rows::Function(_, get, caller) => caller.call(get, vec![Dynamic::from_int(at as i64)]),
+            Rows::Function { get, this, caller, .. } => {
+                call_in(this.as_ref(), caller, get, vec![Dynamic::from_int(at as i64)])
+            }
             Rows::Folder(folder) => native(picture.map_or_else(|| folder.read(at), Ok).and_then(|picture| {
                 let mut engine = Engine::new(host.rt.clone(), origin);
                 folder.row(&mut engine, at, picture, device)
@@ -88,9 +97,18 @@ impl Dataset {
                 parts[part].picture(at)
             }
             Rows::Mapped(of, ..) => of.picture(at),
-            Rows::Tensors(..) | Rows::Values(_) | Rows::Function(..) => None,
+            Rows::Tensors(..) | Rows::Values(_) | Rows::Function { .. } => None,
         }
     }
+}
+
+/// Calls a closure of a map with the map as its `this`; what it changes there, later calls see.
+pub fn call_in(this: Option<&Mutex<Dynamic>>, caller: &Caller, closure: &FnPtr, values: Vec<Dynamic>) -> Native {
+    let Some(held) = this else { return caller.call(closure, values) };
+    let mut own = held.lock().clone();
+    let result = caller.call_on(closure, Some(&mut own), values);
+    *held.lock() = own;
+    result
 }
 
 /// Which part of a concatenation contains a row, and the index there.
@@ -140,7 +158,7 @@ pub fn dataset(host: &Arc<Host>, context: &rhai::NativeCallContext, value: &Dyna
         );
     };
     if let (Some(len), Some(get)) = (map.get("len"), map.get("get").and_then(|get| get.clone().try_cast::<FnPtr>())) {
-        return function(host, context, len, get);
+        return function(host, context, len, get, Some(value.flatten_clone()));
     }
     let (fields, size) = fields(map)?;
     Ok(Dataset(Arc::new(Rows::Tensors(fields, size))))
@@ -151,9 +169,18 @@ fn length(value: &Dynamic) -> String {
     value.as_int().map_or_else(|_| type_names::of_value(value), |n| n.to_string())
 }
 
-fn function(host: &Arc<Host>, context: &rhai::NativeCallContext, len: &Dynamic, get: FnPtr) -> Result<Dataset> {
+fn function(
+    host: &Arc<Host>,
+    context: &rhai::NativeCallContext,
+    len: &Dynamic,
+    get: FnPtr,
+    this: Option<Dynamic>,
+) -> Result<Dataset> {
     match len.as_int().map(usize::try_from) {
-        Ok(Ok(n)) => Ok(Dataset(Arc::new(Rows::Function(n, get, Caller::new(host, context))))),
+        Ok(Ok(count)) => {
+            let (this, caller) = (this.map(Mutex::new), Caller::new(host, context));
+            Ok(Dataset(Arc::new(Rows::Function { count, get, this, caller })))
+        }
         _ => fail!(ARGUMENT_TYPE, "the length of a dataset is an integer of 0 or more, not {}", length(len)),
     }
 }
@@ -262,7 +289,7 @@ fn constructors(module: &mut Natives, host: &Arc<Host>) {
     // `_function(len, get)`, `_mapped(dataset, f)`, `_part(dataset, rows)`, `_sum([datasets])`.
     type Make = fn(&Arc<Host>, &rhai::NativeCallContext, &[&mut Dynamic]) -> Result<Dataset>;
     let makes: [(&str, usize, Make); 4] = [
-        ("_function", 2, |host, context, values| function(host, context, values[0], closure(values[1])?)),
+        ("_function", 2, |host, context, values| function(host, context, values[0], closure(values[1])?, None)),
         ("_mapped", 2, |host, context, values| {
             let (of, f) = (dataset(host, context, values[0])?, closure(values[1])?);
             Ok(Dataset(Arc::new(Rows::Mapped(of, f, Caller::new(host, context)))))

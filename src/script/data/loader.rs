@@ -33,6 +33,7 @@ use crate::script::values::type_names;
 use crate::script::values::types::Tensor;
 use crate::tensor::engine::Engine;
 use crate::tensor::{index, movement};
+use parking_lot::Mutex;
 use rhai::{Array, Dynamic, FnPtr, Identifier, Map, NativeCallContext};
 use std::ops::Range;
 use std::sync::Arc;
@@ -99,7 +100,8 @@ enum Order {
     Natural,
     Shuffled,
     /// A closure that returns new row indices for each loop.
-    Drawn(FnPtr),
+    /// The closure `draw` of a map, which is its `this`.
+    Drawn(FnPtr, Mutex<Dynamic>),
     Rows(Vec<usize>),
 }
 
@@ -115,7 +117,7 @@ impl Loader {
             size: self.0.size,
             batches: self.batch_count(),
             is_shuffled: matches!(self.0.order, Order::Shuffled),
-            is_sampled: matches!(self.0.order, Order::Drawn(_)),
+            is_sampled: matches!(self.0.order, Order::Drawn(..)),
         }
     }
 }
@@ -166,8 +168,8 @@ impl Plan {
                 source = Source::Generator(generator);
                 Some(Dynamic::from(order))
             }
-            (Order::Drawn(_), Some(Source::Rows(rows))) => Some(listed(&rows)),
-            (Order::Drawn(draw), _) => Some(self.caller.call(draw, Vec::new())?),
+            (Order::Drawn(..), Some(Source::Rows(rows))) => Some(listed(&rows)),
+            (Order::Drawn(draw, this), _) => Some(dataset::call_in(Some(this), &self.caller, draw, Vec::new())?),
             (Order::Rows(rows), _) => Some(listed(rows)),
         };
         if self.by_tensors() && matches!(self.order, Order::Natural | Order::Shuffled) {
@@ -195,7 +197,7 @@ impl Plan {
             let text = format!("the sampler was to give {} row numbers, and gave {}", self.size, rows.len());
             return Err(told(Diag::error(code::VALUE, text)));
         }
-        if matches!(self.order, Order::Drawn(_)) {
+        if matches!(self.order, Order::Drawn(..)) {
             source = Source::Rows(rows.as_slice().into());
         }
         let plan: Option<Vec<_>> = (first..count)
@@ -559,7 +561,7 @@ fn sampled(host: &Arc<Host>, sampler: &Dynamic, rows: usize) -> Result<(Order, u
     let draw = map.get("draw").and_then(|draw| draw.clone().try_cast::<FnPtr>());
     let size = map.get("size").and_then(|size| size.as_int().ok()).and_then(|size| usize::try_from(size).ok());
     match (draw, size) {
-        (Some(draw), Some(size)) => Ok((Order::Drawn(draw), size)),
+        (Some(draw), Some(size)) => Ok((Order::Drawn(draw, Mutex::new(sampler.flatten_clone())), size)),
         _ => fail!(ARGUMENT_TYPE, "a sampler is row numbers, or a map of `size` and a closure `draw` that gives them"),
     }
 }

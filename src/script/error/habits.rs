@@ -119,7 +119,6 @@ pub(super) fn function(name: &str) -> Option<&'static str> {
         "sparse_categorical_crossentropy" | "categorical_crossentropy" => {
             "write `cross_entropy(logits, labels)`, which takes values before `softmax`"
         }
-        "finfo" | "iinfo" => "there are no tables of dtypes: `f32` has 24 bits and `f16` 11, `bf16` 8, of precision",
         "Variable" => "tensors take part in gradients themselves: `tensor(1.0, #{requires_grad: true})`",
         "Parameter" => "write `tensor(values, #{requires_grad: true})`, or `nn::parameter(values)`",
         "set_seed" | "seed_everything" => "write `manual_seed(0)`",

@@ -5,6 +5,7 @@ use crate::base::code;
 use crate::base::diag::Diag;
 use crate::base::span::Site;
 use crate::script::host::Host;
+use crate::script::values::calling;
 use crate::script::values::raise::Native;
 use crate::script::values::raise::raise;
 use rhai::{Dynamic, Engine, EvalAltResult, FnPtr, GlobalRuntimeState, NativeCallContext, Position};
@@ -42,7 +43,7 @@ impl Caller {
         };
         let context: NativeCallContext = (&*engine, closure.fn_name(), None, &self.global, self.at).into();
         let before = self.host.rt.calls.enter_silently(self.user);
-        let result = closure.call_raw(&context, this, arguments);
+        let result = calling::call(&context, closure, this, arguments);
         self.host.rt.calls.leave(before);
         result
     }

@@ -12,7 +12,7 @@ use crate::script::values::raise::{Native, Outcome};
 use crate::script::values::steps::Steps;
 use crate::script::values::type_names;
 use crate::script::values::types::Tensor;
-use rhai::{Array, Dynamic, EvalAltResult, FnPtr, FuncRegistration, NativeCallContext};
+use rhai::{Array, Dynamic, EvalAltResult, FnPtr, FuncRegistration, NativeCallContext, RhaiFunc};
 use std::any::TypeId;
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
@@ -27,16 +27,7 @@ fn of(name: &str) -> FuncRegistration {
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
     module.note("range");
     of("range").place_in(&mut module.module, |end: i64| 0..end.max(0));
-    // As in Python, an integer tensor without dimensions is accepted as a bound.
-    let shared = host.clone();
-    let below = move |context: NativeCallContext, end: Tensor| -> Outcome<Range<i64>> {
-        let bound = plain(&shared, &context, &Dynamic::from(end))?;
-        bound.as_int().map(|end| 0..end.max(0)).map_err(|_| {
-            let text = format!("`range`: a bound is an integer, not {}", type_names::of_value(&bound));
-            shared.raise(&context, Diag::error(code::ARGUMENT_TYPE, text), "")
-        })
-    };
-    of("range").place_in(&mut module.module, below);
+    of_tensors(module, host);
     let shared = host.clone();
     of("range").place_in(&mut module.module, move |context: NativeCallContext, start: i64, stop: i64, step: i64| {
         stepped(&shared, &context, start..stop, step)
@@ -60,6 +51,39 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
         Some(steps) => Box::new(steps.iter().map(|item| Ok(Dynamic::from_int(item)))),
         None => Box::new(std::iter::empty()),
     });
+}
+
+/// As in Python, an integer tensor without dimensions is accepted for each argument.
+fn of_tensors(module: &mut Natives, host: &Arc<Host>) {
+    let (tensor, any) = (TypeId::of::<Tensor>(), TypeId::of::<Dynamic>());
+    let kinds: [&[TypeId]; 6] =
+        [&[tensor], &[tensor, any], &[any, tensor], &[tensor, any, any], &[any, tensor, any], &[any, any, tensor]];
+    for kinds in kinds {
+        let shared = host.clone();
+        let range = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
+            let context = context.expect("registered with a context");
+            let mut given = Vec::new();
+            for value in values {
+                given.push(bound(&shared, &context, value)?);
+            }
+            match given[..] {
+                [stop] => stepped(&shared, &context, 0..stop.max(0), 1),
+                [start, stop] => stepped(&shared, &context, start..stop, 1),
+                _ => stepped(&shared, &context, given[0]..given[1], given[2]),
+            }
+        };
+        let func = RhaiFunc::Method { func: Arc::new(range), has_context: true, is_pure: true, is_volatile: true };
+        of("range").place_raw_in(&mut module.module, kinds, func);
+    }
+}
+
+fn bound(host: &Host, context: &NativeCallContext, value: &Dynamic) -> Outcome<i64> {
+    let bound = plain(host, context, value)?;
+    let whole = bound.as_float().ok().and_then(crate::base::arithmetic::whole).filter(|_| value.is_float());
+    bound.as_int().ok().or(whole).ok_or_else(|| {
+        let text = format!("`range`: a bound is an integer, not {}", type_names::of_value(&bound));
+        host.raise(context, Diag::error(code::ARGUMENT_TYPE, text), "")
+    })
 }
 
 /// `range(start, stop, step)`; of neighbors a range as `start..stop`.

@@ -133,6 +133,23 @@ impl<'a> Callback<'a> {
     }
 }
 
+/// Calls a closure once, for natives that are not in sight of this room.
+pub fn run_once(
+    context: &NativeCallContext,
+    closure: &FnPtr,
+    this: Option<&mut Dynamic>,
+    values: &mut Vec<Dynamic>,
+) -> Option<Native> {
+    let mut callback = Callback::new(context, closure);
+    let (mut call, taken) = callback.begin(values.len())?;
+    for (slot, value) in call.stack[taken..].iter_mut().zip(values.drain(..)) {
+        *slot = Value::unboxed(value);
+    }
+    let result = call.run(context, this);
+    call.end();
+    Some(result)
+}
+
 /// A call that is prepared.
 struct Call<'d> {
     function: &'d Function,

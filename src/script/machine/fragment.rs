@@ -95,7 +95,10 @@ impl Machine<'_> {
             }
         }
         let this = frame.this.as_deref_mut();
+        // Distances that Rhai's parser knows count no variables of `eval`.
+        let by_name = std::mem::replace(&mut self.global.always_search_scope, true);
         let result = self.evaluate(&fragment.expr, &mut scope, this, &mut Caches::new(), fragment.declares);
+        self.global.always_search_scope = by_name;
         if fragment.declares {
             let new = scope.len() - fragment.variables.len();
             // Rhai iterates from the latest to the earliest.

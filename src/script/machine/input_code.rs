@@ -3,7 +3,7 @@
 //! is given.
 
 use super::compile::{self, Outer};
-use super::rest::LastCode;
+use super::rest::{self, LastCode};
 use super::run::Machine;
 use super::tree::Code;
 use super::unit::{Unit, run_statement, too_large};
@@ -78,7 +78,13 @@ impl ScopeCode {
         std::mem::swap(&mut global, context.global_runtime_state_mut());
         let mut machine = Machine::new(engine, &mut global, &*unit.hooks);
         let result = machine.at_home(&self.unit, |machine| {
-            run_statement(machine, &code, context.scope_mut(), &variables, this.as_mut())
+            run_statement(
+                machine,
+                (&code, rest::own_name(&self.statement)),
+                context.scope_mut(),
+                &variables,
+                this.as_mut(),
+            )
         });
         let result = machine.as_rhai_has_it(result);
         std::mem::swap(&mut global, context.global_runtime_state_mut());

@@ -36,6 +36,7 @@ mod unpack;
 mod value;
 
 pub use compile::names::{Called, Foreign, UnknownVariable, foreign_names};
+pub use rest::EVAL;
 pub use top_level::evaluate;
 #[cfg(test)]
 pub use top_level::run_text;

@@ -8,7 +8,7 @@ use super::tree::{Block, Code, Rest};
 use super::unit::too_large;
 use super::value::Value;
 use parking_lot::Mutex;
-use rhai::{ASTNode, Dynamic, Expr, ImmutableString, Position, Stmt};
+use rhai::{ASTNode, CustomExpr, Dynamic, Expr, ImmutableString, Position, Stmt};
 use std::sync::Arc;
 
 /// A variable that a fragment has declared.
@@ -18,12 +18,29 @@ pub struct Declared {
     pub is_constant: bool,
 }
 
+/// What the source pass writes for `eval`.
+pub const EVAL: &str = "__eval";
+
+/// Whether this may declare variables.
+pub fn declares(custom: &CustomExpr) -> bool {
+    custom.scope_may_be_changed || custom.tokens.first().is_some_and(|word| word.as_str() == EVAL)
+}
+
 /// Whether a statement may declare variables by other means than `let`.
 pub fn may_declare(statement: &Stmt) -> bool {
-    !walk::statement(
-        statement,
-        &mut |node| !matches!(node, ASTNode::Expr(Expr::Custom(custom, _)) if custom.scope_may_be_changed),
-    )
+    !walk::statement(statement, &mut |node| !matches!(node, ASTNode::Expr(Expr::Custom(custom, _)) if declares(custom)))
+}
+
+/// The variable that a statement declares or assigns, after what its value declares: `let x = f(eval("let x = 1; x"))`.
+pub fn own_name(statement: &Stmt) -> Option<&ImmutableString> {
+    match statement {
+        Stmt::Var(declared, ..) => Some(&declared.0.name),
+        Stmt::Assignment(assignment) => match &assignment.1.lhs {
+            Expr::Variable(variable, ..) if variable.2.path.is_empty() => Some(&variable.1),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 impl Machine<'_> {

@@ -5,6 +5,7 @@ use super::callback::Running;
 use super::compile;
 use super::compile::walk;
 use super::compile::{Left, Outer};
+use super::rest;
 use super::run::{Jump, Machine};
 use super::tree::Code;
 use super::unit::{Unit, run_statement, too_large};
@@ -12,6 +13,7 @@ use rhai::{
     ASTFlags, ASTNode, Caches, Dynamic, Engine, EvalAltResult, EvalContext, Expr, Expression, GlobalRuntimeState,
     ImmutableString, Position, Scope, Stmt, StmtBlock,
 };
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 /// What a statement of the top level comes to: a value, or the value with which the text returns.
@@ -79,7 +81,8 @@ fn one(
             return by_rhai(engine, global, scope, caches, statement.clone());
         }
         let (code, variables) = compiled(statement, scope, unit)?;
-        return run(engine, global, scope, &variables, &code, unit, statement.position());
+        let own = rest::own_name(statement);
+        return run(engine, global, scope, &variables, (&code, own), unit, statement.position());
     };
     if scope.len() >= engine.max_variables() {
         return Err(Box::new(EvalAltResult::ErrorTooManyVariables(*at)));
@@ -87,7 +90,7 @@ fn one(
     let (name, expr, reused) = &**declared;
     let of_value = Stmt::Expr(Box::new(expr.clone()));
     let (code, variables) = compiled(&of_value, scope, unit)?;
-    let value = match run(engine, global, scope, &variables, &code, unit, expr.position())? {
+    let value = match run(engine, global, scope, &variables, (&code, None), unit, expr.position())? {
         Ok(value) => value,
         returned => return Ok(returned),
     };
@@ -96,6 +99,9 @@ fn one(
         return Ok(Ok(Dynamic::UNIT));
     }
     let mut declared = declared.clone();
+    // What the value declared stands between.
+    let from_end = scope.iter_raw().position(|(known, ..)| known == name.name.as_str()).map_or(0, |at| at + 1);
+    declared.2 = declared.2.and(NonZeroUsize::new(from_end));
     declared.1 = Expr::DynamicConstant(Box::new(value), expr.position());
     by_rhai(engine, global, scope, caches, Stmt::Var(declared, *flags, *at))
 }
@@ -166,7 +172,7 @@ fn run(
     global: &mut GlobalRuntimeState,
     scope: &mut Scope,
     variables: &[Outer],
-    code: &Code,
+    (code, own): (&Code, Option<&ImmutableString>),
     unit: &Arc<Unit>,
     at: Position,
 ) -> Ended {
@@ -176,7 +182,7 @@ fn run(
     let mut machine = Machine::new(engine, global, hooks);
     machine.global.scope_level += 1;
     // Limits are looked at once a statement, besides what loops and calls do.
-    let result = machine.step(at).and_then(|()| run_statement(&mut machine, code, scope, variables, None));
+    let result = machine.step(at).and_then(|()| run_statement(&mut machine, (code, own), scope, variables, None));
     machine.global.scope_level -= 1;
     match (result, machine.jump.take()) {
         (Ok(value), _) => Ok(Ok(value.boxed())),

@@ -302,6 +302,8 @@ pub struct Rest {
     pub plain: Node,
     pub statements: Box<[Stmt]>,
     pub visible: Vec<Visible>,
+    /// The variable that the statement itself declares or assigns, which hides one of its name.
+    pub own: Option<ImmutableString>,
     pub next: usize,
     pub unit: Weak<Unit>,
     /// The function in which it stands, and how many parameters it has.

@@ -216,6 +216,7 @@ thread_local! {
 
 /// Registers the words that stand for compiled code.
 pub fn install(engine: &mut Engine) {
+    crate::script::values::calling::install(super::callback::run_once);
     module_text::install(engine);
     input_code::install(engine);
     // Deprecated means "may change" here; the version is pinned.
@@ -339,7 +340,7 @@ impl Handle {
 /// A statement of the top level: its variables are those of the scope. Of several with one name the latest is meant.
 pub fn run_statement(
     machine: &mut Machine,
-    code: &Code,
+    (code, own): (&Code, Option<&ImmutableString>),
     scope: &mut rhai::Scope,
     names: &[compile::Outer],
     this: Option<&mut Dynamic>,
@@ -368,7 +369,7 @@ pub fn run_statement(
     for slot in frame.slots {
         *slot = Value::Unit;
     }
-    for one in frame.declared {
+    for one in frame.declared.into_iter().filter(|one| own != Some(&one.name)) {
         match one.is_constant {
             true => scope.push_constant_dynamic(one.name, one.value),
             false => scope.push_dynamic(one.name, one.value),

@@ -279,6 +279,8 @@ const NATIVES: &[Native] = &[
     entry(Function, "promote_types", "promote_types(type1, type2) -> dtype", "The dtype that holds values of both.", "promote_types(\"i64\", \"f16\")", "f16"),
     entry(Function, "result_type", "result_type(tensor1, tensor2) -> dtype", "The dtype of an operation's result on two tensors or numbers.", "result_type(tensor([1, 2]), 1.5)", "f32"),
     entry(Function, "can_cast", "can_cast(from, to) -> bool", "Whether an in-place form may store values of one dtype in another.", "can_cast(\"f32\", \"i64\")", "false"),
+    entry(Function, "finfo", "finfo(type: ()) -> map", "What numbers a floating-point dtype has: `bits dtype eps max min resolution smallest_normal tiny`.", "finfo(\"f16\").max", "65504.0"),
+    entry(Function, "iinfo", "iinfo(type) -> map", "What numbers a dtype of integers has: `bits dtype max min`.", "iinfo(\"i8\").min", "-128"),
     entry(Function, "broadcast_shapes", "broadcast_shapes(*shapes) -> array", "The shape of an operation's result on tensors of these shapes.", "broadcast_shapes([2, 1], [3])", "[2, 3]"),
     entry(Function, "as_tensor", "as_tensor(data, dtype: (), device: (), *, copy: false) -> tensor", "A tensor as it is if it may stay so; anything else as by `tensor`.", "as_tensor([1, 2])", "tensor([1, 2])"),
     entry(Function, "asarray", "asarray(data, dtype: (), device: (), *, copy: false) -> tensor", "As `as_tensor`.", "asarray([1.5])", "tensor([1.5000])"),

@@ -9,6 +9,7 @@ use crate::script::bind::rows::Natives;
 use crate::script::host::Host;
 use crate::script::nn::fields::{registered, write};
 use crate::script::nn::module_methods::{MAX_DEPTH, MemberKind, is_flat, is_same, keyed, method, names};
+use crate::script::values::calling;
 use crate::script::values::module::{ModuleValue, fields, holds_itself, is_own, list, module as module_of, steps};
 use crate::script::values::panics::{GuardedCall, Place};
 use crate::script::values::raise::Native;
@@ -125,7 +126,7 @@ fn applied(module: &mut Natives, host: &Arc<Host>) {
         let order = visited(&this, values[1]).map_err(|diag| host.raise(&context, diag, ""))?;
         let (closure, order) = order;
         for item in order {
-            drop(closure.call_raw(&context, None, [item])?);
+            drop(calling::call(&context, &closure, None, vec![item])?);
         }
         Ok(this)
     };

@@ -9,6 +9,7 @@ use crate::script::bind::rows::{Natives, raw};
 use crate::script::host::Host;
 use crate::script::host::methods::METHODS;
 use crate::script::nn::module_methods::{MemberKind, listed};
+use crate::script::values::calling;
 use crate::script::values::module::{Computed, ModuleValue, holds_itself, is_computed, is_own, module};
 use crate::script::values::panics::{GuardedCall, Place};
 use crate::script::values::raise::Native;
@@ -68,7 +69,7 @@ fn indexers(natives: &mut Natives, host: &Arc<Host>) {
         let context = context.expect("registered with a context");
         let (module, name) = (this(values), text(values[1]));
         if let Some(setter) = module.setter(&name) {
-            return setter.call_raw(&context, Some(&mut Dynamic::from(module)), [values[2].flatten_clone()]);
+            return calling::call(&context, &setter, Some(&mut Dynamic::from(module)), vec![values[2].flatten_clone()]);
         }
         let written = write(&module, &name, values[2].flatten_clone());
         written.map(|()| Dynamic::UNIT).map_err(|diag| shared.raise(&context, diag, ""))
@@ -97,7 +98,7 @@ fn indexers(natives: &mut Natives, host: &Arc<Host>) {
 /// The value of a field: where it is computed, what the closure gives now.
 fn valued(context: &NativeCallContext, module: &ModuleValue, field: Dynamic) -> Native {
     match field.read_lock::<Computed>().map(|computed| computed.get.clone()) {
-        Some(closure) => closure.call_raw(context, Some(&mut Dynamic::from(module.clone())), []),
+        Some(closure) => calling::call(context, &closure, Some(&mut Dynamic::from(module.clone())), Vec::new()),
         None => Ok(field),
     }
 }
@@ -271,7 +272,7 @@ pub fn called(name: &str) -> RhaiFunc {
         let Some((this, arguments)) = values.split_first_mut() else { return Ok(Dynamic::UNIT) };
         let arguments: Vec<Dynamic> = arguments.iter_mut().map(|value| value.take()).collect();
         match callee(&field) {
-            Some(Callee::Closure(closure)) => closure.call_raw(&context, Some(this), arguments),
+            Some(Callee::Closure(closure)) => calling::call(&context, &closure, Some(this), arguments),
             _ => apply(&context, &mut field, arguments).unwrap_or(Ok(Dynamic::UNIT)),
         }
     };

@@ -12,6 +12,7 @@ use crate::script::host::caller::Caller;
 use crate::script::nn::hook_list::HookList;
 use crate::script::nn::module_methods::keyed;
 use crate::script::tensor_api::hooks::closure_of;
+use crate::script::values::calling;
 use crate::script::values::module::{ModuleValue, module as module_of};
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
@@ -81,7 +82,7 @@ fn run(
 ) -> Native {
     let module = this.clone();
     for hook in hooks.of(BEFORE) {
-        let given = hook.call_raw(context, None, [module.clone(), arguments.clone().into()])?;
+        let given = calling::call(context, &hook, None, vec![module.clone(), arguments.clone().into()])?;
         if !given.is_unit() {
             arguments = listed(given);
         }
@@ -92,9 +93,10 @@ fn run(
         false => Around::new(host, context, &module, backward, &mut arguments)
             .map_err(|diag| host.raise(context, diag, ""))?,
     };
-    let mut output = forward.call_raw(context, Some(this), arguments.clone())?;
+    let mut output = calling::call(context, forward, Some(this), arguments.clone())?;
     for hook in hooks.of(AFTER) {
-        let given = hook.call_raw(context, None, [module.clone(), arguments.clone().into(), output.clone()])?;
+        let given =
+            calling::call(context, &hook, None, vec![module.clone(), arguments.clone().into(), output.clone()])?;
         if !given.is_unit() {
             output = given;
         }

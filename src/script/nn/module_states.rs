@@ -12,6 +12,7 @@ use crate::script::nn::containers::named_modules;
 use crate::script::nn::hook_list::HookList;
 use crate::script::nn::module_methods::{Member, MemberKind, check_known, in_context, keyed, members};
 use crate::script::tensor_api::hooks::closure_of;
+use crate::script::values::calling;
 use crate::script::values::module::module as module_of;
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
@@ -111,7 +112,7 @@ fn state(host: &Arc<Host>, context: &NativeCallContext, this: &Dynamic, prefix: 
     for part in &parts {
         for hook in part.hooks("register_state_dict_pre_hook") {
             let _: Dynamic =
-                hook.call_raw(context, None, [part.module.clone(), part.prefix.clone().into(), keep.into()])?;
+                calling::call(context, &hook, None, vec![part.module.clone(), part.prefix.clone().into(), keep.into()])?;
         }
     }
     let members = told(host, context, || members(this))?;
@@ -122,7 +123,7 @@ fn state(host: &Arc<Host>, context: &NativeCallContext, this: &Dynamic, prefix: 
     let mut state: Map = crate::base::order::map(stays.map(entry));
     for part in &parts {
         if let Some(closure) = part.closure("get_extra_state") {
-            let extra = closure.call_raw(context, Some(&mut part.module.clone()), [])?;
+            let extra = calling::call(context, &closure, Some(&mut part.module.clone()), vec![])?;
             state.insert(part.extra().into(), extra);
         }
     }
@@ -130,7 +131,7 @@ fn state(host: &Arc<Host>, context: &NativeCallContext, this: &Dynamic, prefix: 
     for part in parts.iter().rev() {
         for hook in part.hooks("register_state_dict_post_hook") {
             let given = [part.module.clone(), state.clone(), part.prefix.clone().into(), metadata()];
-            let new: Dynamic = hook.call_raw(context, None, given)?;
+            let new: Dynamic = calling::call(context, &hook, None, given.into())?;
             if !new.is_unit() {
                 state = new;
             }
@@ -169,7 +170,7 @@ fn load(host: &Arc<Host>, context: &NativeCallContext, this: &Dynamic, state: &D
             let prefix = part.prefix.clone().into();
             let given =
                 [part.module.clone(), state.clone(), prefix, metadata(), way.strict.into(), empty(), empty(), empty()];
-            let new: Dynamic = hook.call_raw(context, None, given)?;
+            let new: Dynamic = calling::call(context, &hook, None, given.into())?;
             if new.is_array() {
                 errors.extend(new.into_array().unwrap_or_default());
             } else if !new.is_unit() {
@@ -182,7 +183,7 @@ fn load(host: &Arc<Host>, context: &NativeCallContext, this: &Dynamic, state: &D
         if let Some(closure) = part.closure("set_extra_state") {
             let extra = state.read_lock::<Map>().and_then(|state| state.get(part.extra().as_str()).cloned());
             if let Some(extra) = extra {
-                let _: Dynamic = closure.call_raw(context, Some(&mut part.module.clone()), [extra])?;
+                let _: Dynamic = calling::call(context, &closure, Some(&mut part.module.clone()), vec![extra])?;
             }
         }
     }
@@ -192,7 +193,7 @@ fn load(host: &Arc<Host>, context: &NativeCallContext, this: &Dynamic, state: &D
     ]));
     for part in parts.iter().rev() {
         for hook in part.hooks("register_load_state_dict_post_hook") {
-            let new: Dynamic = hook.call_raw(context, None, [part.module.clone(), keys.clone()])?;
+            let new: Dynamic = calling::call(context, &hook, None, vec![part.module.clone(), keys.clone()])?;
             if !new.is_unit() {
                 keys = new;
             }

@@ -19,6 +19,7 @@ use crate::op::table;
 use crate::script::bind::rows::{Natives, raw};
 use crate::script::host::Host;
 use crate::script::nn::sparse_grads;
+use crate::script::values::calling;
 use crate::script::values::module::ModuleValue;
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
@@ -78,7 +79,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
         let found = shared.call(&context, |_| tensors(values[0]))?;
         let Some(body) = values[1].read_lock::<FnPtr>().map(|body| body.clone()) else { return Ok(Dynamic::UNIT) };
         let _restore = Unless { host: &shared, before: std::mem::replace(&mut *shared.found_inf.lock(), found) };
-        body.call_within_context::<Dynamic>(&context, ())
+        calling::call(&context, &body, None, Vec::new())
     });
     let shared = host.clone();
     raw(module, "_step_counts", 2, move |context, values| -> Native {

@@ -5,6 +5,7 @@ use crate::base::code;
 use crate::base::diag::Diag;
 use crate::script::bind::rows::{Natives, raw};
 use crate::script::host::Host;
+use crate::script::values::calling;
 use crate::script::values::panics::{Guarded, GuardedCall, Place};
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
@@ -51,12 +52,12 @@ impl Groups {
 impl Group {
     fn get(&self, context: &NativeCallContext, key: &str) -> Native {
         let inner = &self.all.0;
-        inner.get.call_raw(context, None, [inner.of.clone(), Dynamic::from_int(self.at), key.into()])
+        calling::call(context, &inner.get, None, vec![inner.of.clone(), Dynamic::from_int(self.at), key.into()])
     }
 
     fn set(&self, context: &NativeCallContext, key: &str, value: Dynamic) -> Native {
         let inner = &self.all.0;
-        inner.set.call_raw(context, None, [inner.of.clone(), Dynamic::from_int(self.at), key.into(), value])
+        calling::call(context, &inner.set, None, vec![inner.of.clone(), Dynamic::from_int(self.at), key.into(), value])
     }
 }
 
@@ -91,7 +92,8 @@ fn as_maps(natives: &mut Natives, host: &Arc<Host>) {
             let text = format!("a closure is expected, not {}", type_names::of_value(values[1]));
             return Err(shared.raise(&context, Diag::error(code::ARGUMENT_TYPE, text), ""));
         };
-        let one = |at: i64| closure.call_raw(&context, None, [Dynamic::from(Group { all: all.clone(), at })]);
+        let one =
+            |at: i64| calling::call(&context, &closure, None, vec![Dynamic::from(Group { all: all.clone(), at })]);
         (0..all.len() as i64).map(one).collect::<Result<Array, _>>().map(Dynamic::from)
     });
     natives.place_on(TypeId::of::<Groups>(), "map", 2..=2, &map);

@@ -29,7 +29,9 @@ pub fn register(engine: &mut Engine, host: &Arc<Host>) {
         let value = context.eval_expression_tree(&inputs[0])?;
         run(context, &host, &hooks, &value, inputs[0].position())
     };
-    let registered = engine.register_custom_syntax(["__eval", "(", "$expr$", ")"], true, eval).map(drop);
+    // It does change the scope, which the compiler knows. Rhai's parser would put a constant on its stack in the middle of
+    // `v = eval(..)`, and take that for the variable that is assigned.
+    let registered = engine.register_custom_syntax([machine::EVAL, "(", "$expr$", ")"], false, eval).map(drop);
     debug_assert!(registered.is_ok());
 }
 

@@ -129,6 +129,7 @@ pub fn engine(
     crate::script::nn::containers::register(&mut module, host);
     crate::script::nn::fields::register(&mut module, host);
     crate::script::tensor_api::questions::register(&mut module, host);
+    crate::script::tensor_api::bits::register(&mut module, host);
     crate::script::tensor_api::settings::register(&mut module, host);
     crate::script::tensor_api::generators::register(&mut module, host);
     crate::script::tensor_api::autograd::register(&mut module, host);

@@ -400,14 +400,14 @@ pub fn is_assignment(symbol: &str) -> bool {
 }
 
 /// Whether the parenthesis `open` of an expression that began at `first` calls what stands before it: an element, the result of
-/// a call, or what is in parentheses. On a line of its own it does not.
+/// a call, what is in parentheses, or `this`. On a line of its own it does not.
 pub fn calls_a_value(src: &str, tokens: &[Token], first: usize, open: usize) -> bool {
     if open <= first {
         return false;
     }
     let before = &tokens[open - 1];
-    before.kind == Kind::Symbol
-        && matches!(&src[before.range()], "]" | ")")
+    let is_this = open == first + 1 && &src[before.range()] == "this";
+    (is_this || before.kind == Kind::Symbol && matches!(&src[before.range()], "]" | ")"))
         && !src[before.end as usize..tokens[open].start as usize].contains('\n')
 }
 

@@ -11,6 +11,7 @@ use crate::script::bind::rows::{Natives, raw};
 use crate::script::host::Host;
 use crate::script::host::caller::Caller;
 use crate::script::machine::Function;
+use crate::script::values::calling;
 use crate::script::values::module::{ModuleValue, module as module_of};
 use crate::script::values::raise::{Native, site_of};
 use crate::script::values::type_names;
@@ -135,7 +136,7 @@ fn apply(host: &Arc<Host>, context: &NativeCallContext, own: &Arc<Own>, argument
     given.extend(arguments);
     let mut result = {
         let _restore = GradMode::set(&host.rt, false);
-        own.forward.call_raw(context, None, given)?
+        calling::call(context, &own.forward, None, given)?
     };
     let lists = ["_saved", "_fixed"].map(|name| ctx.change(|fields| fields.remove(name)).flatten());
     let [saved, fixed] = lists.map(|list| list.and_then(|list| list.try_cast::<Array>()).unwrap_or_default());

@@ -1,6 +1,7 @@
 //! Functions about tensors that are not rows: literals, files, modes, settings, pictures.
 
 pub mod autograd;
+pub mod bits;
 pub mod checkpoint;
 pub mod elementwise;
 pub mod generators;

@@ -151,14 +151,14 @@ fn values(module: &mut Natives, host: &Arc<Host>) {
 /// An integer, or a tensor that stands for one.
 fn end_of(host: &Host, context: &NativeCallContext, of: &str, value: &Dynamic) -> Result<i64, Box<EvalAltResult>> {
     convert::int(host, value).map_err(|mut diag| {
-        if !diag.is_late {
+        if !diag.is_late && diag.code != code::VMAP {
             diag.message = format!("an end of {of}, not {}", type_names::of_value(value));
         }
         host.raise(context, diag, "")
     })
 }
 
-/// `a..b` and `a..=b` where one of the two is a tensor without dimensions.
+/// `a..b` and `a..=b` where one of the two is a tensor without dimensions. `a..` has `()` for its end, and none.
 fn ranges(module: &mut Natives, host: &Arc<Host>) {
     let tensor = TypeId::of::<Tensor>();
     let other = TypeId::of::<Dynamic>();
@@ -168,7 +168,8 @@ fn ranges(module: &mut Natives, host: &Arc<Host>) {
             let range = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
                 let context = context.expect("registered with a context");
                 let end = |value: &Dynamic| end_of(&shared, &context, "a range is an integer", value);
-                let (first, last) = (end(values[0])?, end(values[1])?);
+                let first = end(values[0])?;
+                let last = if values[1].is_unit() { i64::MAX } else { end(values[1])? };
                 Ok(if inclusive { Dynamic::from(first..=last) } else { Dynamic::from(first..last) })
             };
             let func = RhaiFunc::Method { func: Arc::new(range), has_context: true, is_pure: true, is_volatile: true };

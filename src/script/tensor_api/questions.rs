@@ -23,7 +23,7 @@ use crate::tensor::batch;
 use crate::tensor::engine::Engine;
 use crate::tensor::history;
 use crate::tensor::movement::{self, Target};
-use rhai::{Array, Dynamic};
+use rhai::{Array, Dynamic, Map};
 use std::sync::Arc;
 
 /// Properties that `register` adds.
@@ -45,6 +45,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     kinds(module, host);
     detached(module, host);
     promotion(module, host);
+    tables(module, host);
     as_tensor(module, host);
 }
 
@@ -206,6 +207,48 @@ fn promotion(module: &mut Natives, host: &Arc<Host>) {
             }
             Ok(list(result.iter().map(|&n| n as i64)))
         });
+    }
+}
+
+/// `finfo(dtype)` and `iinfo(dtype)`: what numbers a dtype has.
+fn tables(module: &mut Natives, host: &Arc<Host>) {
+    checked(module, host, "finfo", 0, |host, _| finfo(host.rt.default_float()));
+    checked(module, host, "finfo", 1, |_, values| finfo(dtype(values[0])?));
+    checked(module, host, "iinfo", 1, |_, values| iinfo(dtype(values[0])?));
+}
+
+fn table(dtype: DType, entries: &[(&str, Dynamic)]) -> Dynamic {
+    let mut map: Map = entries.iter().map(|(name, value)| ((*name).into(), value.clone())).collect();
+    map.insert("bits".into(), Dynamic::from_int(8 * dtype.size_bytes() as i64));
+    map.insert("dtype".into(), Dynamic::from(DTypeValue(dtype)));
+    map.into()
+}
+
+fn finfo(dtype: DType) -> Result<Dynamic> {
+    let dtype = dtype.real_part();
+    if !dtype.is_float() {
+        let diag = Diag::error(code::DTYPE, format!("a floating-point dtype is expected, not {dtype}"));
+        return Err(if dtype.is_int() { diag.help("of integers: `iinfo(dtype)`") } else { diag });
+    }
+    let tiny = Dynamic::from_float(dtype.smallest_normal());
+    let entries = [
+        ("eps", Dynamic::from_float(dtype.epsilon())),
+        ("max", Dynamic::from_float(dtype.largest())),
+        ("min", Dynamic::from_float(-dtype.largest())),
+        ("resolution", Dynamic::from_float(dtype.resolution())),
+        ("smallest_normal", tiny.clone()),
+        ("tiny", tiny),
+    ];
+    Ok(table(dtype, &entries))
+}
+
+fn iinfo(dtype: DType) -> Result<Dynamic> {
+    match dtype.int_range().filter(|_| dtype.is_int()) {
+        Some((low, high)) => Ok(table(dtype, &[("max", Dynamic::from_int(high)), ("min", Dynamic::from_int(low))])),
+        None => {
+            let diag = Diag::error(code::DTYPE, format!("a dtype of integers is expected, not {dtype}"));
+            Err(if dtype == DType::Bool { diag } else { diag.help("of floating-point numbers: `finfo(dtype)`") })
+        }
     }
 }
 

@@ -8,12 +8,13 @@ use crate::op::emit::Emit;
 use crate::op::tensor::Tensor;
 use crate::sched::autocast::Modes;
 use crate::sched::runtime::Runtime;
+use crate::sched::samples::Level;
 use crate::script::bind::apply::{Callee, apply, callee, not_callable};
 use crate::script::bind::rows::{Natives, raw};
 use crate::script::host::Host;
 use crate::script::host::caller::Caller;
 use crate::script::values::raise::Native;
-use crate::tensor::batch;
+use crate::tensor::batch::{self, script_code::Entered};
 use crate::tensor::checkpoint::{Keeping, Part};
 use crate::tensor::hooks::GradMode;
 use crate::tensor::{engine::Engine, history};
@@ -63,6 +64,8 @@ struct Again {
     versions: Vec<Option<u32>>,
     generator: Option<Generator>,
     autocast: Modes,
+    /// The levels of `vmap` around the call.
+    levels: Vec<Level>,
     origin: Origin,
     part: std::sync::Weak<Part>,
 }
@@ -91,7 +94,8 @@ fn run(host: &Arc<Host>, context: &NativeCallContext, given: Array, preserves: b
     };
     let caller = Caller::new(host, context);
     let weak = Arc::downgrade(&part);
-    let again = Again { caller, function, arguments, versions, generator, autocast, origin, part: weak };
+    let levels = host.rt.samples.active().to_vec();
+    let again = Again { caller, function, arguments, versions, generator, autocast, levels, origin, part: weak };
     part.ended(Box::new(move || again.run()));
     Ok(result)
 }
@@ -124,6 +128,7 @@ impl Again {
     fn run(&self) -> Result<()> {
         let Some(part) = self.part.upgrade() else { return Ok(()) };
         let rt = &self.caller.host().rt;
+        let _entered = Entered::again(rt, &self.levels);
         let arguments = self.arguments()?;
         let _drawing = self.generator.map(|generator| {
             let now = rt.generator();

@@ -105,7 +105,8 @@ pub fn changed(e: &mut Engine, op: &'static Op, args: &Args) -> Result<Option<Te
         e.apply_inplace(op, given)?;
         return Ok(Some(x));
     }
-    let result = e.one(op, args.clone())?;
+    let args = e.before_overwriting(&x, args.clone())?;
+    let result = e.one(op, args)?;
     if result.shape() != x.shape() {
         return Err(crate::tensor::inplace::inplace_shape(&x.shape(), &result.shape()));
     }

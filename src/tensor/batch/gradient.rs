@@ -15,12 +15,17 @@ use crate::tensor::engine::Engine;
 /// gradient for it, is that sample's alone.
 pub fn lifted(e: &mut Engine, x: &Tensor) -> Result<Tensor> {
     let all: Levels = active(e).iter().map(|level| level.number).collect();
-    if all == levels(x) {
+    spread(e, x, &all)
+}
+
+/// The same at some levels, among which are those of the tensor.
+pub fn spread(e: &mut Engine, x: &Tensor, all: &Levels) -> Result<Tensor> {
+    if *all == levels(x) {
         return Ok(x.clone());
     }
-    let wide = all_samples(e, x, &all)?;
+    let wide = all_samples(e, x, all)?;
     let own = e.call_row(&CLONE, args![&wide])?;
-    Ok(hide(e, own, &all))
+    Ok(hide(e, own, all))
 }
 
 /// The dims of some levels come into sight, before the others; `permuted` says in which order they stand then.
@@ -89,12 +94,16 @@ pub fn results_inside(e: &mut Engine, xs: &[Tensor], found: Vec<Option<Tensor>>)
             all.push(None);
             continue;
         };
-        let (outer, seen) = (levels(&g), levels(x));
-        let order: Vec<u64> = outer.iter().chain(&seen).copied().collect();
-        let mut sorted = Levels::from_slice(&order);
-        sorted.sort_unstable();
-        let whole = reordered(e, value(&g), &order, &sorted)?;
-        all.push(Some(hide(e, whole, &sorted)));
+        all.push(Some(hidden_at(e, &g, &levels(x))?));
     }
     Ok(all)
+}
+
+/// The first dims in sight, which are those of some levels, are hidden again.
+pub fn hidden_at(e: &mut Engine, g: &Tensor, seen: &Levels) -> Result<Tensor> {
+    let order: Vec<u64> = levels(g).iter().chain(seen).copied().collect();
+    let mut sorted = Levels::from_slice(&order);
+    sorted.sort_unstable();
+    let whole = reordered(e, value(g), &order, &sorted)?;
+    Ok(hide(e, whole, &sorted))
 }

@@ -7,10 +7,12 @@ mod gradient;
 mod indexing;
 mod layers;
 mod rules;
+pub mod script_code;
 mod slices;
 
 pub use call::{called, changed};
 pub use gradient::{grads_inside, lifted, results_inside, shown};
+use gradient::{hidden_at, spread};
 pub(super) use slices::node_slices;
 pub use slices::{is_slice_wise, slice_wise};
 

@@ -4,8 +4,11 @@ use super::{hide, levels, samples, value};
 use crate::args;
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
+use crate::base::dtype::Scalar;
 use crate::op::args::Args;
-use crate::op::row::Op;
+use crate::op::dry_run::{self, Outcome};
+use crate::op::emit::Emit;
+use crate::op::row::{Op, Source};
 use crate::op::rows::shape::join::STACK;
 use crate::op::rows::shape::view::SELECT;
 use crate::op::tensor::{Levels, Tensor};
@@ -66,6 +69,36 @@ pub fn joined(e: &mut Engine, parts: &[Tensor], level: u64) -> Result<Tensor> {
     Ok(hide(e, joined, &levels))
 }
 
+/// The results for each sample where there is none: of the shapes that a sample would give.
+fn none(e: &mut Engine, op: &'static Op, args: &Args, level: u64) -> Result<Results> {
+    let tensors = args.tensors();
+    let mut all = super::levels_of(e, &tensors)?;
+    if !all.contains(&level) {
+        all.push(level);
+    }
+    let device = tensors.first().map_or_else(|| e.default_device(), Tensor::device);
+    let given = super::mapped(args, |x| dry_run::tensor(&x.shape(), x.dtype()))?;
+    let found = match dry_run::results(op, given) {
+        Outcome::Results(found) => found,
+        Outcome::Refused(diag) => return Err(diag),
+        Outcome::Unknown => return Err(no_samples(op.name)),
+    };
+    let mut results = Results::new();
+    for one in found {
+        let sizes: Vec<usize> = all.iter().map(|&level| samples(e, level)).chain(one.shape()).collect();
+        let zeros = e.source(Source::Fill(Scalar::Int(0)), &sizes, one.dtype(), device)?;
+        results.push(hide(e, zeros, &all));
+    }
+    Ok(results)
+}
+
+/// What depends on values gives nothing, not even a shape, where there is no sample.
+#[cold]
+fn no_samples(name: &str) -> Box<Diag> {
+    let text = format!("`{name}` runs for each sample, and the dim that is mapped over has size 0");
+    Diag::error(code::VMAP, text).help("call the mapped function only where there are samples")
+}
+
 /// The results of a row for each sample of a level.
 pub(super) fn each(e: &mut Engine, op: &'static Op, args: &Args, level: u64) -> Result<Results> {
     each_after(e, op, args, level, &mut |_| {})
@@ -79,6 +112,9 @@ pub(super) fn each_after(
     level: u64,
     before: &mut dyn FnMut(&mut Engine),
 ) -> Result<Results> {
+    if samples(e, level) == 0 {
+        return none(e, op, args, level);
+    }
     let mut all: Vec<Results> = Vec::new();
     for at in 0..samples(e, level) {
         let own = super::mapped(args, |x| sample(e, x, level, at))?;
@@ -109,6 +145,9 @@ pub fn node_slices(e: &mut Engine, grads: &[Option<Tensor>], rule: NodeRule<'_>)
         done => return done,
     }
     let mut found: Vec<Vec<Option<Tensor>>> = Vec::new();
+    if samples(e, level) == 0 {
+        return Err(no_samples(e.name));
+    }
     for at in 0..samples(e, level) {
         let mut own = Vec::new();
         for g in grads {

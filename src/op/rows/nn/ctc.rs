@@ -95,6 +95,7 @@ alignment gives has an infinite loss, or with `zero_infinity` none.",
         ex("ctc_loss(zeros([2, 1, 2]), tensor([[1]]), [2, 2], [1])", "E0201"),
         ex("ctc_loss(zeros([2, 1, 2]), tensor([[1]]), [3], [1])", "E0206"),
         ex("ctc_loss(zeros([2, 1, 2]), tensor([[1.0]]), [2], [1])", "E0202"),
+        ex("ctc_loss(zeros([2, 2, 2]), tensor([1, 1, 1]), [2, 2], [1, 1])", "E0206"),
         ex("ctc_loss(zeros([2, 1, 2]), tensor([[2]]), [2], [1])", "E0402"),
     ],
     lower: Lower::Compose(ctc_loss),
@@ -137,7 +138,7 @@ fn ctc_loss(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
         Some(width) => (0..n).map(|i| (i * width) as i64).collect(),
         None => target.iter().scan(0, |sum, &length| Some(std::mem::replace(sum, *sum + length))).collect(),
     };
-    if rows.is_none() && target.iter().sum::<i64>() > own[0] as i64 {
+    if rows.is_none() && target.iter().sum::<i64>() != own[0] as i64 {
         fail!(VALUE, "`target_lengths` ask for {} labels, and there are {}", target.iter().sum::<i64>(), own[0]);
     }
     let logs = e.call(&RESHAPE, args![logs, [steps, n, classes].as_slice()])?;

@@ -26,7 +26,7 @@ use crate::signature;
 
 signature!(embedding_bag(
     input: Tensor, weight: Tensor, offsets: Tensor = None, max_norm: Float = None, norm_type: Float = 2.0,
-    scale_grad_by_freq: Bool = false, mode: Str(&["sum", "mean", "max"]) = "mean", sparse: Ignored = None,
+    scale_grad_by_freq: Bool = false, mode: Str(&["sum", "mean", "max"]) = "mean", sparse: Bool = false,
     per_sample_weights: Tensor = None, include_last_offset: Bool = false, padding_idx: Int = None,
 ));
 
@@ -36,13 +36,20 @@ pub static EMBEDDING_BAG: Op = Op {
     summary: "Looks up rows of a table by number and reduces them by bags: to their sum, mean or maximum.",
     details: "`input` [B, n] holds B bags of n numbers; or it is one list and `offsets` says where each bag begins. The \
 result is [B, d]; an empty bag gives zeros. The row `padding_idx` does not take part. `per_sample_weights`, with the sum alone, \
-multiplies each row. `offsets` are read, which waits.",
+multiplies each row. With `sparse`, sums and means give a table that is a leaf a sparse `.grad` of the rows that were looked up. \
+`offsets` are read, which waits.",
     examples: &[
         ex("embedding_bag(tensor([[0, 1]]), tensor([[1.0, 2.0], [3.0, 4.0]]))", "tensor([[2., 3.]])"),
         ex(
             "embedding_bag(tensor([0, 1, 1]), tensor([[1.0], [3.0]]), tensor([0, 1]), #{mode: \"sum\"})",
             "tensor([[1.],\n        [6.]])",
         ),
+        ex(
+            "let w = zeros([4, 2], #{requires_grad: true}); embedding_bag(tensor([[3, 1]]), w, #{sparse: true}).sum().backward(); \
+w.grad.indices()",
+            "tensor([[1, 3]])",
+        ),
+        ex("embedding_bag(tensor([[0]]), ones([2, 2]), #{mode: \"max\", sparse: true})", "E0206"),
         ex("embedding_bag(tensor([0, 1]), ones([2, 2]))", "E0205"),
         ex("embedding_bag(tensor([[[0]]]), ones([2, 2]))", "E0201"),
         ex("embedding_bag(tensor([0]), ones([2, 2]), tensor([1]))", "E0206"),
@@ -117,6 +124,9 @@ fn embedding_bag(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
     if weight.ndim() != 2 {
         fail!(SHAPE, "`weight` must have 2 dimensions; it has shape {:?}", weight.shape().as_slice());
     }
+    if mode == "max" && a.flag(embedding_bag::sparse) {
+        fail!(VALUE, "`sparse` goes with the modes `sum` and `mean`, not with `max`");
+    }
     let factors = a.opt_tensor(embedding_bag::per_sample_weights);
     if let Some(factors) = factors {
         if mode != "sum" {
@@ -184,8 +194,8 @@ fn looked_up(e: &mut dyn Emit, a: &Args, input: &Tensor) -> Result<Tensor> {
         None => Attr::None,
     };
     let (max_norm, order) = (a.attr(embedding_bag::max_norm).clone(), a.float(embedding_bag::norm_type));
-    let by_frequency = a.flag(embedding_bag::scale_grad_by_freq);
-    e.call(&EMBEDDING, args![input, a.tensor(embedding_bag::weight), padding, max_norm, order, by_frequency])
+    let (by_frequency, sparse) = (a.flag(embedding_bag::scale_grad_by_freq), a.flag(embedding_bag::sparse));
+    e.call(&EMBEDDING, args![input, a.tensor(embedding_bag::weight), padding, max_norm, order, by_frequency, sparse])
 }
 
 signature!(bag_sums(weight: Tensor, input: Tensor, divisor: Int, scale_grad_by_freq: Bool = false));
@@ -228,6 +238,7 @@ fn of_one_size(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
     let (bags, n) = (input.shape()[0], input.shape()[1]);
     let is_mean = a.text(embedding_bag::mode) == "mean";
     let is_plain = a.is_none(embedding_bag::per_sample_weights) && a.is_none(embedding_bag::max_norm);
+    let is_plain = is_plain && !a.flag(embedding_bag::sparse);
     if is_plain && weight.dtype().is_float() {
         let divisor = if is_mean { n.max(1) } else { 1 };
         return e.apply(&BAG_SUMS, args![weight, input, divisor, a.flag(embedding_bag::scale_grad_by_freq)]);

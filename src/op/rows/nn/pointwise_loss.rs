@@ -54,17 +54,10 @@ fn difference(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
     Ok(d)
 }
 
-fn same_shape(a: &Args, names: [&str; 2]) -> Result<()> {
+fn same_shape(a: &Args) -> Result<()> {
     let (x, t) = (a.input().shape(), a.tensor(binary_cross_entropy::target).shape());
     if x != t {
-        fail!(
-            SHAPE,
-            "`{}` has shape {:?}, `{}` {:?}; they must be equal",
-            names[0],
-            x.as_slice(),
-            names[1],
-            t.as_slice()
-        );
+        fail!(SHAPE, "`input` has shape {:?}, `target` {:?}; they must be equal", x.as_slice(), t.as_slice());
     }
     Ok(())
 }
@@ -273,7 +266,7 @@ pub static BINARY_CROSS_ENTROPY: Op = row(
         ex("binary_cross_entropy(tensor([0.5]), tensor([2.0]))", "E0403"),
     ],
     Lower::Compose(|e, a| {
-        same_shape(a, ["input", "target"])?;
+        same_shape(a)?;
         float_only(a.input(), "input")?;
         crate::op::infer::same_dtype(&[("input", a.input()), ("target", a.tensor(binary_cross_entropy::target))])?;
         let loss = e.call(&CROSS, args![a.input(), a.tensor(binary_cross_entropy::target)])?;
@@ -300,7 +293,7 @@ pub static BINARY_CROSS_ENTROPY_WITH_LOGITS: Op = row(
         ex("binary_cross_entropy_with_logits(tensor([1]), tensor([1]))", "E0202"),
     ],
     Lower::Compose(|e, a| {
-        same_shape(a, ["target", "input"])?;
+        same_shape(a)?;
         let (x, t) = (a.input(), a.tensor(binary_cross_entropy_with_logits::target));
         float_only(x, "input")?;
         let loss = compute(e, |c| {

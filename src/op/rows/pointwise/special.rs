@@ -159,6 +159,7 @@ pub static POLYGAMMA: Op = Op {
         }
     }),
     grad: Grad::Composed,
+    inplace: true,
     ..Op::BASE
 };
 

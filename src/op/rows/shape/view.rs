@@ -86,6 +86,8 @@ pub static VIEW: Op = Op {
     name: "view",
     params: reshape::PARAMS,
     summary: "The same memory in another shape; an error where strides do not allow it.",
+    details: "`x.view(dtype)` is the same bytes as numbers of another dtype, which have no gradient; where these have another \
+size, the last dimension grows or shrinks.",
     examples: &[
         ex("tensor([1, 2]).view([2, 1])", "tensor([[1],\n        [2]])"),
         ex("ones([3]).view([2, 2])", "E0201"),

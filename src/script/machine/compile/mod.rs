@@ -40,9 +40,6 @@ pub struct Compiler {
     pub unit: Weak<Unit>,
     /// Variables in the order of Rhai's scope, so that its distances from the end are right.
     pub visible: Vec<Visible>,
-    /// How many of them, the first, are those of the session that a statement names, not all that there are: they are found
-    /// by name.
-    named: usize,
     /// Rhai must see all variables of the session.
     needs_all: Cell<bool>,
     next: usize,
@@ -91,7 +88,6 @@ pub fn statement(statement: &Stmt, variables: &[Outer], are_all: bool, unit: Wea
     for (name, is_constant) in variables {
         compiler.declare(name.clone(), *is_constant).ok_or(Left::TooLarge)?;
     }
-    compiler.named = if are_all { 0 } else { variables.len() };
     let body = compiler.statement(statement).ok_or(Left::TooLarge)?;
     match !are_all && compiler.needs_all.get() {
         true => Err(Left::NeedsAll),
@@ -151,7 +147,6 @@ impl Compiler {
         Compiler {
             unit,
             visible: Vec::new(),
-            named: 0,
             needs_all: Cell::new(false),
             next: 0,
             most: 0,
@@ -177,27 +172,19 @@ impl Compiler {
         Some(slot)
     }
 
-    /// Where a variable is among those that are visible.
-    fn find(&self, name: &str, from_end: Option<usize>) -> Option<usize> {
-        let latest = |variables: &[Visible]| variables.iter().rposition(|visible| visible.name == name);
-        match from_end {
-            Some(from_end) if from_end > self.visible.len() - self.named => latest(&self.visible[..self.named]),
-            Some(from_end) => {
-                let at = self.visible.len().checked_sub(from_end).filter(|at| self.visible[*at].name == name);
-                at.or_else(|| latest(&self.visible))
-            }
-            None => latest(&self.visible),
-        }
+    /// Where a variable is among those that are visible: the latest of its name. Rhai's distances count none that `eval`
+    /// declares.
+    fn find(&self, name: &str) -> Option<usize> {
+        self.visible.iter().rposition(|visible| visible.name == name)
     }
 
     /// The variable that an expression names; none where it is a name of another kind.
     pub fn variable(&self, expr: &Expr) -> Option<&Visible> {
-        let Expr::Variable(variable, short, _) = expr else { return None };
+        let Expr::Variable(variable, ..) = expr else { return None };
         if !variable.2.path.is_empty() {
             return None;
         }
-        let from_end = short.map(|short| short.get() as usize).or(variable.0.map(NonZeroUsize::get));
-        self.find(&variable.1, from_end).map(|at| &self.visible[at])
+        self.find(&variable.1).map(|at| &self.visible[at])
     }
 
     fn note_unknown(&self, at: Position) {
@@ -250,7 +237,7 @@ impl Compiler {
             }
             nodes.push(node);
             if rest::may_declare(statement) && !behind.is_empty() {
-                nodes.push(self.rest(behind)?);
+                nodes.push(self.rest(behind, rest::own_name(statement))?);
                 break;
             }
         }
@@ -271,14 +258,14 @@ impl Compiler {
         lending::move_to_call(value, &|slot| {
             let mut of_slot = self.visible.iter().rev().filter(|visible| visible.slot == slot);
             of_slot.next().is_some_and(|visible| {
-                let is_latest = self.find(&visible.name, None).is_some_and(|at| self.visible[at].slot == slot);
+                let is_latest = self.find(&visible.name).is_some_and(|at| self.visible[at].slot == slot);
                 is_latest && !visible.is_constant && lending::is_overwritten(following, &visible.name)
             })
         });
     }
 
     /// What stands behind a statement that may declare variables when it runs.
-    fn rest(&mut self, statements: &[Stmt]) -> Option<Node> {
+    fn rest(&mut self, statements: &[Stmt], own: Option<&ImmutableString>) -> Option<Node> {
         let (visible, next) = (self.visible.clone(), self.next);
         self.open += 1;
         let plain = self.statements(statements);
@@ -288,6 +275,7 @@ impl Compiler {
             plain,
             statements: statements.into(),
             visible,
+            own: own.cloned(),
             next,
             unit: self.unit.clone(),
             running: self.running.clone(),
@@ -305,6 +293,9 @@ impl Compiler {
         compiler.tries = 1;
         for (name, is_constant) in declared {
             compiler.declare(name.clone(), *is_constant)?;
+            if rest.own.as_ref() == Some(name) {
+                compiler.visible.pop();
+            }
         }
         let body = compiler.statements(&rest.statements)?;
         let at = rest.statements.first().map_or(Position::NONE, Stmt::position);
@@ -327,7 +318,7 @@ impl Compiler {
                 let value = Box::new(self.expr(expr)?);
                 let value = self.counted(value, declared.0.pos)?;
                 let is_constant = flags.contains(ASTFlags::CONSTANT);
-                let slot = match reused.and_then(|from_end| self.find(name, Some(from_end.get()))) {
+                let slot = match reused.and_then(|_| self.find(name)) {
                     Some(at) => {
                         self.visible[at].is_constant = is_constant;
                         self.changed.note(self.visible[at].slot);
@@ -436,16 +427,13 @@ impl Compiler {
                 Node::Try(Box::new(Try { body, variable, handler: handler? }))
             }
             Stmt::Share(shared) => {
-                let is_known = |(name, from_end): &(Ident, Option<NonZeroUsize>)| {
-                    self.find(&name.name, from_end.map(NonZeroUsize::get)).is_some()
-                };
-                if !shared.iter().all(is_known) {
+                if !shared.iter().all(|(name, _)| self.find(&name.name).is_some()) {
                     return self.left_to_rhai(statement);
                 }
                 let slots: Option<Vec<(Slot, bool)>> = shared
                     .iter()
-                    .map(|(name, from_end)| {
-                        let at = self.find(&name.name, from_end.map(NonZeroUsize::get))?;
+                    .map(|(name, _)| {
+                        let at = self.find(&name.name)?;
                         self.changed.note(self.visible[at].slot);
                         Some((self.visible[at].slot, self.visible[at].is_constant))
                     })
@@ -853,7 +841,7 @@ impl Compiler {
                         input_code::enclose(input, &self.unit);
                     }
                     let fragment = self.fragment(Expr::Custom(Box::new(syntax), expr.position()));
-                    Node::Fragment(Box::new(Fragment { declares: custom.scope_may_be_changed, ..fragment }))
+                    Node::Fragment(Box::new(Fragment { declares: rest::declares(custom), ..fragment }))
                 }
             },
         })

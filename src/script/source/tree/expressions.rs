@@ -355,7 +355,7 @@ impl<'a> Reader<'a> {
             self.at += 2;
         }
         match self.peek() {
-            "(" => {
+            "(" if self.text_at(first) != "this" => {
                 self.rename(first, name);
                 let path = &self.src[self.tokens[first].start as usize..self.tokens[name].end as usize];
                 let (before, open) = (marks.len(), self.at);
