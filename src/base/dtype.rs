@@ -135,6 +135,11 @@ impl DType {
         Self::NAMES.iter().find(|(name, _)| *name == text).map(|(_, dtype)| *dtype)
     }
 
+    /// All names by which a script may call it.
+    pub fn spellings(self) -> impl Iterator<Item = &'static str> {
+        Self::NAMES.iter().filter(move |(_, dtype)| *dtype == self).map(|(name, _)| *name)
+    }
+
     /// Bytes of one element.
     pub const fn size_bytes(self) -> usize {
         match self {

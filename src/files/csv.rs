@@ -1,7 +1,8 @@
 //! Tables of numbers, separated by commas.
 //!
 //! A table is one array [rows, columns]: `i64` when every cell is an integer, `f32` otherwise (what
-//! PyTorch's users compute in), or `f64` where the numbers become that. The first line is a header when one of its cells is not a number. `nan` and
+//! PyTorch's users compute in), or `f64` where the numbers become that. The first line is a header when none of its cells is a number; of columns, which have its names,
+//! when not all of them are. `nan` and
 //! `inf` are numbers; an empty cell is not. `read_columns` gives each column its own dtype instead.
 
 use super::array::{Array, Named, Number, Value};
@@ -18,14 +19,14 @@ use std::io::{Read, SeekFrom};
 /// One array [rows, columns]; its floats are read as `f64` if `wide`.
 pub fn read(source: &mut dyn Source, wide: bool) -> Result<Value> {
     let mut cells = Cells::new(wide);
-    let table = scan(source, |_, cell| cells.push(cell))?;
+    let table = scan(source, Header::Words, |_, cell| cells.push(cell))?;
     cells.array(&[table.rows, table.columns]).map(Value::One)
 }
 
 /// An array `[rows]` for each column.
 pub fn read_columns(source: &mut dyn Source, wide: bool) -> Result<Value> {
     let mut columns: Vec<Cells> = Vec::new();
-    let table = scan(source, |column, cell| {
+    let table = scan(source, Header::Names, |column, cell| {
         if column == columns.len() {
             columns.push(Cells::new(wide));
         }
@@ -42,6 +43,15 @@ pub fn read_columns(source: &mut dyn Source, wide: bool) -> Result<Value> {
         named.arrays.push((name, cells.array(&[table.rows])?));
     }
     Ok(Value::Named(named))
+}
+
+/// What makes the first line a header.
+#[derive(Clone, Copy, PartialEq)]
+enum Header {
+    /// It has no number.
+    Words,
+    /// Not all of its cells are numbers: the names come with the columns, so that no line is lost.
+    Names,
 }
 
 struct Table {
@@ -107,7 +117,7 @@ fn is_number(text: &str) -> bool {
 
 /// Passes every cell of the body to `cell` with its column, row by row; it returns false for a cell that is not a
 /// number.
-fn scan(source: &mut dyn Source, mut cell: impl FnMut(usize, &str) -> bool) -> Result<Table> {
+fn scan(source: &mut dyn Source, first: Header, mut cell: impl FnMut(usize, &str) -> bool) -> Result<Table> {
     let mut reader = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(source);
     let mut record = ByteRecord::new();
     let mut table = Table { rows: 0, columns: 0, header: Vec::new() };
@@ -116,7 +126,12 @@ fn scan(source: &mut dyn Source, mut cell: impl FnMut(usize, &str) -> bool) -> R
         last = record.position().map_or(last, |start| (start.byte(), start.line()));
         if table.columns == 0 {
             table.columns = record.len();
-            if (0..record.len()).any(|i| text(&record, i).is_some_and(|text| !text.is_empty() && !is_number(text))) {
+            let texts = || (0..record.len()).filter_map(|i| text(&record, i)).filter(|text| !text.is_empty());
+            let is_header = match first {
+                Header::Words => texts().next().is_some() && !texts().any(is_number),
+                Header::Names => !texts().all(is_number),
+            };
+            if is_header {
                 table.header = record.iter().map(|name| String::from_utf8_lossy(name).trim().to_string()).collect();
                 continue;
             }
@@ -184,6 +199,8 @@ fn not_a_number(record: &ByteRecord, column: usize, line: u64, header: &[String]
     let mut diag = Diag::error(FILE_FORMAT, format!("line {line}, column {}{name}: {what}", column + 1));
     if !header.is_empty() {
         diag = diag.note("line 1 was taken as the header, since not all of its cells are numbers");
+    } else if line == 1 && !shown.is_empty() {
+        diag = diag.note("a first line is a header where none of its cells is a number");
     }
     if shown.contains([';', '\t']) {
         diag = diag.help("cells are separated by commas");

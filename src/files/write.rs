@@ -29,7 +29,10 @@ pub struct Replacement {
 impl Replacement {
     /// A link is followed, and the permissions of an existing file are kept.
     pub fn of(path: &Path) -> Result<Replacement> {
-        let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
+        let target = match fs::canonicalize(path) {
+            Ok(target) => target,
+            Err(_) => pointed_at(path)?,
+        };
         let old = fs::metadata(&target).ok();
         if let Some(old) = &old {
             if !old.is_file() {
@@ -63,6 +66,19 @@ impl Replacement {
         let _ = File::open(&self.folder).and_then(|folder| folder.sync_all());
         Ok(())
     }
+}
+
+/// Bound: links from one to the next.
+const MAX_LINKS: usize = 40;
+
+/// What a path stands for whose links lead to a file that is not there yet.
+fn pointed_at(path: &Path) -> Result<PathBuf> {
+    let mut target = path.to_path_buf();
+    for _ in 0..MAX_LINKS {
+        let Ok(next) = fs::read_link(&target) else { return Ok(target) };
+        target = target.parent().map_or(next.clone(), |folder| folder.join(&next));
+    }
+    fail!(FILE, "cannot be written: the link leads to itself")
 }
 
 /// How the names of temporary files begin and end.
@@ -214,6 +230,24 @@ mod tests {
         assert_eq!(fs::read_to_string(&path).expect("text"), "short");
         assert!(atomic(&path, &mut |_| fail!(FILE, "no")).is_err());
         assert_eq!((names(folder.path()).len(), fs::read_to_string(&path).expect("text").as_str()), (1, "short"));
+    }
+
+    /// A link to what is not there yet stays, and what it names is written.
+    #[cfg(unix)]
+    #[test]
+    fn links_lead_to_new_files() {
+        use std::os::unix::fs::symlink;
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        symlink("second", at("first")).expect("a link");
+        symlink("run7.txt", at("second")).expect("a link");
+        symlink("itself", at("itself")).expect("a link");
+        write(&at("first"), "x").expect("written");
+        assert!(at("first").is_symlink() && at("second").is_symlink());
+        assert_eq!(fs::read_to_string(at("run7.txt")).expect("text"), "x");
+        let error = write(&at("itself"), "x").expect_err("no file");
+        assert_eq!(error.message, "cannot be written: the link leads to itself");
+        assert!(at("itself").is_symlink());
     }
 
     /// Leftovers of other targets are removed; files in use and other files are kept.

@@ -212,7 +212,7 @@ fn without_command(words: &[OsString]) -> Result<Option<Command>, UsageError> {
 /// Whether a word is the path of a script, and not a command.
 fn is_file(word: &std::ffi::OsStr) -> bool {
     let word = word.to_string_lossy();
-    usage::of(&word).is_none() && (word.ends_with(".rhai") || word.contains('/'))
+    usage::of(&word).is_none() && (word == "-" || word.ends_with(".rhai") || word.contains('/'))
 }
 
 /// The rest of the command line, for the script; a `--` at its beginning is dropped.

@@ -163,7 +163,7 @@ pub fn builder_of_checks() -> Builder {
 
 /// `tscript run FILE -- --help`.
 pub fn list_arguments(file: &Path) -> u8 {
-    let work = || Session::builder().stack_bytes(STACK_BYTES).build()?.arguments_of(file);
+    let work = || builder_of_checks().build()?.arguments_of(file);
     match guarded(work) {
         Ok(asked) if asked.is_empty() => {
             say(&format!("{} asks for no arguments by name", file.display()));

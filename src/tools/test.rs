@@ -6,6 +6,7 @@ use super::{FAILED, complain, say};
 use crate::base::order;
 use crate::files::input::os_reason;
 use crate::script::session::handle::Session;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -50,30 +51,53 @@ pub fn test(folder: &Path, settings: &Settings) -> u8 {
     if failed > 0 { FAILED } else { 0 }
 }
 
-/// Bound: nesting of folders; links may be circular.
+/// Bound: nesting of folders.
 const MAX_FOLDERS: usize = 32;
 
 /// The files below a folder whose names have this ending; a file stands for itself.
 pub fn scripts_in(path: &Path, ending: &str, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
-    collect(path, ending, 0, files)
+    let mut search = Search { root: path.canonicalize().unwrap_or_default(), ending, linked: HashSet::new() };
+    search.collect(path, 0, files)
 }
 
-fn collect(path: &Path, ending: &str, depth: usize, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
-    if !path.metadata()?.is_dir() {
-        files.push(path.to_path_buf());
-        return Ok(());
-    }
-    for entry in std::fs::read_dir(path)? {
-        let entry = entry?;
-        let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
-        let hidden = name.starts_with('.') || name == "target";
-        if path.is_dir() && !hidden && depth < MAX_FOLDERS {
-            collect(&path, ending, depth + 1, files)?;
-        } else if name.ends_with(ending) {
-            files.push(path);
+/// A search below a folder. Links to folders are followed, but for those that lead to what is searched anyway.
+struct Search<'a> {
+    root: PathBuf,
+    ending: &'a str,
+    /// Folders that links have led to.
+    linked: HashSet<PathBuf>,
+}
+
+impl Search<'_> {
+    /// Whether a folder is searched under this path.
+    fn enters(&mut self, path: &Path) -> bool {
+        if !path.is_symlink() {
+            return true;
         }
+        let Ok(real) = path.canonicalize() else { return false };
+        let is_around = |folder: &PathBuf| real.starts_with(folder) || folder.starts_with(&real);
+        !is_around(&self.root) && !self.linked.iter().any(is_around) && self.linked.insert(real)
     }
-    Ok(())
+
+    fn collect(&mut self, path: &Path, depth: usize, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
+        if !path.metadata()?.is_dir() {
+            files.push(path.to_path_buf());
+            return Ok(());
+        }
+        for entry in std::fs::read_dir(path)? {
+            let entry = entry?;
+            let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+            let hidden = name.starts_with('.') || name == "target";
+            if path.is_dir() && !hidden && depth < MAX_FOLDERS {
+                if self.enters(&path) {
+                    self.collect(&path, depth + 1, files)?;
+                }
+            } else if name.ends_with(self.ending) {
+                files.push(path);
+            }
+        }
+        Ok(())
+    }
 }
 
 fn functions(file: &Path) -> Result<Vec<String>, Failure> {
@@ -104,4 +128,31 @@ fn one(file: &Path, name: &str, settings: &Settings, printed: &Arc<Mutex<String>
         Ok(session.exit_status())
     })?
     .map_or(Ok(()), |status| Err(Failure::Panic(format!("error: `exit({status})` ended it before its end\n"))))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    /// Links that lead back are not followed, others are.
+    #[test]
+    fn each_file_is_found_once() {
+        let folder = std::env::temp_dir().join(format!("tscript-links-{}", std::process::id()));
+        let (tests, other) = (folder.join("tests"), folder.join("other"));
+        std::fs::create_dir_all(tests.join("sub")).expect("folders");
+        std::fs::create_dir_all(&other).expect("a folder");
+        for file in [tests.join("a_test.rhai"), other.join("b_test.rhai")] {
+            std::fs::write(file, "").expect("a file");
+        }
+        for (to, link) in [("..", "loop"), ("../..", "above"), ("../../other", "once"), ("../../other", "twice")] {
+            symlink(to, tests.join("sub").join(link)).expect("a link");
+        }
+        let mut files = Vec::new();
+        scripts_in(&tests, "_test.rhai", &mut files).expect("readable");
+        let mut names: Vec<_> = files.iter().filter_map(|file| file.file_name()).collect();
+        order::by(&mut names, Ord::cmp);
+        assert_eq!(names, ["a_test.rhai", "b_test.rhai"], "{files:?}");
+        std::fs::remove_dir_all(&folder).expect("it is there");
+    }
 }

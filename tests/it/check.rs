@@ -194,14 +194,91 @@ fn changes_that_nobody_sees_are_reported() {
         assert_eq!(only(reported(text)), expected, "{text}");
         assert_eq!(only(warned_twice(text)), expected, "a run of {text}");
     }
-    // The text alone does not say what these elements are.
+    // The text alone does not say what these are.
     for text in [
+        "\n[3, 1].map(|x| x).sort();",
+        "let m = #{k: [1]};\nm.get(\"k\").push(2);",
+        "let m = #{k: [1]};\n(m.k ?? []).push(2);",
+        "let s = set([1]);\ns.union([2]).add(3);",
+        "fn f(m) {\n let r = m.get(\"k\", []); r.push(1); }\nf(#{});",
+        "fn f(m) {\n let [q] = m.rows; q.push(1); }\nf(#{rows: [[1]]});",
+        "let bank = [#{bal: 0, dep: |x| { this.bal += x; }}];\nfor b in bank { b.dep(5); }",
+        "fn up() { this.n += 1; } fn f(m) {\n m.up(); }\nf(#{n: 1});",
         "fn f(xs) {\n for m in xs { m.push(1); } }\nf([[1], [2]]);",
         "let ms = [[1]];\nfor (m, i) in ms { m.push(i); }",
         "\nfor [i, m] in enumerate([[1]]) { m.push(i); }",
         "\nfor #{m} in [#{m: [1]}] { m.push(1); }",
     ] {
         assert_eq!(warned_twice(text), ["E0114 2"], "a run of {text}");
+    }
+    // Read by the method, by what comes later, through a handle; and what later texts may read.
+    for text in [
+        "let bank = [#{bal: 0, dep: |x| { this.bal += x; }}]; for b in bank { b.dep(5); print(b.bal); }",
+        "let bank = [#{c: cell(0), dep: |x| { this.c.set(x); }}]; for b in bank { b.dep(5); }",
+        "fn up() { this.n += 1; } fn f(m) { m.up(); m } f(#{n: 1});",
+        "let g = [[1]]; if true { let r = g[0]; r.push(1); g[0] = r; }",
+        "let g = [[1]]; if true { let r = g[0]; r.push(1); eval(\"print(r)\"); }",
+        "if true { let r = sorted([1]); r.push(1); }",
+        "let x = [zeros([2])]; if true { let r = x[0]; r[0] = 1.0; r.add_(1); x[0].add_(1); }",
+        "let g = [[1]]; let r = g[0]; r.push(1);",
+        "let m = #{l: [1]}; m.l.push(2); m[\"l\"][0] = 1; print(m);",
+    ] {
+        assert_eq!(warned_twice(text), Vec::<String>::new(), "a run of {text}");
+    }
+    // A script has no later texts.
+    for (text, expected) in [
+        ("let g = [[1]]; let r = g[0];\nr.push(1);\nprint(g);", vec!["E0114 2"]),
+        ("let a = [1, 2];\na[0..1].push(3);", vec!["E0114 2"]),
+        ("let g = [[1]]; export let r = g[0]; r.push(1);", vec![]),
+    ] {
+        assert_eq!(reported(text), expected, "{text}");
+    }
+}
+
+/// The closure of a `for_each` gets the number of the element.
+#[test]
+fn a_for_each_that_counts_is_reported() {
+    for (text, expected) in [
+        ("let t = 0;\n[10, 20].for_each(|x| t += x);\nprint(t);", vec!["E0112 2"]),
+        ("let t = 0;\n[10, 20].for_each(|i| t += i);\nprint(t);", vec![]),
+        ("let v = [10, 20]; v.for_each(|x| this += x);\nprint(v);", vec![]),
+        ("let v = [10, 20]; v.for_each(|| this += 1);\nprint(v);", vec![]),
+    ] {
+        assert_eq!(reported(text), expected, "{text}");
+        assert_eq!(warned_twice(text), expected, "a run of {text}");
+    }
+}
+
+/// Python's names of types are none here.
+#[test]
+fn types_of_python_are_reported() {
+    let found = reported("let x = 1; print(type_of(x) == \"int\", x.type_of() != \"str\", type_of(x) == \"i64\");");
+    assert_eq!(found, ["E0118 1", "E0118 1"]);
+}
+
+/// Methods that other values have, entries of maps that are none, and patterns that do not fit.
+#[test]
+fn what_a_known_value_has_not_is_reported() {
+    for (text, expected) in [
+        ("let x = 5; x.push(1);", "E0103 1"),
+        ("let s = \"abc\"; s.push(1);", "E0103 1"),
+        ("let m = #{a: 1}; m.b();", "E0103 1"),
+        ("let m = #{a: 1}; m.a();", "E0103 1"),
+        ("let [a, b] = [1]; print(a, b);", "E0206 1"),
+        ("let [a, ..b] = []; print(a, b);", "E0206 1"),
+        ("let #{a, b} = #{a: 1}; print(a, b);", "E0104 1"),
+    ] {
+        assert_eq!(reported(text), [expected], "{text}");
+    }
+    for text in [
+        "let m = #{a: 1}; m.b = |x| x; m.b(1);",
+        "let m = #{len: 1}; print(m.len(), m.keys(), m.get(\"a\"));",
+        "fn b() { this } let m = #{a: 1}; m.b();",
+        "let [a, ..b] = [1]; let [c] = [2]; let #{x, ..} = #{x: 1, y: 2}; print(a, b, c, x);",
+        "let t = \"ab\"; print(t.index(\"b\"), t.count(\"a\"), [1].index(1), [1].count(1), 3.to_string(), 4.max(5));",
+        "let xs = [1]; xs.push(2); xs.insert(0, 1); xs.sort(|a, b| a - b); xs.extend(0..2); print(xs.copy());",
+    ] {
+        assert_eq!(reported(text), Vec::<String>::new(), "{text}");
     }
 }
 

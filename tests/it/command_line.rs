@@ -78,9 +78,29 @@ fn a_script_may_come_from_the_standard_input() {
     let (_, complaint, status) = tscript(&["run", "-"], "print(1);\nx + 1;");
     assert!(complaint.contains("─[ stdin:2:1 ]"), "{complaint}");
     assert_eq!(status, 1);
+    assert_eq!(tscript(&["-", "a", "b"], "print(args);").0, "[\"a\", \"b\"]\n");
     let (_, complaint, status) = tscript(&["check", "-"], "zeors([2]);");
     assert!(complaint.contains("did you mean `zeros`?"), "{complaint}");
     assert_eq!(status, 1);
+}
+
+/// A module of a folder above is found, and what modules ask for is listed.
+#[test]
+fn modules_of_other_folders_belong_to_a_script() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let scripts = folder.path().join("scripts");
+    std::fs::create_dir(&scripts).expect("a folder");
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).expect("written");
+    write("lib.rhai", "import \"../inner\" as inner; fn one() { [arg(\"lr\", 0.5), inner::words()] }");
+    write("inner.rhai", "fn words() { args }");
+    write("scripts/a.rhai", "import \"../lib\" as lib; fn all() { args } print(lib::one(), all(), flag(\"x\"));");
+    let file = scripts.join("a.rhai").display().to_string();
+    let (out, complaint, status) = tscript(&["run", &file, "--", "--lr", "2"], "");
+    assert_eq!((&*out, status), ("[2.0, [\"--lr\", \"2\"]] [\"--lr\", \"2\"] false\n", 0), "{complaint}");
+    assert_eq!(tscript(&["check", &file], "").2, 0);
+    let (out, complaint, _) = tscript(&["run", &file, "--", "--help"], "");
+    let lines: Vec<&str> = out.lines().skip(1).collect();
+    assert_eq!(lines, ["  --x", "  --lr VALUE   default 0.5"], "{complaint}");
 }
 
 #[test]

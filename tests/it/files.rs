@@ -231,7 +231,8 @@ fn tables() {
         ("a,b\r\n1,2\r\n\r\n\r\n3,z\r\n", "line 5, column 2 (`b`): `z` is not a number"),
         ("1,2\r\n3,4\r\n5,?\r\n", "line 3, column 2: `?` is not a number"),
         ("\u{feff}1,2\n3\n", "line 2 has 1 cells, and the first has 2"),
-        ("5.1,setosa\n4.9,setosa\n", "line 2, column 2 (`setosa`): `setosa` is not a number"),
+        ("5.1,setosa\n4.9,setosa\n", "line 1, column 2: `setosa` is not a number"),
+        ("5.1,NA,1.4\n4.9,3.0,1.4\n", "line 1, column 2: `NA` is not a number"),
         ("a;b\n1;2\n", "line 2, column 1 (`a;b`): `1;2` is not a number"),
         ("\"a,1\n2,3\n", "line 1: a quote is never closed"),
         ("a,b\n1,2\n3,\"4", "line 3: a quote is never closed"),
@@ -249,6 +250,8 @@ fn tables() {
     write(&path, &Value::Named(columns.clone())).unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), "x,label\n0.5,1\n1.0,2\n");
     assert_eq!(named(read_columns(&path).unwrap()), columns);
+    fs::write(&path, "city,2020\n1,2\n").unwrap();
+    assert_eq!(named(read_columns(&path).unwrap()).get("2020").unwrap().to_vec::<i64>(), Some(vec![2]));
     let exact = [0.1f32, f32::MAX, f32::MIN_POSITIVE, -1.0e-45, f32::INFINITY];
     let column = Value::One(Array::of(&exact, &[5]).unwrap());
     let back = one(read_bytes(Kind::Csv, &write_bytes(Kind::Csv, &column).unwrap()).unwrap());

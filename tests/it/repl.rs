@@ -196,6 +196,11 @@ fn entries_are_saved_as_a_script_and_loaded() {
     assert_eq!(terminal.enter(":load kept.rhai"), "");
     assert_eq!(terminal.enter("b + twice(2)"), "6");
     assert!(terminal.enter(":load nothing.rhai").contains("E0601"));
+    // What was loaded is saved, and what failed is told of.
+    let told = terminal.enter(":save again.rhai");
+    assert!(told.contains("2 entries") && told.contains("1 entry that ended in an error is left out"), "{told}");
+    let text = std::fs::read_to_string(folder.path().join("again.rhai")).expect("text");
+    assert!(text.contains("let b = twice(a)") && text.ends_with("b + twice(2);\n"), "{text}");
 }
 
 #[test]

@@ -113,6 +113,13 @@ impl Event {
 }
 
 impl Runtime {
+    /// The number by which scripts know the stream of a queue; -1 for one of which they know nothing.
+    pub fn stream_number(&self, slot: u32) -> i64 {
+        let state = self.state.lock();
+        let number = state.streams.get(slot as usize).map(|stream| stream.name.number);
+        number.filter(|number| *number != StreamName::COPIES).map_or(-1, i64::from)
+    }
+
     /// The stream that work on a device is queued on now.
     pub fn current_stream(&self, device: DeviceId) -> Result<Arc<StreamHandle>> {
         let at = self.gpu_index(device)?;

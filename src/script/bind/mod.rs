@@ -1,6 +1,7 @@
 //! Rows of the op table as functions, methods, operators, properties and `x[...]`: from Rhai's values to arguments and back.
 
 pub mod apply;
+pub mod array_order;
 pub mod callable;
 pub mod compare;
 pub mod convert;

@@ -6,6 +6,7 @@ use crate::base::diag::{Diag, Result};
 use crate::base::dtype::Scalar;
 use crate::op::emit::Emit;
 use crate::op::rows::shape::view::UNSQUEEZE;
+use crate::script::bind::array_order::{self, Difference};
 use crate::script::bind::compare::{compare, values_equal};
 use crate::script::bind::convert;
 use crate::script::bind::native::{self, flag, given};
@@ -45,6 +46,14 @@ pub fn plain_operator(host: &Host, context: &NativeCallContext, symbol: &str, va
         && let Some(result) = compare(symbol, a, b)
     {
         return Ok(Dynamic::from_bool(result));
+    }
+    if let [a, b] = &mut values[..]
+        && let Some(parts) = array_order::first_difference(host, context, symbol, a, b)?
+    {
+        return match parts {
+            Difference::Lengths(result) => Ok(Dynamic::from_bool(result)),
+            Difference::Elements(mut a, mut b) => plain_operator(host, context, symbol, &mut [&mut a, &mut b]),
+        };
     }
     if let [a, b] = &values[..]
         && let Some(result) = mixed(symbol, a, b)

@@ -252,6 +252,8 @@ impl<'a> Flow<'a> {
     ) -> Value {
         let token = expr.focus;
         self.changes(of, &receiver);
+        self.changes_result(name, token, &receiver);
+        self.counts_each(token, &receiver);
         let catches = matches!(&of.kind, Kind::Name(variable) if self.catchers.contains(variable));
         self.quiet += catches as usize;
         let values = self.arguments(args);
@@ -281,6 +283,14 @@ impl<'a> Flow<'a> {
         if name == "format" && matches!(receiver, Value::Str(_)) {
             self.count(token, name, &all);
             self.format_call(token, &all);
+        }
+        if let Value::Map(Some(map)) = &receiver
+            && self.entry_is_no_method(map, name, all.len())
+        {
+            let types: Vec<&str> = all.iter().map(known_type).collect();
+            let diag = (self.world.words)(Unknown::Function(name, &types.join(", ")), token);
+            self.report(token, diag);
+            return Value::Unknown;
         }
         match &receiver {
             Value::Tensor(tensor) => self.of_tensor(token, tensor.as_ref(), name, &all),
@@ -378,6 +388,11 @@ impl<'a> Flow<'a> {
             if !self.means_another(name, all, false) {
                 self.row(token, op, inplace, all);
             }
+            return Value::Unknown;
+        }
+        if self.is_of_others(name, of) {
+            let diag = (self.world.words)(Unknown::Function(name, &types.join(", ")), token);
+            self.report(token, diag);
             return Value::Unknown;
         }
         if self.world.takes_first(name, all.len(), "?") {

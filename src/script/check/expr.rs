@@ -131,6 +131,7 @@ impl<'a> Flow<'a> {
                 if logical {
                     self.truth(operand, &right);
                 }
+                self.compared_type(op, expr.focus, (first, &right), (operand, &left));
                 self.operator(op, expr.focus, &left, &right)
             }
             Kind::Range { start, end, inclusive } => {

@@ -12,7 +12,10 @@ use super::visit::{self, Changes};
 use super::world::World;
 use crate::base::code;
 use crate::base::diag::{Diag, Focus, Severity};
+use crate::script::host::each_counted;
+use crate::script::language::unpack;
 use crate::script::nn::optimizer_state::ASSIGNED;
+use crate::script::source::tree::CopyOf;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 
@@ -175,11 +178,47 @@ impl<'a> Flow<'a> {
     pub(super) fn changes(&mut self, target: &Expr, container: &Value) {
         if let Some((name, token)) = visit::root_name(target)
             && let Some(&of) = self.world.lost.get(&token)
+            && of != CopyOf::Result
             && self.quiet == 0
             && matches!(container, Value::Array(_) | Value::Map(_))
         {
             let diag = crate::script::host::lost::warning(name, of, self.world.origin(token));
             self.report(token, diag);
+        }
+    }
+
+    /// A method at a token changes what it is called on, which no variable may hold.
+    pub(super) fn changes_result(&mut self, name: &str, token: u32, container: &Value) {
+        let is_lost = self.world.lost.get(&token) == Some(&CopyOf::Result);
+        if is_lost && self.quiet == 0 && matches!(container, Value::Array(_) | Value::Map(_)) {
+            let diag = crate::script::host::lost::warning(name, CopyOf::Result, self.world.origin(token));
+            self.report(token, diag);
+        }
+    }
+
+    /// A `for_each` at a token whose closure takes a number for the element.
+    pub(super) fn counts_each(&mut self, token: u32, receiver: &Value) {
+        if let Some(&parameter) = self.world.each_counted.get(&token)
+            && self.quiet == 0
+            && matches!(receiver, Value::Array(_))
+        {
+            let diag = each_counted::warning(&self.world.path(parameter), self.world.origin(parameter));
+            self.warn(parameter, diag);
+        }
+    }
+
+    /// A value that a pattern takes apart.
+    fn taken_apart(&mut self, (pattern, token): &(String, u32), given: &Value) {
+        let misfit = match given {
+            Value::Array(Some(items)) => unpack::misfit_of_array(pattern, items.len()),
+            Value::Map(Some(map)) => {
+                let keys: Vec<&str> = map.keys().map(String::as_str).collect();
+                unpack::misfit_of_map(pattern, &keys)
+            }
+            _ => None,
+        };
+        if let Some(diag) = misfit {
+            self.report_at(*token, diag, "");
         }
     }
 
@@ -404,9 +443,10 @@ impl<'a> Flow<'a> {
                     var.constant = *constant;
                 }
             }
-            StmtKind::Unpack { names, constant, value } => {
+            StmtKind::Unpack { names, pattern, constant, value } => {
                 if let Some(value) = value {
-                    self.expr(value);
+                    let given = self.expr(value);
+                    self.taken_apart(pattern, &given);
                 }
                 for name in names {
                     self.declare(name, Value::Unknown, !constant);

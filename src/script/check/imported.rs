@@ -75,7 +75,7 @@ impl<'s> Imports<'s> {
 }
 
 /// The names of modules that a text imports at its top level.
-fn imports(text: &str) -> impl Iterator<Item = String> {
+pub(in crate::script) fn imports(text: &str) -> impl Iterator<Item = String> {
     let (tokens, _) = lex_partial(text);
     let word = |at: usize| tokens.get(at).map_or("", |token: &Token| &text[token.range()]);
     let (mut found, mut at) = (Vec::new(), 0);

@@ -68,6 +68,30 @@ pub fn never_equal(op: &str, left: &Value, right: &Value, at: Origin) -> Box<Dia
         .help("convert one of them first: `parse_int`, `parse_float`, `to_string`")
 }
 
+/// `type_of(x) == "int"`: a name of Python's for the name that `type_of` gives.
+pub fn no_type(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "int" | "integer" | "long" => "\"i64\"",
+        "float" | "double" => "\"f64\"",
+        "str" | "String" => "\"string\"",
+        "list" | "tuple" | "Array" => "\"array\"",
+        "dict" | "Map" => "\"map\"",
+        "function" | "lambda" | "closure" | "fn" => "\"Fn\"",
+        "boolean" => "\"bool\"",
+        "None" | "NoneType" | "null" | "unit" => "\"()\"",
+        "Tensor" | "torch.Tensor" => "\"tensor\"",
+        _ => return None,
+    })
+}
+
+/// The warning for a comparison with such a name.
+pub fn type_never_equal(op: &str, name: &str, is: &str, at: Origin) -> Box<Diag> {
+    let always = if op == "==" { "false" } else { "true" };
+    Diag::warning(code::NEVER_EQUAL, format!("`type_of` never gives \"{name}\""))
+        .label(at, Focus::Expression, format!("always {always}"))
+        .help(format!("it is called {is} here"))
+}
+
 /// `x.dtype == "flaot32"`.
 pub fn names_nothing(op: &str, wrong: &Diag, at: Origin) -> Box<Diag> {
     let always = if op == "==" { "false" } else { "true" };
@@ -94,6 +118,20 @@ pub fn no_iterable(value: &Value, at: Origin) -> Box<Diag> {
 }
 
 impl<'a> Flow<'a> {
+    /// `type_of(x) == "int"`: two operands, each with the value of the other.
+    pub(super) fn compared_type(&mut self, op: &str, token: u32, left: (&Expr, &Value), right: (&Expr, &Value)) {
+        let asks = |of: &Expr| matches!(&of.kind, Kind::Call { space: None, name, .. } | Kind::Method { name, .. } if name == "type_of");
+        for (of, other) in [left, right] {
+            if matches!(op, "==" | "!=")
+                && asks(of)
+                && let Value::Str(Some(name)) = other
+                && let Some(is) = no_type(name)
+            {
+                self.warn(token, type_never_equal(op, name, is, self.world.origin(token)));
+            }
+        }
+    }
+
     /// Warns of a statement that only computes a value.
     pub(super) fn lost(&mut self, expr: &'a Expr) {
         let at = self.world.origin(expr.focus);

@@ -14,7 +14,7 @@ mod flow;
 mod formats;
 mod functions;
 mod guards;
-mod imported;
+pub(in crate::script) mod imported;
 mod judged;
 mod layers;
 mod lints;
@@ -26,6 +26,7 @@ mod parse;
 mod plain;
 pub mod reading;
 mod seen;
+mod strangers;
 pub mod syntax;
 pub mod value;
 pub mod visit;
@@ -114,7 +115,8 @@ impl Session {
             forms: forms.get(),
             modules: &names.modules,
             keys: names.keys().clone(),
-            lost: tree.lost.iter().map(|lost| (lost.token, lost.of)).collect(),
+            lost: tree.lost.iter().filter(|lost| lost.by.is_none()).map(|lost| (lost.token, lost.of)).collect(),
+            each_counted: tree.each_counted.iter().copied().collect(),
             is_open: names.is_open,
             backward: ["backward", "grad =", "grad=", "import", "load", "eval"].iter().any(|word| text.contains(word)),
             gradients: ["requires_grad", "import", "load", "eval"].iter().any(|word| text.contains(word)),

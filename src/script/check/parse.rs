@@ -142,9 +142,12 @@ impl<'a> Parser<'a> {
             word @ ("let" | "const") => {
                 self.at += 1;
                 if matches!(self.peek(), "[" | "#{") {
+                    let first = self.at;
                     let names = self.pattern();
+                    let pattern =
+                        ((first..self.at).map(|at| self.text(at)).collect::<String>().replace('"', "'"), first as u32);
                     let value = if self.eat("=") { Some(self.expression()) } else { None };
-                    return StmtKind::Unpack { names, constant: word == "const", value };
+                    return StmtKind::Unpack { names, pattern, constant: word == "const", value };
                 }
                 let Some(name) = self.name() else { return StmtKind::Empty };
                 let value = if self.eat("=") { Some(self.expression()) } else { None };

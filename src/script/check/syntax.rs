@@ -159,6 +159,8 @@ pub enum StmtKind {
     /// `let [a, b] = xs`
     Unpack {
         names: Vec<Param>,
+        /// The pattern without blanks, and its first token.
+        pattern: (String, u32),
         constant: bool,
         value: Option<Expr>,
     },

@@ -88,6 +88,8 @@ pub struct World<'a> {
     pub keys: HashSet<String>,
     /// Names at which changes begin that nobody sees, if the values are arrays or maps, and of what copies.
     pub lost: HashMap<u32, CopyOf>,
+    /// Names of `for_each` with the parameters that count.
+    pub each_counted: HashMap<u32, u32>,
     /// Whether a module of the user is imported: its maps may have any method.
     pub is_open: bool,
     /// Whether the default float dtype may be other than f32.

@@ -3,6 +3,7 @@
 use crate::base::code;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
+use crate::device::cache::{BlockInfo, SegmentInfo};
 use crate::sched::memory::Memory;
 use crate::script::bind::convert;
 use crate::script::bind::native::{flag, given, native};
@@ -221,7 +222,8 @@ fn memory(module: &mut Natives, host: &Arc<Host>) {
         };
         let mut all = Array::new();
         for device in named {
-            all.extend(host.rt.with_memory(device, |memory| segments(memory, device))?);
+            let found = host.rt.with_memory(device, |memory| memory.cache().snapshot())?;
+            all.extend(segments(host, found, device));
         }
         Ok(Dynamic::from(all))
     });
@@ -292,9 +294,9 @@ fn pinned_memory(module: &mut Natives, host: &Arc<Host>) {
 }
 
 /// A device's segments with PyTorch's names.
-fn segments(memory: &mut Memory, device: DeviceId) -> Array {
+fn segments(host: &Host, found: Vec<SegmentInfo>, device: DeviceId) -> Array {
     let number = |n: usize| Dynamic::from_int(n as i64);
-    let segment = |segment: crate::device::cache::SegmentInfo| {
+    let segment = |segment: SegmentInfo| {
         let mut map = Map::new();
         map.insert("device".into(), Dynamic::from_int(index_of(device)));
         map.insert("address".into(), Dynamic::from_int(segment.address as i64));
@@ -302,10 +304,10 @@ fn segments(memory: &mut Memory, device: DeviceId) -> Array {
         map.insert("allocated_size".into(), number(segment.allocated_size));
         map.insert("active_size".into(), number(segment.active_size));
         map.insert("requested_size".into(), number(segment.requested_size));
-        map.insert("stream".into(), Dynamic::from_int(segment.stream as i64));
+        map.insert("stream".into(), Dynamic::from_int(host.rt.stream_number(segment.stream)));
         map.insert("segment_type".into(), segment.type_name().into());
         map.insert("is_expandable".into(), Dynamic::FALSE);
-        let block = |block: &crate::device::cache::BlockInfo| {
+        let block = |block: &BlockInfo| {
             let mut map = Map::new();
             map.insert("address".into(), Dynamic::from_int(block.address as i64));
             map.insert("size".into(), number(block.size));
@@ -317,7 +319,7 @@ fn segments(memory: &mut Memory, device: DeviceId) -> Array {
         map.insert("blocks".into(), Dynamic::from(segment.blocks.iter().map(block).collect::<Array>()));
         Dynamic::from(map)
     };
-    memory.cache().snapshot().into_iter().map(segment).collect()
+    found.into_iter().map(segment).collect()
 }
 
 fn streams(module: &mut Natives, host: &Arc<Host>) {

@@ -150,7 +150,7 @@ impl<'a> Resolver<'a> {
                     self.declare(name, kind(*constant));
                 }
             }
-            StmtKind::Unpack { names, constant, value } => {
+            StmtKind::Unpack { names, constant, value, .. } => {
                 value.iter().for_each(|value| self.expr(value));
                 self.declare_pattern(names, kind(*constant));
             }

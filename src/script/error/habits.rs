@@ -215,7 +215,7 @@ pub(super) fn method(owner: &str, name: &str) -> Option<&'static str> {
             "numbers in an array become a tensor by `tensor(xs)`"
         }
         ("module", "clone" | "deepcopy" | "deep_copy") => "write `model.copy()`",
-        ("array" | "map", "copy" | "deepcopy") => "arrays and maps are copied by `let`: `let b = a;`",
+        ("array" | "map", "deepcopy") => "arrays and maps are copied by `let`: `let b = a;`",
         ("map", "setdefault") => "write `if !(key in m) { m[key] = value; }`",
         ("map" | "module", "has_key" | "has" | "contains_key" | "containsKey" | "hasOwnProperty") => {
             "write `\"a\" in m`"

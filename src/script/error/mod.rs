@@ -15,7 +15,7 @@ mod syntax;
 
 pub use absent::reason as why_absent;
 pub use eval::{diagnose, is_thrown, operator_help};
-pub use names::arity_message;
+pub use names::{arity_message, members_of};
 pub use parse::{compile, diagnose_parse};
 pub use paths::{import_help, is_python};
 pub use report::called;

@@ -40,6 +40,11 @@ pub(super) fn variable(name: &str, at: Site, context: &Context, stack: &[Frame])
         return found.help(help);
     }
     if let Some((space, function)) = name.rsplit_once("::")
+        && paths::has_function(space, function, at, context)
+    {
+        return found.help(format!("`{name}` is a function: call it, or write a closure that does, `|x| {name}(x)`"));
+    }
+    if let Some((space, function)) = name.rsplit_once("::")
         && (manual::native(name).is_some()
             || manual::page(name).is_some()
             || manual::functions(paths::library(space, at, context).unwrap_or(space))
@@ -144,6 +149,11 @@ pub(super) fn function(signature: &str, at: Site, context: &Context) -> Words {
         return words(code::ARGUMENT_TYPE, message, "called here").maybe(help);
     }
     let found = words(code::UNKNOWN_FUNCTION, not_found(name, receiver), "not found");
+    if receiver.is_none() && paths::is_declared_later(name, at, context) {
+        return found.help(format!(
+            "`{name}` is declared below: write `let {name} = ();` above what calls it, or make it a function, `fn {name}(..)`"
+        ));
+    }
     if receiver.is_none() && known.variables.iter().any(|other| other == name) {
         return found.help(format!(
             "`{name}` is a variable, and what it holds is neither a closure nor a module with a `forward`"
@@ -259,7 +269,7 @@ fn suggestion(name: &str, receiver: Option<&str>, known: &Known) -> Option<Strin
 }
 
 /// Methods, which end with a parenthesis, and properties of a type.
-fn members_of(owner: &str) -> Vec<String> {
+pub fn members_of(owner: &str) -> Vec<String> {
     let called = |names: &[&str]| names.iter().map(|name| format!("{name}(")).collect::<Vec<_>>();
     match owner {
         "tensor" => members::of_tensor(),
@@ -411,6 +421,9 @@ fn in_module(space: &str, name: &str, types: &[&str], at: Site, context: &Contex
         }
         let help = did_you_mean(name, own.iter().copied());
         return absent(help.unwrap_or_else(|| format!("it has {}", own.join(", "))));
+    }
+    if paths::exports(space, name, at, context) {
+        return absent(format!("`{path}` is a value of the module: `({path})(..)` calls what it holds"));
     }
     // What is a function there is no module here.
     if space.split("::").any(|part| part == "functional")

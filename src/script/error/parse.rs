@@ -24,6 +24,20 @@ pub fn compile(
     source: &Source,
     context: &Context,
 ) -> std::result::Result<AST, Vec<Box<Diag>>> {
+    let compiled = compiled(engine, scope, source, context);
+    if compiled.is_err() {
+        source.refuse();
+    }
+    compiled
+}
+
+#[allow(clippy::vec_box)]
+fn compiled(
+    engine: &Engine,
+    scope: &Scope,
+    source: &Source,
+    context: &Context,
+) -> std::result::Result<AST, Vec<Box<Diag>>> {
     let [blank, mut text] = source.compiled();
     let (mut errors, mut reserved): (Vec<Box<Diag>>, Option<String>) = (Vec::new(), None);
     loop {

@@ -8,7 +8,7 @@ use crate::op::table;
 use crate::script::library::texts;
 use crate::script::manual;
 use crate::script::source::lex::{Token, lex_partial};
-use crate::script::source::tree::top_declared;
+use crate::script::source::tree::{pattern_names, top_declared};
 use crate::script::source::{Source, SourceKind};
 use std::path::Path;
 use std::sync::Arc;
@@ -63,6 +63,56 @@ pub(super) fn is_of_top(name: &str, at: Site, context: &Context) -> bool {
     let Some(source) = context.sources.source(at) else { return false };
     let (tokens, _) = lex_partial(&source.text);
     top_declared(&source.text, &tokens, "let").any(|declared| declared == name)
+}
+
+/// Whether the text declares a variable below a position, and none of the name above it.
+pub(super) fn is_declared_later(name: &str, at: Site, context: &Context) -> bool {
+    let Some(source) = context.sources.source(at) else { return false };
+    let offset = source.offset(at);
+    let (tokens, _) = lex_partial(&source.text);
+    let word = |at: usize| tokens.get(at).map_or("", |token: &Token| &source.text[token.range()]);
+    let declares = |at: &usize| {
+        let keyword = if matches!(word(*at), "let" | "const") { *at + 1 } else { return false };
+        match word(keyword) {
+            "[" | "#{" => {
+                pattern_names(&source.text, &tokens, keyword).iter().any(|found| word(*found as usize) == name)
+            }
+            found => found == name,
+        }
+    };
+    // The statement that declares it may be the one that calls it.
+    let first = (0..tokens.len()).find(declares);
+    first.is_some_and(|first| tokens[first].start as usize > offset || declared_around(&tokens, word, first, offset))
+}
+
+/// Whether a position is in the value of the `let` at a token, which takes it apart by a pattern.
+fn declared_around<'a>(tokens: &[Token], word: impl Fn(usize) -> &'a str, at: usize, offset: usize) -> bool {
+    if !matches!(word(at + 1), "[" | "#{") {
+        return false;
+    }
+    let mut end = tokens[at + 1].partner as usize;
+    while !matches!(word(end), ";" | "") {
+        end = (tokens[end].partner as usize).max(end) + 1;
+    }
+    tokens.get(end).is_some_and(|token| offset < token.start as usize)
+}
+
+/// Whether the file that is imported under a name has this function, or another part whose declaration begins so.
+fn declares(space: &str, at: Site, context: &Context, forms: &[String]) -> bool {
+    let Some(text) = imported(space, at, context) else { return false };
+    let is_whole = |rest: &str| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '_');
+    let begins =
+        |line: &str| forms.iter().any(|form| line.trim_start().strip_prefix(form.as_str()).is_some_and(is_whole));
+    text.lines().any(begins)
+}
+
+pub(super) fn has_function(space: &str, name: &str, at: Site, context: &Context) -> bool {
+    declares(space, at, context, &[format!("fn {name}")])
+}
+
+/// Whether a file exports a variable or constant of the name.
+pub(super) fn exports(space: &str, name: &str, at: Site, context: &Context) -> bool {
+    declares(space, at, context, &["let", "const"].map(|word| format!("export {word} {name}")))
 }
 
 /// Whether a `throw` of the script is at a position.
@@ -181,6 +231,11 @@ pub fn import_help(name: &str) -> String {
 const PACKAGES: [&str; 11] =
     ["torch", "np", "numpy", "F", "functional", "linalg", "special", "math", "random", "cmath", "torchvision"];
 
+/// What `torch.accelerator` asks.
+const ACCELERATOR: &str = "GPUs are those of `cuda`: `if cuda::is_available() { \"cuda\" } else { \"cpu\" }`, `cuda::device_count()`, `synchronize()`, `with_device(d) { .. }`";
+/// What `torch.backends` sets.
+const BACKENDS: &str = "libraries and kernels are chosen by the session; `set_float32_matmul_precision(\"high\")` and `use_deterministic_algorithms(true)` say what they may do";
+
 /// The name here of a dotted name.
 pub(super) fn spelled(path: &[&str]) -> Option<String> {
     match path {
@@ -208,6 +263,8 @@ pub(super) fn spelled(path: &[&str]) -> Option<String> {
         }
         ["nn", "functional" | "utils" | "init" | "modules", name] => plain(name).or_else(|| of_module("nn", name)),
         ["cuda", name, ..] => Some(of_cuda(name)),
+        ["accelerator", ..] => Some(ACCELERATOR.to_string()),
+        ["backends", ..] => Some(BACKENDS.to_string()),
         [module @ ("nn" | "optim" | "data" | "distributions" | "test"), rest @ ..] => {
             rest.iter().rev().find_map(|name| of_module(module, name))
         }

@@ -2,6 +2,7 @@
 
 pub mod caller;
 pub mod closures;
+pub mod each_counted;
 pub mod function_times;
 pub mod limits;
 pub mod lost;

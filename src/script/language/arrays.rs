@@ -5,22 +5,23 @@
 use crate::base::code;
 use crate::base::diag::Diag;
 use crate::script::bind::rows::Natives;
-use crate::script::host::Host;
+use crate::script::host::{Host, each_counted};
 use crate::script::machine::callback::Callback;
 use crate::script::values::panics::Place;
 use crate::script::values::raise::Outcome;
 use crate::script::values::type_names;
 use crate::script::values::types::Tensor;
 use crate::tensor::observe;
-use rhai::{Array, Dynamic, FnPtr, FuncRegistration, NativeCallContext};
+use rhai::{Array, Dynamic, EvalAltResult, FnPtr, FuncRegistration, NativeCallContext};
 use std::cmp::Ordering;
-use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
     predicate_methods(module, host);
     reading_methods(module);
+    placing_methods(module);
     mapping_methods(module);
+    for_each(module, host);
     let shared = host.clone();
     let dedup = move |context: NativeCallContext, array: &mut Array, same: FnPtr| -> Outcome<()> {
         let mut kept: Array = Vec::with_capacity(array.len());
@@ -105,15 +106,50 @@ fn reading_methods(module: &mut Natives) {
         let at = at.and_then(|at| usize::try_from(at).ok());
         at.and_then(|at| array.get(at)).map_or(Dynamic::UNIT, Dynamic::clone)
     });
-    own("extract").place_in(module, |array: &mut Array, range: Range<i64>| {
-        part(array, range.start.max(0), range.end.saturating_sub(range.start.max(0)))
-    });
-    own("extract").place_in(module, |array: &mut Array, range: RangeInclusive<i64>| {
-        let start = (*range.start()).max(0);
-        part(array, start, range.end().saturating_sub(start).saturating_add(1))
-    });
     own("extract").place_in(module, |array: &mut Array, start: i64| part(array, start, i64::MAX));
     own("extract").place_in(module, |array: &mut Array, start: i64, len: i64| part(array, start, len));
+}
+
+/// `remove` and `set`, which Rhai lets do nothing where there is no such element.
+fn placing_methods(module: &mut Natives) {
+    fn place(context: &NativeCallContext, len: usize, at: i64) -> Outcome<usize> {
+        let index = if at < 0 { at.saturating_add(len as i64) } else { at };
+        let index = usize::try_from(index).ok().filter(|index| *index < len);
+        index.ok_or_else(|| Box::new(EvalAltResult::ErrorArrayBounds(len, at, context.call_position())))
+    }
+    let own = |name: &str| FuncRegistration::new(name).in_global_namespace().with_purity(false);
+    let remove = |context: NativeCallContext, array: &mut Array, at: i64| -> Outcome<Dynamic> {
+        Ok(array.remove(place(&context, array.len(), at)?))
+    };
+    own("remove").place_in(&mut module.module, remove);
+    let set = |context: NativeCallContext, array: &mut Array, at: i64, value: Dynamic| -> Outcome<()> {
+        let at = place(&context, array.len(), at)?;
+        array[at] = value;
+        Ok(())
+    };
+    own("set").place_in(&mut module.module, set);
+    let copy = |array: &mut Array| array.clone();
+    FuncRegistration::new("copy").in_global_namespace().with_purity(true).place_in(&mut module.module, copy);
+}
+
+/// `for_each`, as in Rhai: the closure has the element as `this`, and gets its number.
+fn for_each(module: &mut Natives, host: &Arc<Host>) {
+    let host = host.clone();
+    let each = move |context: NativeCallContext, array: &mut Array, closure: FnPtr| -> Outcome<()> {
+        if !array.is_empty() {
+            each_counted::warn(&host, &context);
+        }
+        let mut closure = Callback::new(&context, &closure);
+        for (at, value) in array.iter_mut().enumerate() {
+            let answer = closure.call_on(Some(&mut *value), [Dynamic::from_int(at as i64)]);
+            match answer {
+                Err(error) if closure.is_other_arity(&error) => closure.call_on(Some(value), []).map(drop)?,
+                answer => answer.map(drop)?,
+            }
+        }
+        Ok(())
+    };
+    FuncRegistration::new("for_each").in_global_namespace().with_purity(false).place_in(&mut module.module, each);
 }
 
 /// `len` elements from `start` on; a negative `start` counts from the end.

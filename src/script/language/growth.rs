@@ -8,6 +8,7 @@ use crate::script::bind::rows::Natives;
 use crate::script::host::Host;
 use crate::script::language::text::unicode::is_space;
 use crate::script::values::panics::Place;
+use crate::script::values::raise::raise;
 use rhai::{
     Array, Blob, Dynamic, EvalAltResult, FLOAT, FuncRegistration, INT, ImmutableString, Map, Module, NativeCallContext,
     Variant,
@@ -132,13 +133,20 @@ fn of_delimiter<D: Variant + Clone + ToString>(module: &mut Module, host: &Arc<H
 
 /// `replace` of strings or characters by strings or characters.
 fn replace<D: Variant + Clone + ToString, W: Variant + Clone + ToString>(module: &mut Module, host: &Arc<Host>) {
-    let host = host.clone();
+    let (host, shared) = (host.clone(), host.clone());
     let replace = move |context: NativeCallContext, text: &mut ImmutableString, find: D, with: W| {
         let size_check = SizeCheck { host: &host, context: &context };
-        *text = replaced(&size_check, text, &find.to_string(), &with.to_string())?;
+        *text = replaced(&size_check, text, &find.to_string(), &with.to_string(), usize::MAX)?;
         Ok::<_, Box<EvalAltResult>>(text.clone())
     };
     changing("replace").place_in(module, replace);
+    let some = move |context: NativeCallContext, text: &mut ImmutableString, find: D, with: W, count: INT| {
+        let size_check = SizeCheck { host: &shared, context: &context };
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        *text = replaced(&size_check, text, &find.to_string(), &with.to_string(), count)?;
+        Ok::<_, Box<EvalAltResult>>(text.clone())
+    };
+    changing("replace").place_in(module, some);
 }
 
 /// The length for which a float stands. The operation `pad` of tensors takes what no form here takes.
@@ -149,13 +157,20 @@ fn whole(host: &Host, context: &NativeCallContext, length: FLOAT) -> Outcome<INT
     })
 }
 
-fn replaced(size_check: &SizeCheck, text: &ImmutableString, find: &str, with: &str) -> Outcome<ImmutableString> {
+/// A copy with the first `count` places where a text stands replaced.
+fn replaced(
+    size_check: &SizeCheck,
+    text: &ImmutableString,
+    find: &str,
+    with: &str,
+    count: usize,
+) -> Outcome<ImmutableString> {
     if text.is_empty() {
         return Ok(text.clone());
     }
-    let found = text.matches(find).count();
+    let found = text.matches(find).count().min(count);
     size_check.text(found.saturating_mul(with.len()).saturating_add(text.len() - found * find.len()))?;
-    Ok(text.replace(find, with).into())
+    Ok(text.replacen(find, with, count).into())
 }
 
 fn split(
@@ -268,15 +283,61 @@ pub fn size(value: &Dynamic) -> (usize, usize) {
     value.read_lock::<Blob>().map_or(own, |blob| (1 + blob.len(), own.1 + blob.len()))
 }
 
+/// An integer as a byte.
+fn byte(context: &NativeCallContext, value: INT) -> Outcome<u8> {
+    u8::try_from(value).map_err(|_| raise(not_a_byte(value), context.call_position()))
+}
+
+/// The error for an integer that is no byte.
+pub fn not_a_byte(value: INT) -> Box<Diag> {
+    Diag::error(code::VALUE, format!("a byte is from 0 to 255, not {value}"))
+}
+
+/// Methods that put bytes into a blob, of which Rhai keeps the lowest eight bits.
+fn bytes_into_blobs(module: &mut Module, host: &Arc<Host>) {
+    let shared = host.clone();
+    let push = move |context: NativeCallContext, blob: &mut Blob, value: INT| -> Outcome<()> {
+        SizeCheck { host: &shared, context: &context }.array(blob.len() + 1, 1)?;
+        blob.push(byte(&context, value)?);
+        Ok(())
+    };
+    changing("push").place_in(module, push);
+    let shared = host.clone();
+    let insert = move |context: NativeCallContext, blob: &mut Blob, at: INT, value: INT| -> Outcome<()> {
+        SizeCheck { host: &shared, context: &context }.array(blob.len() + 1, 1)?;
+        let len = blob.len() as INT;
+        let at = if at < 0 { at.saturating_add(len).max(0) } else { at.min(len) };
+        blob.insert(at as usize, byte(&context, value)?);
+        Ok(())
+    };
+    changing("insert").place_in(module, insert);
+    let set = |context: NativeCallContext, blob: &mut Blob, at: INT, value: INT| -> Outcome<()> {
+        let at = place(&context, blob, at)?;
+        blob[at] = byte(&context, value)?;
+        Ok(())
+    };
+    changing("set").place_in(module, set);
+    let remove = |context: NativeCallContext, blob: &mut Blob, at: INT| -> Outcome<INT> {
+        Ok(blob.remove(place(&context, blob, at)?).into())
+    };
+    changing("remove").place_in(module, remove);
+}
+
+fn place(context: &NativeCallContext, blob: &Blob, at: INT) -> Outcome<usize> {
+    let index = if at < 0 { at.saturating_add(blob.len() as INT) } else { at };
+    let index = usize::try_from(index).ok().filter(|index| *index < blob.len());
+    index.ok_or_else(|| Box::new(EvalAltResult::ErrorArrayBounds(blob.len(), at, context.call_position())))
+}
+
 fn of_blobs(module: &mut Module, host: &Arc<Host>) {
+    bytes_into_blobs(module, host);
     let grown = |host: &Arc<Host>| {
         let host = host.clone();
         move |context: &NativeCallContext, blob: &mut Blob, length: INT, value: INT| -> Outcome<()> {
             let length = usize::try_from(length).unwrap_or(0);
             if length > blob.len() {
                 SizeCheck { host: &host, context }.array(length, length - blob.len())?;
-                // As in Rhai: the lowest eight bits.
-                blob.resize(length, value as u8);
+                blob.resize(length, byte(context, value)?);
             }
             Ok(())
         }

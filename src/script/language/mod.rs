@@ -8,6 +8,7 @@ pub mod growth;
 pub mod json;
 mod order;
 pub mod printing;
+pub mod ranged;
 pub mod ranges;
 pub mod scalars;
 pub mod sequences;

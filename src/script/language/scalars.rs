@@ -80,6 +80,14 @@ pub fn register(natives: &mut Natives) {
         of().place_in(&mut natives.module, function);
         of().place_in(&mut natives.module, |x: i64| x);
     }
+    let of = || FuncRegistration::new("abs").in_global_namespace();
+    of().place_in(&mut natives.module, |context: NativeCallContext, x: i64| {
+        let overflow = || {
+            let message = format!("`abs`: the absolute value of {x} is no integer of 64 bits");
+            raise(Diag::error(code::ARITHMETIC, message), context.call_position())
+        };
+        x.checked_abs().ok_or_else(overflow)
+    });
     let of = || FuncRegistration::new("round").in_global_namespace();
     divisions(natives);
     divisors(natives);

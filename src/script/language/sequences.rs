@@ -8,11 +8,14 @@ use crate::script::bind::compare::values_equal;
 use crate::script::bind::convert;
 use crate::script::bind::rows::{Natives, raw};
 use crate::script::host::Host;
+use crate::script::language::arguments;
 use crate::script::language::arrays;
 use crate::script::language::growth;
 use crate::script::language::growth::SizeCheck;
 use crate::script::language::show;
 use crate::script::language::text::numerals;
+use crate::script::language::walk;
+use crate::script::machine::callback::Callback;
 use crate::script::values::panics::{GuardedCall, Place};
 use crate::script::values::raise::Native;
 use crate::script::values::raise::Outcome;
@@ -135,12 +138,22 @@ fn compared(module: &mut Natives, host: &Arc<Host>) {
     let shared = host.clone();
     let count = move |context: NativeCallContext, values: &mut Array, value: Dynamic| -> Outcome<i64> {
         let mut count = 0;
+        if let Some(closure) = value.read_lock::<FnPtr>().map(|closure| closure.clone())
+            && !values.iter().any(|value| value.is::<FnPtr>())
+        {
+            let mut closure = Callback::new(&context, &closure);
+            for other in values.iter() {
+                let answer = closure.call([other.clone()])?;
+                count += arrays::truth(&shared, &context, &answer)? as i64;
+            }
+            return Ok(count);
+        }
         for other in values.iter() {
             count += values_equal(&shared, &context, other, &value)? as i64;
         }
         Ok(count)
     };
-    of(module, "count").with_purity(true).place_in(&mut module.module, count);
+    calling("count").with_purity(true).place_in(&mut module.module, count);
     let shared = host.clone();
     let index = move |context: NativeCallContext, values: &mut Array, value: Dynamic| -> Outcome<i64> {
         place(&shared, &context, values, &value, 0)?.map(|at| at as i64).ok_or_else(|| {
@@ -196,6 +209,8 @@ fn cases(module: &mut Natives, host: &Arc<Host>) {
         }
         plain(host, context, value)
     }
+    let shared = host.clone();
+    raw(module, "__args", 0, move |_, _| -> Native { Ok(arguments::words(&shared).into()) });
     let shared = host.clone();
     raw(module, "__case", 1, move |context, values| -> Native {
         let context = context.expect("registered with a context");
@@ -265,7 +280,8 @@ fn growing(module: &mut Natives, host: &Arc<Host>) {
     };
     changing(module, "append").place_in(&mut module.module, push);
     let shared = host.clone();
-    let extend = move |context: NativeCallContext, values: &mut Array, more: Array| -> Outcome<()> {
+    let extend = move |context: NativeCallContext, values: &mut Array, more: Dynamic| -> Outcome<()> {
+        let more = walk::elements(&shared, &context, &more)?;
         elements_fit(&shared, &context, values.len(), more.len())?;
         values.extend(more);
         Ok(())

@@ -72,8 +72,7 @@ fn take(host: &Host, pattern: &Pattern, value: Dynamic, parts: &mut Array) -> st
             };
             if let Some((key, _)) = patterns.iter().find(|(key, _)| !map.contains_key(key.as_str())) {
                 let known: Vec<&str> = map.keys().map(|key| key.as_str()).collect();
-                let diag = Diag::error(code::UNKNOWN_PROPERTY, format!("the map has no entry `{key}`"));
-                return Err(diag.help(format!("it has: {}", known.join(", "))).into());
+                return Err(no_entry(key, &known).into());
             }
             for (key, pattern) in patterns {
                 take(host, pattern, map.remove(key.as_str()).unwrap_or(Dynamic::UNIT), parts)?;
@@ -100,7 +99,52 @@ fn list(
     let mut items = elements(host, value, patterns.len(), rest == Some(true))?.ok_or_else(|| {
         Diag::error(code::TYPE, format!("`[..]` takes arrays apart, and what `for` goes over; this is {kind}"))
     })?;
-    let (found, expected) = (items.len(), patterns.len());
+    if let Some(diag) = wrong_count(patterns.len(), rest, items.len(), known, &kind, names) {
+        return Err(diag.into());
+    }
+    let further = items.split_off(patterns.len());
+    for (pattern, item) in patterns.iter().zip(items) {
+        take(host, pattern, item, parts)?;
+    }
+    if rest == Some(true) {
+        parts.push(further.into());
+    }
+    Ok(())
+}
+
+/// What a run says where a pattern does not fit an array of so many elements.
+pub fn misfit_of_array(pattern: &str, found: usize) -> Option<Box<Diag>> {
+    match Reader::new(pattern).whole().ok()? {
+        Pattern::List(patterns, rest) => wrong_count(patterns.len(), rest, found, Some(found), "an array", None),
+        _ => None,
+    }
+}
+
+/// The same of a map with these keys.
+pub fn misfit_of_map(pattern: &str, keys: &[&str]) -> Option<Box<Diag>> {
+    match Reader::new(pattern).whole().ok()? {
+        Pattern::Map(patterns, _) => {
+            let (key, _) = patterns.iter().find(|(key, _)| !keys.contains(&key.as_str()))?;
+            Some(no_entry(key, keys))
+        }
+        _ => None,
+    }
+}
+
+fn no_entry(key: &str, known: &[&str]) -> Box<Diag> {
+    Diag::error(code::UNKNOWN_PROPERTY, format!("the map has no entry `{key}`"))
+        .help(format!("it has: {}", known.join(", ")))
+}
+
+/// The error where a list of so many patterns does not fit so many values; `known`: how many there are, if not more.
+fn wrong_count(
+    expected: usize,
+    rest: Option<bool>,
+    found: usize,
+    known: Option<usize>,
+    kind: &str,
+    names: Option<String>,
+) -> Option<Box<Diag>> {
     if found < expected || (rest.is_none() && found > expected) {
         let least = if rest.is_some() { "at least " } else { "" };
         let counted = |n: usize| if n == 1 { "1 value".to_string() } else { format!("{n} values") };
@@ -111,22 +155,15 @@ fn list(
         let text = format!("the pattern expects {least}{}, and {kind} has {more}", counted(expected));
         if let Some(names) = names {
             let help = format!("a map is taken apart by its names: `let #{{{names}}} = ..`");
-            return Err(Diag::error(code::VALUE, text).help(help).into());
+            return Some(Diag::error(code::VALUE, text).help(help));
         }
         let help = match rest {
             None if found > expected => "`..` at the end of a pattern passes over further values, `..rest` keeps them",
             _ => "leave a name out, or look at the length first",
         };
-        return Err(Diag::error(code::VALUE, text).help(help).into());
+        return Some(Diag::error(code::VALUE, text).help(help));
     }
-    let further = items.split_off(expected);
-    for (pattern, item) in patterns.iter().zip(items) {
-        take(host, pattern, item, parts)?;
-    }
-    if rest == Some(true) {
-        parts.push(further.into());
-    }
-    Ok(())
+    None
 }
 
 /// The elements of a value: all of them, or one more than are wanted. None for a value that has no elements.

@@ -5,7 +5,7 @@ use super::places::Values;
 use super::places::exchange::is_path;
 use super::quick;
 use super::quick_store;
-use super::run::{Frame, Jump, Machine, R, RECENT, STACK};
+use super::run::{Fault, Frame, Jump, Machine, R, RECENT, STACK};
 use super::tree::{Call, Code, Either, First, Native, Node};
 use super::unit::{Function, Unit, closure_named};
 use super::value::Value;
@@ -272,11 +272,15 @@ impl Machine<'_> {
         for argument in &either.arguments {
             values.push(self.eval(frame, argument)?);
         }
-        let mut constant;
+        let (mut constant, mut missing) = (Value::Unit, None);
         let held = match &either.holder {
             Node::Local(slot) => &mut frame.slots[*slot as usize],
             other => {
-                constant = self.eval(frame, other)?;
+                // A constant that comes later hides no function.
+                match self.eval(frame, other) {
+                    Ok(value) => constant = value,
+                    Err(fault) => missing = Some(fault),
+                }
                 &mut constant
             }
         };
@@ -290,7 +294,14 @@ impl Machine<'_> {
         }
         let mut values: SmallVec<[Dynamic; 6]> = values.into_iter().map(Value::boxed).collect();
         let mut list: SmallVec<[&mut Dynamic; 6]> = values.iter_mut().collect();
-        self.call_native(&either.native, &mut list, false)
+        let result = self.call_native(&either.native, &mut list, false);
+        let is_unknown = |fault: &Fault| {
+            fault.as_ref().is_some_and(|error| matches!(**error, EvalAltResult::ErrorFunctionNotFound(..)))
+        };
+        match (missing, result) {
+            (Some(missing), Err(fault)) if is_unknown(&fault) => Err(missing),
+            (_, result) => result,
+        }
     }
 
     /// Calls a closure or a module; `None` where the value cannot be called. A shared module is locked while it runs, a

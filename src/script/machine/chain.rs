@@ -4,6 +4,7 @@
 use super::intrinsics::Intrinsic;
 use super::native::again_with_integers;
 use super::numbers;
+use super::places::bytes;
 use super::places::exchange::{exchange, only_asks};
 use super::places::grow::{can_grow, grow};
 use super::places::slices;
@@ -272,6 +273,7 @@ impl Machine<'_> {
             Root::Local(slot) => {
                 let slot = *slot as usize;
                 if let (Goal::Read, [step]) = (&goal, &*chain.steps)
+                    && !chain.lost_by_call
                     && let Some(result) = self.call_entry(frame, slot, step, &mut operands)?
                 {
                     return Ok(result);
@@ -293,7 +295,7 @@ impl Machine<'_> {
                     return Ok(Value::Unit);
                 }
                 // What closures share is seen by them.
-                self.losing = chain.lost.filter(|_| !frame.slots[slot].is_shared());
+                self.losing = chain.lost.filter(|_| !chain.loses_result && !frame.slots[slot].is_shared());
                 // Nobody else can name the variable until the chain has ended.
                 let mut root = frame.slots[slot].take().boxed();
                 let result = self.walk(frame.rest, chain, 0, &mut root, &mut operands, goal);
@@ -396,7 +398,21 @@ impl Machine<'_> {
         }
         let is_last = at + 1 == chain.steps.len();
         if is_last
+            && chain.lost_by_call
             && let Some(name) = self.losing.take()
+            && (target.is_array() || target.is_map() || target.is::<Set>())
+            && self.hooks.loses_by_call(name)
+        {
+            let before = target.clone();
+            let result = self.walk(stack, chain, at, target, operands, goal);
+            if differ(&before, target) {
+                self.hooks.lost(name);
+            }
+            return result;
+        }
+        if is_last
+            && let Some(name) = if chain.loses_result { chain.lost } else { self.losing.take() }
+            && !chain.lost_by_call
             && (target.is_array() || target.is_map() || target.is::<Set>())
             && !is_own_closure(target, &step.kind)
             && !changes_tensor(target, &step.kind, operands, &goal)
@@ -416,6 +432,12 @@ impl Machine<'_> {
                     && let Some(index) = self.hooks.index(index, step.at)?
                 {
                     operands[*operand] = Value::Int(index);
+                }
+                if let Goal::Write(assign, value) = &goal
+                    && is_last
+                    && target.is_blob()
+                {
+                    bytes::check(target, &operands[*operand], assign, value, step.at)?;
                 }
                 if target.is_array()
                     && let Value::Int(index) = operands[*operand]
@@ -1109,6 +1131,25 @@ fn changes_tensor(target: &Dynamic, step: &StepKind, operands: &Values, goal: &G
         },
         _ => false,
     }
+}
+
+/// Whether plain values, also those inside, are others than before.
+fn differ(before: &Dynamic, now: &Dynamic) -> bool {
+    if let (Some(a), Some(b)) = (before.read_lock::<Map>(), now.read_lock::<Map>()) {
+        return a.len() != b.len() || a.iter().zip(b.iter()).any(|(x, y)| x.0 != y.0 || differ(x.1, y.1));
+    }
+    if let (Some(a), Some(b)) = (before.read_lock::<Array>(), now.read_lock::<Array>()) {
+        return a.len() != b.len() || a.iter().zip(b.iter()).any(|(x, y)| differ(x, y));
+    }
+    if let (Some(a), Some(b)) = (text_of(before), text_of(now)) {
+        return a != b;
+    }
+    let number = |value: &Dynamic| (value.as_int().ok(), value.as_float().ok(), value.as_bool().ok());
+    before.type_id() != now.type_id() || number(before) != number(now)
+}
+
+fn text_of(value: &Dynamic) -> Option<ImmutableString> {
+    value.read_lock::<ImmutableString>().map(|text| text.clone())
 }
 
 fn is_own_closure(target: &Dynamic, step: &StepKind) -> bool {

@@ -23,6 +23,7 @@ mod native;
 mod numbers;
 mod numeric;
 mod places;
+pub use places::slices;
 mod qualified;
 mod quick;
 mod quick_store;

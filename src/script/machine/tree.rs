@@ -241,8 +241,11 @@ pub struct Chain {
     pub expr: Expr,
     pub rests: OnceLock<Box<[Expr]>>,
     pub singles: OnceLock<Box<[Expr]>>,
-    /// The name of a parameter whose change here nobody sees.
+    /// The name of a copy whose change here nobody sees, or of the method that changes what no variable holds.
     pub lost: Option<Position>,
+    pub loses_result: bool,
+    /// It is changed by a method of the text, if that changes its `this`.
+    pub lost_by_call: bool,
     /// What its last step does, if that is a function of numbers or letters.
     pub numeric: Option<Numeric>,
     /// It may lead to a number at hand.

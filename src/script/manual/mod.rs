@@ -5,6 +5,7 @@
 
 mod devices;
 pub mod members;
+mod methods;
 pub mod modules;
 mod natives;
 mod plain;

@@ -83,7 +83,7 @@ pub const PLAIN: &[Native] = &[
     entry(Of("text"), "join", "join(values) -> string", "The values as one text, the string between them; they may be whatever a `for` loop takes.", "\", \".join([1, 2])", "1, 2"),
     entry(Of("text"), "find", "find(text)", "Where another string begins in a string, or -1; of an array, the first element that a closure accepts.", "\"abc\".find(\"c\")", "2"),
     entry(Of("xs"), "append", "append(value)", "Puts a value at the end of an array; joins another array to it.", "let xs = [1]; xs.append(2.5); xs", "[1, 2.5]"),
-    entry(Of("xs"), "extend", "extend(values)", "Joins another array to an array.", "let xs = [1]; xs.extend([2, 3]); xs", "[1, 2, 3]"),
+    entry(Of("xs"), "extend", "extend(values)", "Puts the elements of whatever can be walked at the end of an array.", "let xs = [1]; xs.extend([2, 3]); xs", "[1, 2, 3]"),
     entry(Of("xs"), "filter", "filter(closure)", "The elements for which a closure is true.", "[1, -2, 3].filter(|x| x > 0)", "[1, 3]"),
     entry(Of("xs"), "retain", "retain(closure)", "Keeps the elements for which a closure is true; gives the others.", "let xs = [1, -2]; xs.retain(|x| x > 0)", "[-2]"),
     entry(Of("xs"), "drain", "drain(closure)", "Takes out the elements for which a closure is true, and gives them.", "let xs = [1, -2]; xs.drain(|x| x > 0)", "[1]"),

@@ -260,6 +260,10 @@ fn raising(
     let call = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
         let context = context.expect("registered with a context");
         let Some((first, rest)) = values.split_first_mut() else { return Ok(Dynamic::UNIT) };
+        // A map is a value.
+        if name == "copy" && first.is_map() {
+            return Ok(first.flatten_clone());
+        }
         if first.is::<ModuleValue>() {
             return run(&context, first, rest);
         }

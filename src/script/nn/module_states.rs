@@ -111,8 +111,12 @@ fn state(host: &Arc<Host>, context: &NativeCallContext, this: &Dynamic, prefix: 
     let parts = told(host, context, || check_known(this, 0).and_then(|()| parts(this, prefix)))?;
     for part in &parts {
         for hook in part.hooks("register_state_dict_pre_hook") {
-            let _: Dynamic =
-                calling::call(context, &hook, None, vec![part.module.clone(), part.prefix.clone().into(), keep.into()])?;
+            let _: Dynamic = calling::call(
+                context,
+                &hook,
+                None,
+                vec![part.module.clone(), part.prefix.clone().into(), keep.into()],
+            )?;
         }
     }
     let members = told(host, context, || members(this))?;

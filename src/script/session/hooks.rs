@@ -98,7 +98,14 @@ impl Hooks for SessionHooks {
     }
 
     fn loses(&self, at: Position) -> bool {
-        self.0.sources.read().lost(site_of(at)).is_some()
+        let lost = self.0.sources.read().lost(site_of(at));
+        lost.is_some_and(|lost| !lost.outlives || self.0.is_last_script.load(Ordering::Relaxed))
+    }
+
+    fn loses_by_call(&self, at: Position) -> bool {
+        let site = site_of(at);
+        let is_by_call = self.0.sources.read().lost(site).is_some_and(|lost| lost.by.is_some());
+        is_by_call && !self.0.lost.lock().contains(&site)
     }
 
     fn lost(&self, at: Position) {

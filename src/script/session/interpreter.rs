@@ -109,6 +109,7 @@ pub fn engine(
     crate::script::language::arrays::register(&mut module, host);
     crate::script::language::growth::register(&mut module, host);
     crate::script::language::sequences::register(&mut module, host);
+    crate::script::language::ranged::register(&mut module);
     crate::script::language::ranges::register(&mut module, host);
     crate::script::language::walk::register(&mut module, host);
     crate::script::language::sets::register(&mut module, host);

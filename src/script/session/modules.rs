@@ -17,6 +17,7 @@ use crate::script::manual;
 use crate::script::session::compiled::compiled;
 use crate::script::source::SourceKind;
 use crate::script::source::scope::{EXPORTED, written};
+use crate::script::tensor_api::storage::permitted;
 use crate::script::values::raise::{raise, site_of};
 use parking_lot::Mutex;
 use rhai::{
@@ -126,7 +127,7 @@ impl Resolver {
             return Ok(Found::user(format!("memory:{path}"), path.to_string(), text.clone()));
         }
         for root in &modules.roots {
-            if let Some(file) = inside(root, path) {
+            if let Some(file) = inside(root, path).or_else(|| self.outside(root, path)) {
                 let text = crate::script::source::read::text(&file)?;
                 let name = file.display().to_string();
                 return Ok(Found::user(name.clone(), name, text));
@@ -156,6 +157,14 @@ impl Resolver {
             }
             None => diag.help("modules are those of the standard library, and files `NAME.rhai` beside the script"),
         })
+    }
+
+    /// The file that a name with `..` denotes, where scripts may read it.
+    fn outside(&self, root: &Path, path: &str) -> Option<PathBuf> {
+        let climbs = Path::new(path).components().any(|part| part == std::path::Component::ParentDir);
+        let is_relative = Path::new(path).is_relative();
+        let real = if climbs && is_relative { file_of(root, path)? } else { return None };
+        permitted(&self.host, &real, false).is_ok().then_some(real)
     }
 
     /// The functions of a library module that the users' sources can reach; `None` for all.
@@ -276,15 +285,20 @@ fn inside(root: &Path, path: &str) -> Option<PathBuf> {
     if !plain || path.is_empty() {
         return None;
     }
-    let mut file = root.join(needed);
+    let real = file_of(root, path)?;
+    let root = root.canonicalize().ok()?;
+    real.starts_with(&root).then_some(real)
+}
+
+/// The file that a name denotes from a folder on.
+fn file_of(root: &Path, path: &str) -> Option<PathBuf> {
+    let mut file = root.join(path);
     if file.extension().is_none_or(|ext| ext != "rhai") {
         let mut name = file.into_os_string();
         name.push(".rhai");
         file = name.into();
     }
-    let real = file.canonicalize().ok()?;
-    let root = root.canonicalize().ok()?;
-    (real.starts_with(&root) && real.is_file()).then_some(real)
+    file.canonicalize().ok().filter(|real| real.is_file())
 }
 
 impl ModuleResolver for Resolver {

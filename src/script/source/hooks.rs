@@ -55,6 +55,10 @@ pub trait Hooks: Send + Sync + 'static {
     fn loses(&self, _at: Position) -> bool {
         false
     }
+    /// Whether it would be made by a method of the text, and has not been told.
+    fn loses_by_call(&self, _at: Position) -> bool {
+        false
+    }
     /// Whether anybody sees the variables of the top level after an error.
     fn keeps_variables(&self) -> bool {
         true

@@ -8,7 +8,7 @@ use super::lex::LexError;
 use super::pass::{self, Assignment, Marks, Options, Place, Rewritten, Underscore};
 use super::scope::Names;
 use super::span::Spans;
-use super::tree::CopyOf;
+use super::tree::Lost;
 use crate::base::code;
 use crate::base::diag::{Diag, Focus, Label, Result};
 use crate::base::limits::{MAX_COLUMNS, MAX_LINES, SOURCE_BYTES};
@@ -16,6 +16,7 @@ use crate::base::span::{Origin, Site};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Bound: lines before the latest text that are kept.
@@ -46,6 +47,8 @@ pub struct Source {
     /// Start byte of each original line; lines are those of the rewritten text.
     line_starts: Vec<u32>,
     spans: OnceLock<Spans>,
+    /// It could not be read, so that it left no code.
+    is_refused: AtomicBool,
 }
 
 /// A position for people: line and column from 1, the column in characters.
@@ -113,7 +116,12 @@ impl Source {
 
     /// Whether the text leaves no code behind its run.
     pub fn is_passing(&self) -> bool {
-        self.rewritten.is_passing && !self.is_std()
+        (self.rewritten.is_passing || self.is_refused.load(Ordering::Relaxed)) && !self.is_std()
+    }
+
+    /// Notes that the text cannot be compiled.
+    pub fn refuse(&self) {
+        self.is_refused.store(true, Ordering::Relaxed);
     }
 
     pub fn line_count(&self) -> u32 {
@@ -257,7 +265,9 @@ impl SourceMap {
         }
         let line_starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at as u32 + 1)).collect();
         let (name, text) = (Arc::from(name), Arc::from(text));
-        let source = Arc::new(Source { name, kind, text, base, rewritten, line_starts, spans: OnceLock::new() });
+        let is_refused = AtomicBool::new(error.is_some());
+        let source =
+            Arc::new(Source { name, kind, text, base, rewritten, line_starts, spans: OnceLock::new(), is_refused });
         let problem = error.as_ref().map(|error| source.diag(error));
         self.sources.insert(index, source.clone());
         self.known.insert(hash, base);
@@ -326,10 +336,18 @@ impl SourceMap {
         rest.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or("").to_string()
     }
 
-    /// If a change that nobody sees begins at the name at a site: of what copy.
-    pub fn lost(&self, site: Site) -> Option<CopyOf> {
+    /// If a change that nobody sees begins at the name at a site: what of it is known.
+    pub fn lost(&self, site: Site) -> Option<Lost> {
         let source = self.source(site)?;
         source.rewritten.lost((site.line() as u32).saturating_sub(source.base), site.column() as u32)
+    }
+
+    /// The parameter where the `for_each` at a site counts in it: its name and its site.
+    pub fn each_counted(&self, site: Site) -> Option<(String, Site)> {
+        let source = self.source(site)?;
+        let line = (site.line() as u32).saturating_sub(source.base);
+        let name = source.rewritten.each_counted(line, site.column() as u32)?;
+        Some((source.text[name.clone()].to_string(), source.site(name.start)))
     }
 
     /// Whether a dot stands before the name at a site.

@@ -66,7 +66,7 @@ use super::lex::{self, Kind, LexError, Token};
 use super::parts;
 use super::patterns::Patterns;
 use super::scope::{self, Names};
-use super::tree::{self, CopyOf, Run, Tree};
+use super::tree::{self, Lost, Run, Tree};
 use crate::base::limits::MAX_COLUMNS;
 use crate::base::order;
 use std::ops::Range;
@@ -87,7 +87,9 @@ pub struct Rewritten {
     /// The brackets and property names that are assigned to, by line and column.
     targets: Vec<((u32, u32), Assignment)>,
     /// Where changes of copies begin that nobody sees, by line and column.
-    lost: Vec<((u32, u32), CopyOf)>,
+    lost: Vec<((u32, u32), Lost)>,
+    /// Names of `for_each` whose closures take a counter for the element, and the parameters' bytes.
+    each_counted: Vec<((u32, u32), std::ops::Range<usize>)>,
     /// Original bytes of the names of properties that a statement reads without using them.
     pub unused_properties: Vec<Range<usize>>,
     /// It defines no function or closure, imports nothing and catches no error: no code of it is left behind its run.
@@ -200,6 +202,11 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
     edits.extend(tree.qualified.iter().map(|&name| Edit::behind(end_of(name), scope::EXPORTED)));
     let constants = scope::constants(src, &tokens, &tree, &options.names).into_iter();
     edits.extend(constants.map(|at| Edit::before(at, "__c::")));
+    for token in tree.arguments.iter().map(|&name| &tokens[name as usize]) {
+        edits.push(
+            Edit::before(token.start as usize, "__args()").removing(token.range().len()).standing_for(token.range()),
+        );
+    }
     edits.extend(tree.outer_constants.iter().map(|&name| Edit::before(start_of(name), "global::")));
     let patterns = Patterns::new(src, &tokens, &tree);
     patterns.edit(&mut edits, &tokens);
@@ -319,10 +326,13 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
     let unused_properties = tree.unused_properties.iter().map(|&name| tokens[name as usize].range()).collect();
     let out = emit(src, &tokens, edits, options.base);
     let lost = tree.lost.iter().filter(|_| options.marks == Marks::Set);
-    let lost = lost.map(|lost| (out.position(start_of(lost.token)), lost.of)).collect();
+    let lost = lost.map(|lost| (out.position(start_of(lost.token)), *lost)).collect();
+    let each_counted = tree.each_counted.iter().filter(|_| options.marks == Marks::Set);
+    let each_counted =
+        each_counted.map(|&(at, name)| (out.position(start_of(at)), tokens[name as usize].range())).collect();
     let leaves = |token: &Token| matches!(&src[token.range()], "fn" | "Fn" | "|" | "||" | "import" | "catch");
     let is_passing = !tokens.iter().any(leaves);
-    Ok(Rewritten { unused_properties, lost, is_passing, ..out })
+    Ok(Rewritten { unused_properties, lost, each_counted, is_passing, ..out })
 }
 
 /// Loops over pairs get names for the parts, and ignored values get a name that Rhai accepts.
@@ -546,8 +556,13 @@ impl Rewritten {
     }
 
     /// If a change that nobody sees begins at the name at a line and column, both from 1: of what copy.
-    pub fn lost(&self, line: u32, column: u32) -> Option<CopyOf> {
-        self.lost.iter().find(|(place, _)| *place == (line, column)).map(|(_, of)| *of)
+    /// The bytes of the parameter where a `for_each` at a place counts in it.
+    pub fn each_counted(&self, line: u32, column: u32) -> Option<std::ops::Range<usize>> {
+        self.each_counted.iter().find(|(place, _)| *place == (line, column)).map(|(_, name)| name.clone())
+    }
+
+    pub fn lost(&self, line: u32, column: u32) -> Option<Lost> {
+        self.lost.iter().find(|(place, _)| *place == (line, column)).map(|(_, lost)| *lost)
     }
 
     pub fn line_count(&self) -> u32 {

@@ -590,6 +590,24 @@ fn a_text_that_runs_again_has_the_same_lines() {
     assert!(base("b", &text).is_err());
 }
 
+/// Texts that cannot be read leave nothing behind: where the lines run out, theirs are given again.
+#[test]
+fn lines_of_refused_texts_run_out_for_nobody() {
+    let mut map = SourceMap::new();
+    for at in 0..200 {
+        let text = format!("let x = ({at}{}", "\n".repeat(1000));
+        assert!(map.add(SourceKind::File, "e", &text, &native, Names::NONE).unwrap().problem.is_some());
+    }
+    let text = format!("fn f() {{ 1 }}{}", "\n".repeat(1000));
+    assert!(map.add(SourceKind::File, "e", &text, &native, Names::NONE).is_ok());
+    // What Rhai refuses, as well.
+    let mut map = SourceMap::new();
+    for at in 0..200 {
+        let text = format!("fn f() {{ {at} }}{}", "\n".repeat(1000));
+        map.add(SourceKind::File, "e", &text, &native, Names::NONE).unwrap().source.refuse();
+    }
+}
+
 /// The range of each focus at the first `^`: the text right after `^` in `src` is the position.
 fn span(marked: &str, focus: Focus, keyword: Option<&str>) -> String {
     let at = marked.find('^').unwrap();

@@ -22,6 +22,9 @@ const DEPTH: usize = 300;
 /// Bound: marked calls of one chain, since each is an expression level for Rhai.
 const CHAIN_MARKS: usize = 16;
 
+/// The constant of the session that holds the words of the command line.
+const ARGUMENTS: &str = "args";
+
 /// Tokens `first..=last`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Run {
@@ -128,7 +131,9 @@ pub struct Lent {
 
 /// A function or closure that is read.
 #[derive(Default)]
-struct Method {
+struct Method<'a> {
+    /// The entry or field that holds it, or its own.
+    name: Option<&'a str>,
     is_function: bool,
     /// A closure that a map or a field holds: `this` is the map when it is called.
     is_field: bool,
@@ -210,6 +215,10 @@ pub struct Tree {
     pub applied_values: Vec<u32>,
     /// Constants of the text, or of earlier ones, that a function names.
     pub outer_constants: Vec<u32>,
+    /// `args` where no variable has the name: in functions and modules.
+    pub arguments: Vec<u32>,
+    /// `for_each` with a closure of one parameter that does not use `this`, and the parameter.
+    pub each_counted: Vec<(u32, u32)>,
     pub patterns: Vec<Pattern>,
     /// Closures that name the variable which will hold them.
     pub recursive: Vec<Recursive>,
@@ -264,11 +273,17 @@ struct Reader<'a> {
     /// The variables whose values are the closures that are read, and whether they were named there.
     holders: Vec<(&'a str, bool)>,
     /// The functions and closures around.
-    methods: Vec<Method>,
+    methods: Vec<Method<'a>>,
     /// The bodies around whose variables are copies.
     copies: Vec<lost::Uses>,
+    /// How many blocks are around.
+    blocks: usize,
+    /// Names of methods that change their `this`.
+    changers: HashSet<&'a str>,
     /// The closure that comes next is the value of a map's entry or of a field.
     field: bool,
+    /// The entry or field.
+    entry: Option<&'a str>,
     tree: Tree,
 }
 
@@ -297,10 +312,15 @@ pub fn read(src: &str, tokens: &[Token], is_native: &dyn Fn(&str) -> bool, earli
         holders: Vec::new(),
         methods: Vec::new(),
         copies: Vec::new(),
+        blocks: 0,
+        changers: HashSet::new(),
         field: false,
+        entry: None,
         tree: Tree::default(),
     };
     reader.statements(tokens.len());
+    reader.copies_end(0);
+    reader.settle_lost();
     order::by_key(&mut reader.tree.nodes, |node| node.focus);
     reader.tree
 }
@@ -319,23 +339,24 @@ impl Earlier {
     pub const NONE: Earlier = Earlier { variables: Vec::new(), constants: Vec::new(), around: Vec::new() };
 }
 
-/// What a text declares outside of all blocks by a keyword, `let` or `const`.
+/// What a text declares outside of all blocks by a keyword, `let` or `const`, also with patterns.
 pub fn top_declared<'a>(src: &'a str, tokens: &'a [Token], keyword: &'a str) -> impl Iterator<Item = &'a str> {
+    let text = |at: usize| tokens.get(at).map_or("", |token| &src[token.range()]);
+    let is_symbol = |at: usize| tokens[at].kind == Kind::Symbol;
     let mut at = 0;
-    std::iter::from_fn(move || {
-        while let Some(token) = tokens.get(at) {
-            let text = &src[token.range()];
-            at = if text == "{" && token.kind == Kind::Symbol { token.partner as usize } else { at } + 1;
-            let name = tokens.get(at).filter(|next| next.kind == Kind::Word);
-            if text == keyword
-                && token.kind == Kind::Word
-                && let Some(name) = name
-            {
-                return Some(&src[name.range()]);
+    let mut found = Vec::new();
+    while at < tokens.len() {
+        let declares = tokens[at].kind == Kind::Word && text(at) == keyword;
+        at = if text(at) == "{" && is_symbol(at) { tokens[at].partner as usize } else { at } + 1;
+        match tokens.get(at).map(|next| next.kind) {
+            Some(Kind::Word) if declares => found.push(at as u32),
+            Some(Kind::Symbol) if declares && matches!(text(at), "[" | "#{") => {
+                found.extend(pattern_names(src, tokens, at));
             }
+            _ => {}
         }
-        None
-    })
+    }
+    found.into_iter().map(|name| &src[tokens[name as usize].range()])
 }
 
 /// Whether an expression may begin with a token: its kind, None at the end, and its text.

@@ -7,7 +7,7 @@ use crate::base::diag::{Diag, Focus, Result};
 use crate::base::dtype::DType;
 use crate::base::span::Origin;
 use crate::fail;
-use crate::files::{self, Array, Named, Prepared, Value};
+use crate::files::{self, Array, Kind, Named, Prepared, Value};
 use crate::op::emit::Emit;
 use crate::script::bind::convert;
 use crate::script::bind::native::{flag, given, native};
@@ -53,6 +53,8 @@ fn save(host: &Host, origin: Origin, path: &Dynamic, value: &Dynamic) -> Result<
     if files::is_text(&path) {
         return save_text(host, &path, value).map_err(told);
     }
+    // Before it is said what is wrong with the value.
+    Kind::of(&path)?;
     let value = to_file(host, &path, value)?;
     let prepared = permitted(host, &path, true).and_then(|()| Prepared::new(&path, value)).map_err(told)?;
     if !prepared.is_plain() {

@@ -23,7 +23,8 @@ pub fn new(folder: &Path) -> u8 {
     let shown = folder.display();
     match make(folder) {
         Ok(()) => {
-            say(&format!("made {shown}; `cd {shown}`, then `tscript run main.rhai` and `tscript test`"));
+            let quoted = shell_word(&shown.to_string());
+            say(&format!("made {shown}; `cd {quoted}`, then `tscript run main.rhai` and `tscript test`"));
             0
         }
         Err(error) if error.kind() == ErrorKind::AlreadyExists => {
@@ -54,6 +55,16 @@ fn make(folder: &Path) -> Result<(), Error> {
         std::fs::write(path, text.replace("@NAME@", &name))?;
     }
     std::fs::rename(unfinished.path(), folder)
+}
+
+/// A path as shells take it for one word.
+fn shell_word(path: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./,:@%+=".contains(c) || !c.is_ascii();
+    match path.chars().all(is_plain) && !path.starts_with('-') {
+        true => path.to_string(),
+        false if path.starts_with('-') => format!("'./{}'", path.replace('\'', "'\\''")),
+        false => format!("'{}'", path.replace('\'', "'\\''")),
+    }
 }
 
 #[cfg(test)]

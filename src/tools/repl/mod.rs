@@ -42,6 +42,8 @@ pub struct Repl {
     pub number: u32,
     /// Entries that ran without an error, for `:save`.
     entries: Vec<String>,
+    /// Those that ended in an error.
+    entries_failed: usize,
     face: Rc<dyn Face>,
     /// Of what the face says.
     color: Coloring,
@@ -85,6 +87,7 @@ impl Repl {
             settings,
             number: 1,
             entries: Vec::new(),
+            entries_failed: 0,
             color: face.color(),
             face,
             failed: false,
@@ -213,7 +216,10 @@ impl Repl {
                 self.entries.push(text.trim_start().to_string());
                 self.exit_status = self.session.borrow().exit_status();
             }
-            Err(failure) => self.fail(failure),
+            Err(failure) => {
+                self.entries_failed += 1;
+                self.fail(failure);
+            }
         }
         if self.exit_status.is_some() { Go::Leave } else { Go::On }
     }

@@ -9,6 +9,7 @@ use crate::script::host::Host;
 use crate::script::language::show;
 use crate::script::values::ascii::text_of;
 use rhai::Dynamic;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 pub fn register(natives: &mut Natives, host: &Arc<Host>) {
@@ -47,8 +48,8 @@ pub fn parsed(whole: &Dynamic, base: &Dynamic) -> Result<i64> {
         0 => format!("{whole:?} is no integer of 64 bits"),
         base => format!("{whole:?} is no integer of 64 bits in base {base}"),
     };
-    let plain = whole.trim_matches(super::unicode::is_space);
-    let digits = plain.strip_prefix(['+', '-']).unwrap_or(plain);
+    let plain = in_ascii(whole.trim_matches(super::unicode::is_space));
+    let digits = plain.strip_prefix(['+', '-']).unwrap_or(&plain);
     let sign = if plain.starts_with('-') { "-" } else { "" };
     let prefix = match digits.get(..2).map(str::to_lowercase).as_deref() {
         Some("0b") => Some(2),
@@ -71,6 +72,16 @@ pub fn parsed(whole: &Dynamic, base: &Dynamic) -> Result<i64> {
     i64::from_str_radix(&format!("{sign}{digits}"), radix as u32).or_else(|_| fail!(VALUE, "{}", wrong()))
 }
 
+/// A text with the decimal digits of all scripts as those of ASCII.
+fn in_ascii(text: &str) -> Cow<'_, str> {
+    if text.is_ascii() {
+        return Cow::Borrowed(text);
+    }
+    let ascii =
+        |c: char| super::unicode::decimal(c).filter(|_| !c.is_ascii()).map_or(c, |digit| (b'0' + digit) as char);
+    Cow::Owned(text.chars().map(ascii).collect())
+}
+
 /// Digits without the `_` between them; none where one does not stand between two.
 pub fn without_marks(digits: &str, after_prefix: bool) -> Option<String> {
     let inner = if after_prefix { digits.strip_prefix('_').unwrap_or(digits) } else { digits };
@@ -80,7 +91,7 @@ pub fn without_marks(digits: &str, after_prefix: bool) -> Option<String> {
 
 /// `float("1_000.5")`: each `_` stands between two digits.
 pub fn float(text: &str) -> Option<f64> {
-    let plain = text.trim_matches(super::unicode::is_space);
+    let plain = in_ascii(text.trim_matches(super::unicode::is_space));
     let bytes = plain.as_bytes();
     let is_digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
     let marks = (0..bytes.len()).filter(|&at| bytes[at] == b'_');

@@ -117,6 +117,13 @@ pub fn is_decimal(c: char) -> bool {
     get_general_category(c) == GeneralCategory::DecimalNumber
 }
 
+/// The value of a decimal digit. Those of a script follow each other, from its zero on.
+pub fn decimal(c: char) -> Option<u8> {
+    let before = |steps: u32| (c as u32).checked_sub(steps).and_then(char::from_u32);
+    let run = (0..).take_while(|&steps| before(steps).is_some_and(is_decimal)).count();
+    run.checked_sub(1).map(|steps| (steps % 10) as u8)
+}
+
 /// A digit, also one that stands above, below or in a circle: Numeric_Type is Decimal or Digit.
 pub fn is_digit(c: char) -> bool {
     const MORE: &[(u32, u32)] = &[

@@ -49,7 +49,10 @@ pub fn chain(compiler: &mut Compiler, expr: &Expr) -> Option<Chain> {
         compiler.changed.note(slot);
     }
     let name = pair.lhs.start_position();
-    let lost = matches!(root, Root::Local(_)) && compiler.unit.upgrade()?.hooks.loses(name);
+    let unit = compiler.unit.upgrade()?;
+    let last = steps.last().filter(|step| matches!(step.kind, StepKind::Method { .. })).map(|step| step.at);
+    let lost_result = last.filter(|at| unit.hooks.loses(*at));
+    let lost_copy = Some(name).filter(|name| matches!(root, Root::Local(_)) && unit.hooks.loses(*name));
     let mut whole = expr.clone();
     replace(&mut whole, operands.len());
     let numeric = steps.last().and_then(|last| numeric(compiler, last));
@@ -62,7 +65,9 @@ pub fn chain(compiler: &mut Compiler, expr: &Expr) -> Option<Chain> {
         expr: whole,
         rests: OnceLock::new(),
         singles: OnceLock::new(),
-        lost: lost.then_some(name),
+        lost: lost_result.or(lost_copy),
+        loses_result: lost_result.is_some(),
+        lost_by_call: lost_copy.is_some_and(|name| unit.hooks.loses_by_call(name)),
         numeric,
         is_quick,
         is_path,

@@ -10,6 +10,7 @@ use super::tree::{Block, Candidates, CaseKey, For, If, Node, Switch, Try, While,
 use super::value::Value;
 use crate::base::arithmetic;
 use crate::script::values::panics;
+use crate::script::values::types::{DTypeValue, DeviceValue};
 use rhai::{Array, Dynamic, EvalAltResult, ImmutableString, Position};
 use smallvec::SmallVec;
 
@@ -42,6 +43,16 @@ pub enum Rounds<'b> {
 }
 
 /// A value of another type that equals a value.
+fn equal_values(value: &Dynamic) -> SmallVec<[Dynamic; 2]> {
+    if let Some(dtype) = value.read_lock::<DTypeValue>() {
+        return dtype.0.spellings().map(Dynamic::from).collect();
+    }
+    if let Some(device) = value.read_lock::<DeviceValue>() {
+        return [device.0.to_string().into()].into_iter().collect();
+    }
+    equal_value(value).into_iter().collect()
+}
+
 fn equal_value(value: &Dynamic) -> Option<Dynamic> {
     if value.is_int() {
         return value.as_int().ok().map(|int| (int as f64).into());
@@ -363,8 +374,11 @@ impl Machine<'_> {
     /// so comes first, and the arm for all other values last.
     fn equal_candidates(&mut self, switch: &Switch, value: Dynamic) -> R<Candidates> {
         let mut found = self.candidates(switch, &value)?;
-        let Some(other) = equal_value(&value) else { return Ok(found) };
-        let others = self.candidates(switch, &other)?;
+        let mut others = Candidates::new();
+        for other in equal_values(&value) {
+            let more = self.candidates(switch, &other)?;
+            others.extend(more.into_iter().filter(|arm| !others.contains(arm)).collect::<Candidates>());
+        }
         let default = |arm: &u32| Some(*arm) == switch.default;
         if others.iter().all(default) {
             return Ok(found);

@@ -1,6 +1,7 @@
 //! What indices and names lead to in arrays, maps and modules, read and written where it stands. Nothing here runs script
 //! code, so that modules may be locked meanwhile.
 
+pub mod bytes;
 pub mod exchange;
 pub mod grow;
 pub mod slices;

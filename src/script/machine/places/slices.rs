@@ -86,7 +86,7 @@ fn bounds(range: &Dynamic) -> Option<(i64, i64, bool)> {
 }
 
 /// Bounds within a length.
-fn clamped(start: i64, end: i64, ends_within: bool, len: usize) -> Range<usize> {
+pub fn clamped(start: i64, end: i64, ends_within: bool, len: usize) -> Range<usize> {
     let len = len as i64;
     let from_end = |bound: i64| if bound < 0 { bound.saturating_add(len) } else { bound };
     let start = from_end(start).clamp(0, len);

@@ -1,9 +1,10 @@
 //! Expressions: operators, chains of calls, properties and indexers, literals, closures.
 
 use super::{
-    CHAIN_MARKS, CallForm, CallSite, CopyOf, Expr, Lent, Mark, Method, NodeKind, Reader, Run, Shape, binary_precedence,
-    block_in_head, calls_a_value, is_assignment, is_keyword, runs, starts_expression,
+    ARGUMENTS, CHAIN_MARKS, CallForm, CallSite, CopyOf, Expr, Lent, Mark, Method, NodeKind, Reader, Run, Shape,
+    binary_precedence, block_in_head, calls_a_value, is_assignment, is_keyword, runs, starts_expression,
 };
+use crate::script::source::counters::is_counter;
 use crate::script::source::hooks::{is_bare_word, is_block_word, is_free_word, takes_list};
 use crate::script::source::lex::Kind;
 
@@ -258,6 +259,11 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn call_site(&mut self, name: usize, args: &[Expr], path: &str) {
+        if self.text_at(name) == "for_each"
+            && let [closure] = args
+        {
+            self.note_each(name, closure.run);
+        }
         let form = match name.checked_sub(1).map_or("", |before| self.text_at(before)) {
             "." | "?." => CallForm::Method,
             "::" => CallForm::Qualified,
@@ -274,6 +280,16 @@ impl<'a> Reader<'a> {
             && self.text_at(first as usize).starts_with('"')
         {
             self.tree.quoted.push(first);
+        }
+    }
+
+    /// `xs.for_each(|x| ..)`: `x` is the number of the element, which is `this`.
+    fn note_each(&mut self, name: usize, closure: Run) {
+        let first = closure.first as usize;
+        let is_single = self.text_at(first) == "|" && self.text_at(first + 2) == "|";
+        let uses_this = (first..=closure.last as usize).any(|at| self.text_at(at) == "this");
+        if is_single && !uses_this && !is_counter(self.text_at(first + 1)) {
+            self.tree.each_counted.push((name as u32, closure.first + 1));
         }
     }
 
@@ -363,6 +379,9 @@ impl<'a> Reader<'a> {
                 let holds = is_name && self.is_visible(path);
                 let is_outer = is_name && !holds && self.is_outer_constant(path);
                 self.call(first, name, path, true, marks);
+                if is_name && path == "eval" {
+                    self.note_all(first);
+                }
                 if holds || is_outer {
                     if holds {
                         self.name_holder(path);
@@ -418,7 +437,9 @@ impl<'a> Reader<'a> {
                 self.tree.values.push(name as u32);
                 self.note_use(first);
                 let word = self.text_at(first);
-                if !self.is_visible(word) {
+                if word == ARGUMENTS && !self.is_visible(word) {
+                    self.tree.arguments.push(name as u32);
+                } else if !self.is_visible(word) {
                     self.tree.free.push(name as u32);
                     if self.is_outer_constant(word) {
                         self.tree.outer_constants.push(name as u32);
@@ -488,6 +509,7 @@ impl<'a> Reader<'a> {
                 self.at += 2;
             }
             self.field = matches!(self.peek(), "|" | "||");
+            self.entry = Some(self.text_at(self.at.saturating_sub(2)));
             self.expression();
             if self.at < end {
                 self.at += 1;
@@ -533,7 +555,8 @@ impl<'a> Reader<'a> {
             }
             self.eat("|");
         }
-        self.methods.push(Method { is_field, ..Method::default() });
+        let name = self.entry.take().filter(|_| is_field);
+        self.methods.push(Method { name, is_field, ..Method::default() });
         // A body is a statement. Not: past a separator, which belongs to the enclosing construct.
         let body = self.at;
         if self.starts_expression() || matches!(self.peek(), "try" | "let" | "const") {

@@ -1,19 +1,21 @@
-//! Changes of copies that nobody sees: a function and the variable of a `for` get copies of arrays and maps, so that a
-//! change of one that is neither returned nor read afterwards is lost (E0114). Found by names; what the values are is
-//! known when they run.
+//! Changes of copies that nobody sees: a function, the variable of a `for` and a `let` that takes a part of another value
+//! get copies of arrays and maps, so that a change of one that is neither returned nor read afterwards is lost (E0114);
+//! so is one of what a call gives. Found by names; what the values are is known when they run.
 
 use super::{Reader, Run};
 use crate::script::source::lex::Kind;
-use crate::script::source::tree::is_assignment;
+use crate::script::source::tree::{is_assignment, is_keyword};
 
 /// Methods that change an array, a map or a set and return nothing.
-const CHANGE: [&str; 17] = [
+const CHANGE: [&str; 19] = [
     "push",
     "append",
     "insert",
     "extend",
     "clear",
     "sort",
+    "sort_by",
+    "sort_desc",
     "reverse",
     "truncate",
     "pad",
@@ -36,6 +38,10 @@ pub enum CopyOf {
     Argument,
     /// An element that a `for` walks over.
     Element,
+    /// What a `let` took from another value.
+    Part,
+    /// What no variable holds: the result of a call, or a slice.
+    Result,
 }
 
 /// A name at which a change begins that nobody sees.
@@ -43,7 +49,14 @@ pub enum CopyOf {
 pub struct Lost {
     pub token: u32,
     pub of: CopyOf,
+    /// The variable is one of the top level, which later texts of a session see.
+    pub outlives: bool,
+    /// The method that changes it: one that the text defines.
+    pub by: Option<u32>,
 }
+
+/// Methods that give a part of what they are called on, as it stands there.
+const GIVE_PART: [&str; 5] = ["get", "find", "values", "first", "last"];
 
 /// What the body of a function or of a `for` does with the variables that begin there.
 pub(super) struct Uses {
@@ -52,6 +65,7 @@ pub(super) struct Uses {
     names: std::ops::Range<usize>,
     /// How many functions and closures the body stands in.
     depth: usize,
+    outlives: bool,
     events: Vec<Event>,
     /// Loops of the body.
     loops: Vec<Run>,
@@ -68,6 +82,8 @@ enum What {
     Read,
     /// In a closure, which may run at any time.
     Anytime,
+    /// A statement that calls a method, whose name is at the first token, with its last one.
+    Call(u32, u32),
     /// A statement that only changes it, with its last token.
     Change(u32),
 }
@@ -75,7 +91,11 @@ enum What {
 impl Uses {
     fn lost(&self) -> impl Iterator<Item = Lost> {
         self.events.iter().filter_map(|change| {
-            let What::Change(until) = change.what else { return None };
+            let (until, by) = match change.what {
+                What::Change(until) => (until, None),
+                What::Call(method, until) => (until, Some(method)),
+                _ => return None,
+            };
             let seen = self.events.iter().any(|event| {
                 let together =
                     |run: &Run| [change.token, event.token].iter().all(|at| (run.first..=run.last).contains(at));
@@ -83,10 +103,11 @@ impl Uses {
                     && match event.what {
                         What::Change(_) => false,
                         What::Anytime => true,
-                        What::Read => event.token > until || self.loops.iter().any(together),
+                        What::Call(..) if event.token == change.token => false,
+                        What::Read | What::Call(..) => event.token > until || self.loops.iter().any(together),
                     }
             });
-            (!seen).then_some(Lost { token: change.token, of: self.of })
+            (!seen).then_some(Lost { token: change.token, of: self.of, outlives: self.outlives, by })
         })
     }
 }
@@ -94,12 +115,60 @@ impl Uses {
 impl Reader<'_> {
     /// Reads a body in which the visible variables from `first` on are copies.
     pub(super) fn with_copies<R>(&mut self, of: CopyOf, first: usize, body: impl FnOnce(&mut Self) -> R) -> R {
-        let (names, depth) = (first..self.visible.len(), self.methods.len());
-        self.copies.push(Uses { of, names, depth, events: Vec::new(), loops: Vec::new() });
+        let outer = self.copies.len();
+        self.copy_begins(of, first, false);
         let result = body(self);
-        let uses = self.copies.pop();
-        self.tree.lost.extend(uses.iter().flat_map(Uses::lost));
+        self.copies_end(outer);
         result
+    }
+
+    fn copy_begins(&mut self, of: CopyOf, first: usize, outlives: bool) {
+        let (names, depth) = (first..self.visible.len(), self.methods.len());
+        self.copies.push(Uses { of, names, depth, outlives, events: Vec::new(), loops: Vec::new() });
+    }
+
+    /// The variables of a block are gone: all copies but the first `outer` ones.
+    pub(super) fn copies_end(&mut self, outer: usize) {
+        for uses in self.copies.drain(outer.min(self.copies.len())..) {
+            self.tree.lost.extend(uses.lost());
+        }
+    }
+
+    /// The visible variables from `first` on have been given this value by a `let`.
+    pub(super) fn note_part(&mut self, first: usize, value: Run) {
+        if first < self.visible.len() && self.is_part(value) {
+            let outlives = self.blocks == 0 && self.methods.is_empty();
+            self.copy_begins(CopyOf::Part, first, outlives);
+        }
+    }
+
+    /// `grid[0]`, `m.rows`, `m.get("k", [])`, `m.k ?? []`, `other`: what something else holds as well.
+    fn is_part(&self, value: Run) -> bool {
+        let (first, last) = (value.first as usize, value.last as usize);
+        if self.tokens[first].kind != Kind::Word || is_keyword(self.text_at(first)) {
+            return false;
+        }
+        let mut at = first + 1;
+        while at <= last {
+            match self.text_at(at) {
+                "[" | "?[" => at = self.tokens[at].partner as usize + 1,
+                "." | "?." if self.text_at(at + 2) != "(" => at += 2,
+                "." | "?." if GIVE_PART.contains(&self.text_at(at + 1)) => {
+                    at = self.tokens[at + 2].partner as usize + 1;
+                }
+                symbol => return symbol == "??" && at > first + 1,
+            }
+        }
+        // Constants are changed nowhere.
+        last > first || self.visible.contains(&self.text_at(first))
+    }
+
+    /// The text may use every variable: `eval`.
+    pub(super) fn note_all(&mut self, token: usize) {
+        for uses in &mut self.copies {
+            let all = uses.names.clone();
+            uses.events.extend(all.map(|name| Event { name, token: token as u32, what: What::Anytime }));
+        }
     }
 
     /// Notes the use of a name, if it is that of a copy.
@@ -114,14 +183,26 @@ impl Reader<'_> {
     /// Notes a statement that ends here and began at a token: one that changes a copy does not read it there.
     pub(super) fn note_change(&mut self, first: usize) {
         let last = self.at.saturating_sub(1);
-        if !self.only_changes(first, last) {
-            return;
+        if let Some(token) = self.changed_result(first, last) {
+            self.tree.lost.push(Lost { token: token as u32, of: CopyOf::Result, outlives: false, by: None });
         }
+        let what = if self.only_changes(first, last) {
+            if self.text_at(first) == "this"
+                && let Some(method) = self.methods.last()
+            {
+                self.changers.extend(method.name);
+            }
+            What::Change(last as u32)
+        } else if let Some(method) = self.calls_method(first, last) {
+            What::Call(method, last as u32)
+        } else {
+            return;
+        };
         let events = self.copies.iter_mut().rev().flat_map(|uses| uses.events.iter_mut().rev());
         if let Some(event) = events.into_iter().find(|event| event.token as usize == first)
             && event.what == What::Read
         {
-            event.what = What::Change(last as u32);
+            event.what = what;
         }
     }
 
@@ -147,12 +228,100 @@ impl Reader<'_> {
                 symbol if is_assignment(symbol) => return at > first + 1 || symbol != "=",
                 "(" => {
                     let ends = self.tokens[at].partner as usize == last;
-                    let name = method.filter(|name| name + 1 == at).map_or("", |name| self.text_at(name));
-                    let thrown_away = self.peek() == ";";
-                    return ends && (CHANGE.contains(&name) || (thrown_away && TAKE_OUT.contains(&name)));
+                    return ends && method.is_some_and(|name| name + 1 == at && self.changes_alone(name));
                 }
                 _ => return false,
             }
+        }
+        false
+    }
+
+    /// `m.f(x);`, `m.a.f(x)`: the name of the method.
+    fn calls_method(&self, first: usize, last: usize) -> Option<u32> {
+        let mut at = first + 1;
+        while at <= last {
+            match self.text_at(at) {
+                "[" => at = self.tokens[at].partner as usize + 1,
+                "." if self.text_at(at + 2) == "(" => {
+                    let ends = self.tokens[at + 2].partner as usize == last;
+                    return ends.then_some(at as u32 + 1);
+                }
+                "." => at += 2,
+                _ => return None,
+            }
+        }
+        None
+    }
+
+    /// Leaves out changes by methods of which the text does not show that they change `this`.
+    pub(super) fn settle_lost(&mut self) {
+        let (src, tokens, changers) = (self.src, self.tokens, &self.changers);
+        let changes = |method: u32| changers.contains(&&src[tokens[method as usize].range()]);
+        self.tree.lost.retain(|lost| lost.by.is_none_or(changes));
+    }
+
+    /// Whether the method that a token names does nothing but change what it is called on, in a statement that ends here.
+    fn changes_alone(&self, name: usize) -> bool {
+        let thrown_away = self.peek() == ";";
+        CHANGE.contains(&self.text_at(name)) || (thrown_away && TAKE_OUT.contains(&self.text_at(name)))
+    }
+
+    /// `xs.filter(f).push(1)`, `sorted(xs).clear()`, `xs[0..2].push(1)`, `(m.k ?? []).push(1)`: the name of the method.
+    fn changed_result(&self, first: usize, last: usize) -> Option<usize> {
+        if self.text_at(last) != ")" {
+            return None;
+        }
+        let name = (self.tokens[last].partner as usize).checked_sub(1).filter(|name| *name >= first + 2)?;
+        let is_method = matches!(self.text_at(name - 1), "." | "?.") && self.tokens[name].kind == Kind::Word;
+        let changes = is_method && self.changes_alone(name) && self.is_result(first, name - 2);
+        changes.then_some(name)
+    }
+
+    /// Whether what stands between two tokens is a value that no variable holds.
+    fn is_result(&self, first: usize, last: usize) -> bool {
+        let mut at = first;
+        match self.text_at(first) {
+            "(" => {
+                let close = self.tokens[first].partner as usize;
+                let inner = first + 1..close;
+                let is_operation = || inner.clone().any(|at| matches!(self.text_at(at), "??" | "+" | "*"));
+                if close > last || inner.is_empty() {
+                    return false;
+                }
+                if self.is_result(first + 1, close - 1) || is_operation() {
+                    return true;
+                }
+                at = close + 1;
+            }
+            "[" | "#{" => return true,
+            word if self.tokens[first].kind != Kind::Word || is_keyword(word) => return false,
+            _ => at += 1,
+        }
+        while at <= last {
+            match self.text_at(at) {
+                "(" => return true,
+                "[" | "?[" => {
+                    let close = self.tokens[at].partner as usize;
+                    if self.is_range(at + 1, close) {
+                        return true;
+                    }
+                    at = close + 1;
+                }
+                "." | "?." | "::" => at += 2,
+                _ => return false,
+            }
+        }
+        false
+    }
+
+    /// Whether an operator between two tokens makes a range.
+    fn is_range(&self, first: usize, close: usize) -> bool {
+        let mut at = first;
+        while at < close {
+            if matches!(self.text_at(at), ".." | "..=") {
+                return true;
+            }
+            at = (self.tokens[at].partner as usize).max(at) + 1;
         }
         false
     }

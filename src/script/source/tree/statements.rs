@@ -44,13 +44,16 @@ impl Reader<'_> {
         }
         let first = self.at;
         let end = self.tokens[first].partner as usize;
-        let visible = self.visible.len();
+        let (visible, copies) = (self.visible.len(), self.copies.len());
+        self.blocks += 1;
         self.nested(|reader| {
             reader.at += 1;
             reader.statements(end);
             reader.at = end + 1;
             Some(())
         });
+        self.blocks -= 1;
+        self.copies_end(copies);
         self.visible.truncate(visible);
         Some(Run { first: first as u32, last: end as u32 })
     }
@@ -94,6 +97,7 @@ impl Reader<'_> {
                     let focus = self.at;
                     self.at += 1;
                     self.field = matches!(self.peek(), "|" | "||") && target.run.first != target.run.last;
+                    self.entry = Some(self.text_at(target.run.last as usize));
                     let value = self.expression();
                     let args = std::iter::once(target.run).chain(value.map(|value| value.run)).collect();
                     self.node(NodeKind::Binary, focus, first, Run { first: focus as u32, last: focus as u32 }, args);
@@ -122,35 +126,45 @@ impl Reader<'_> {
     /// `let x = 1`, `const [a, b] = f()`. The names are in scope behind the value.
     fn declaration(&mut self) {
         let is_constant = self.peek() == "const";
+        let exported = self.at > 0 && self.text_at(self.at - 1) == "export";
         self.at += 1;
         if matches!(self.peek(), "[" | "#{") {
             let (first, visible) = (self.at, self.visible.len());
             let names = self.pattern();
             let run = self.run_from(first);
             let declared = self.visible.split_off(visible);
+            let mut part = None;
             if self.eat("=")
                 && let Some(value) = self.expression()
             {
                 let of = if is_constant { Destructured::Const(value.run) } else { Destructured::Let(value.run) };
                 self.tree.patterns.push(Pattern { run, names, of });
+                part = Some(value.run).filter(|_| !is_constant && !exported);
             }
             self.visible.extend(declared);
+            if let Some(value) = part {
+                self.note_part(visible, value);
+            }
             return;
         }
         let name = self.at;
         let visible = self.visible.len();
         self.declare_one();
         let declared = self.visible.split_off(visible);
+        let mut part = None;
         if self.eat("=") {
             let holds_closure = matches!(self.peek(), "|" | "||") && declared.iter().all(|name| !self.is_own(name));
             let (holders, first) = (self.holders.len(), self.at);
             self.holders.extend(declared.iter().filter(|_| holds_closure).map(|name| (*name, false)));
-            self.expression();
+            part = self.expression().map(|value| value.run).filter(|_| !is_constant && !exported);
             if self.holders.drain(holders..).any(|(_, named)| named) {
                 self.recursive(name, first);
             }
         }
         self.visible.extend(declared);
+        if let Some(value) = part {
+            self.note_part(visible, value);
+        }
     }
 
     /// Whether this text has a variable of the name in scope.
@@ -239,7 +253,8 @@ impl Reader<'_> {
         }
         let body = self.at;
         let (methods, copies) = (std::mem::take(&mut self.methods), std::mem::take(&mut self.copies));
-        self.methods.push(Method { is_function: true, ..Method::default() });
+        let own = Some(self.text_at(name)).filter(|_| named);
+        self.methods.push(Method { name: own, is_function: true, ..Method::default() });
         self.with_copies(CopyOf::Argument, 0, Self::block);
         self.method_ends(self.run_from(body));
         (self.methods, self.copies) = (methods, copies);

@@ -2,15 +2,24 @@
 
 use super::super::{Go, Repl};
 use crate::files;
-use crate::script::source::lex::lex;
+use crate::script::source::lex::{lex, script_start};
 use crate::tools::run::guarded;
 use std::path::Path;
 
 pub fn load(repl: &mut Repl, path: &str) -> Go {
     let path = path.trim_matches('"').to_string();
     let session = repl.session.clone();
-    if let Err(failure) = guarded(|| session.borrow_mut().run_file(&path)) {
-        repl.fail(failure);
+    let work = || {
+        let mut session = session.borrow_mut();
+        let text = session.read_source(Path::new(&path))?;
+        session.run_source(Path::new(&path), &text).map(|()| text)
+    };
+    match guarded(work) {
+        Ok(text) => repl.entries.push(body(&text).to_string()),
+        Err(failure) => {
+            repl.entries_failed += 1;
+            repl.fail(failure);
+        }
     }
     Go::On
 }
@@ -32,11 +41,21 @@ pub fn save(repl: &mut Repl, path: &str) -> Go {
     if uses > 0 {
         repl.face.say("`_` means nothing in a script: give those values names there");
     }
+    if repl.entries_failed > 0 {
+        let failed = repl.entries_failed;
+        let are = if failed == 1 { "y that ended in an error is" } else { "ies that ended in an error are" };
+        repl.face.say(&format!("{failed} entr{are} left out, with what came of them before the error"));
+    }
     for name in redefined(&repl.entries, &defined) {
         let name = name.to_string();
         repl.face.say(&format!("the last definition of `{name}` is written: what called an earlier one changes there"));
     }
     Go::On
+}
+
+/// A file's text behind a first line `#!`.
+fn body(text: &str) -> &str {
+    text[script_start(text)..].trim()
 }
 
 /// Functions that were used before they were defined again.
@@ -90,6 +109,7 @@ pub fn reset(repl: &mut Repl, _: &str) -> Go {
             repl.interrupts.follow(session.interrupt_handle());
             *repl.session.borrow_mut() = session;
             repl.entries.clear();
+            repl.entries_failed = 0;
         }
         Err(failure) => repl.fail(failure),
     }

@@ -1,0 +1,58 @@
+//! Methods of arrays and strings that take a range, with bounds from the end where they are negative, as the index `xs[a..b]`
+//! has: Rhai's take a negative bound for 0.
+
+use crate::script::bind::rows::Natives;
+use crate::script::machine::slices::clamped;
+use crate::script::values::panics::Place;
+use rhai::{Array, FuncRegistration, ImmutableString};
+use std::ops::{Range, RangeInclusive};
+
+/// A range of a script.
+trait Bounds: rhai::Variant + Clone {
+    /// The places that it names among so many.
+    fn within(&self, len: usize) -> Range<usize>;
+}
+
+impl Bounds for Range<i64> {
+    fn within(&self, len: usize) -> Range<usize> {
+        clamped(self.start, self.end, false, len)
+    }
+}
+
+impl Bounds for RangeInclusive<i64> {
+    fn within(&self, len: usize) -> Range<usize> {
+        clamped(*self.start(), *self.end(), true, len)
+    }
+}
+
+pub fn register(natives: &mut Natives) {
+    of::<Range<i64>>(natives);
+    of::<RangeInclusive<i64>>(natives);
+}
+
+fn of<B: Bounds>(natives: &mut Natives) {
+    let module = &mut natives.module;
+    let reading = |name: &str| FuncRegistration::new(name).in_global_namespace().with_purity(true);
+    let changing = |name: &str| FuncRegistration::new(name).in_global_namespace().with_purity(false);
+    reading("extract").place_in(module, |array: &mut Array, range: B| array[range.within(array.len())].to_vec());
+    changing("splice").place_in(module, |array: &mut Array, range: B, values: Array| {
+        let places = range.within(array.len());
+        array.splice(places, values);
+    });
+    changing("drain").place_in(module, |array: &mut Array, range: B| -> Array {
+        let places = range.within(array.len());
+        array.drain(places).collect()
+    });
+    changing("retain").place_in(module, |array: &mut Array, range: B| -> Array {
+        let places = range.within(array.len());
+        let kept: Array = array.drain(places).collect();
+        std::mem::replace(array, kept)
+    });
+    reading("sub_string").place_in(module, |text: &mut ImmutableString, range: B| part(text, &range));
+    changing("crop").place_in(module, |text: &mut ImmutableString, range: B| *text = part(text, &range));
+}
+
+fn part(text: &ImmutableString, range: &impl Bounds) -> ImmutableString {
+    let places = range.within(text.chars().count());
+    text.chars().skip(places.start).take(places.len()).collect::<String>().into()
+}
