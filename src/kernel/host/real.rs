@@ -214,7 +214,8 @@ unsafe fn each_lane<S: Simd>(x: S::F64, function: Lanes) -> S::F64 {
 }
 
 /// Writes a function over `T: Real`, or over that and the machine level `S: Simd`, that is compiled for AVX-512, for
-/// AVX2 and for the baseline, and picks one of them at each call (an atomic load).
+/// AVX2 and for the baseline, and picks one of them at each call (an atomic load). Of f64 there is none for AVX-512, which takes a
+/// third less code.
 ///
 /// Not: closures that may stay calls (those given to `array::from_fn` or `map` of an array): they are compiled for
 /// the baseline, and vectors are passed to them through memory.
@@ -239,9 +240,9 @@ macro_rules! widths {
                 fn wide256<T: Real>($($arg: $ty),*) $(-> $ret)? { body::<T, simd::Avx2>($($arg),*) }
                 match simd::level() {
                     // SAFETY: the processor has the features that `wide512` is compiled for.
-                    0 => return unsafe { wide512::<T>($($arg),*) },
+                    0 if size_of::<T>() < 8 => return unsafe { wide512::<T>($($arg),*) },
                     // SAFETY: the processor has the features that `wide256` is compiled for.
-                    1 => return unsafe { wide256::<T>($($arg),*) },
+                    0 | 1 => return unsafe { wide256::<T>($($arg),*) },
                     _ => {}
                 }
             }
