@@ -92,3 +92,13 @@ fn a_stream_takes_no_memory_that_another_has_freed() {
         assert_eq!(ran.printed, "14.0 3.0\n", "seed {seed}: {:?}", ran.result.err());
     }
 }
+
+/// A segment names the stream whose memory it is.
+#[test]
+fn segments_have_the_numbers_of_streams() {
+    let text = "let s = stream(); let a = ones([3], #{device: \"cuda\"});
+        let b = with_stream(s) { ones([3], #{device: \"cuda\"}) }; synchronize();
+        print(sorted(cuda::memory_snapshot().map(|q| q.stream)) == [default_stream().id, s.id]);";
+    let ran = run(builder().simulate_gpus(1), "memory", text);
+    assert!(ran.result.is_ok() && ran.printed == "true\n", "{}", ran.printed);
+}

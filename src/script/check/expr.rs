@@ -131,7 +131,8 @@ impl<'a> Flow<'a> {
                 if logical {
                     self.truth(operand, &right);
                 }
-                self.compared_type(op, expr.focus, (first, &right), (operand, &left));
+                self.compared_type(op, expr.focus, first, &right);
+                self.compared_type(op, expr.focus, operand, &left);
                 self.operator(op, expr.focus, &left, &right)
             }
             Kind::Range { start, end, inclusive } => {

@@ -118,17 +118,18 @@ pub fn no_iterable(value: &Value, at: Origin) -> Box<Diag> {
 }
 
 impl<'a> Flow<'a> {
-    /// `type_of(x) == "int"`: two operands, each with the value of the other.
-    pub(super) fn compared_type(&mut self, op: &str, token: u32, left: (&Expr, &Value), right: (&Expr, &Value)) {
-        let asks = |of: &Expr| matches!(&of.kind, Kind::Call { space: None, name, .. } | Kind::Method { name, .. } if name == "type_of");
-        for (of, other) in [left, right] {
-            if matches!(op, "==" | "!=")
-                && asks(of)
-                && let Value::Str(Some(name)) = other
-                && let Some(is) = no_type(name)
-            {
-                self.warn(token, type_never_equal(op, name, is, self.world.origin(token)));
-            }
+    /// `type_of(x) == "int"`: an operand, and the value of the other.
+    pub(super) fn compared_type(&mut self, op: &str, token: u32, of: &Expr, other: &Value) {
+        let asks = match &of.kind {
+            Kind::Call { space: None, name, .. } | Kind::Method { name, .. } => name == "type_of",
+            _ => false,
+        };
+        if asks
+            && matches!(op, "==" | "!=")
+            && let Value::Str(Some(name)) = other
+            && let Some(is) = no_type(name)
+        {
+            self.warn(token, type_never_equal(op, name, is, self.world.origin(token)));
         }
     }
 
