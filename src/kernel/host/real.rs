@@ -215,15 +215,18 @@ unsafe fn each_lane<S: Simd>(x: S::F64, function: Lanes) -> S::F64 {
 
 /// Writes a function over `T: Real`, or over that and the machine level `S: Simd`, that is compiled for AVX-512, for
 /// AVX2 and for the baseline, and picks one of them at each call (an atomic load). Of f64 there is none for AVX-512, which takes a
-/// third less code.
+/// third less code, nor of functions that are `without_highest`.
 ///
 /// Not: closures that may stay calls (those given to `array::from_fn` or `map` of an array): they are compiled for
 /// the baseline, and vectors are passed to them through memory.
 macro_rules! widths {
-    ($(#[$meta:meta])* $vis:vis fn $name:ident<T>($($rest:tt)*) $($tail:tt)*) => {
-        $crate::kernel::host::real::widths! { $(#[$meta])* $vis fn $name<T, S>($($rest)*) $($tail)* }
+    (without_highest: $($function:tt)*) => {
+        $crate::kernel::host::real::widths! { @[1] $($function)* }
     };
-    ($(#[$meta:meta])* $vis:vis fn $name:ident<T, $S:ident>($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? $body:block) => {
+    (@[$bytes:literal] $(#[$meta:meta])* $vis:vis fn $name:ident<T>($($rest:tt)*) $($tail:tt)*) => {
+        $crate::kernel::host::real::widths! { @[$bytes] $(#[$meta])* $vis fn $name<T, S>($($rest)*) $($tail)* }
+    };
+    (@[$bytes:literal] $(#[$meta:meta])* $vis:vis fn $name:ident<T, $S:ident>($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? $body:block) => {
         $(#[$meta])*
         #[allow(clippy::too_many_arguments)]
         $vis fn $name<T: $crate::kernel::host::real::Real>($($arg: $ty),*) $(-> $ret)? {
@@ -240,7 +243,7 @@ macro_rules! widths {
                 fn wide256<T: Real>($($arg: $ty),*) $(-> $ret)? { body::<T, simd::Avx2>($($arg),*) }
                 match simd::level() {
                     // SAFETY: the processor has the features that `wide512` is compiled for.
-                    0 if size_of::<T>() < 8 => return unsafe { wide512::<T>($($arg),*) },
+                    0 if size_of::<T>() < $bytes => return unsafe { wide512::<T>($($arg),*) },
                     // SAFETY: the processor has the features that `wide256` is compiled for.
                     0 | 1 => return unsafe { wide256::<T>($($arg),*) },
                     _ => {}
@@ -248,6 +251,9 @@ macro_rules! widths {
             }
             body::<T, simd::Portable>($($arg),*)
         }
+    };
+    ($($function:tt)*) => {
+        $crate::kernel::host::real::widths! { @[8] $($function)* }
     };
 }
 pub(crate) use widths;

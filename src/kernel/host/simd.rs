@@ -198,6 +198,13 @@ fn highest_level() -> usize {
     2
 }
 
+/// The place `i` in a loop over elements. On x86-64 the loop is not vectorized for the baseline, which would be a twentieth of the
+/// program, for machines without AVX2.
+#[inline(always)]
+pub fn at<S: Simd>(i: usize) -> usize {
+    if cfg!(target_arch = "x86_64") && S::LEVEL == Portable::LEVEL { std::hint::black_box(i) } else { i }
+}
+
 /// `levels!(<S> fn(x: T, ...) -> R { body })`: an array of three `unsafe fn(T, ...) -> R`, highest first.
 /// The body may call anything `#[inline(always)]` that is generic over `S: Simd`.
 macro_rules! levels {
@@ -286,6 +293,7 @@ macro_rules! tile {
             let staged = $(args[nth!($arg)] == out.cast_const())||*;
             let target = if staged { stage.as_mut_ptr().cast::<rep!($O)>() } else { out.cast() };
             for i in 0..n {
+                let i = $crate::kernel::host::simd::at::<$S>(i);
                 $(let $arg = *args[nth!($arg)].cast::<rep!($A)>().add(i);)*
                 *target.add(i) = $body;
             }
@@ -312,11 +320,13 @@ macro_rules! tile_below {
             }
             if below {
                 for i in 0..n {
+                    let i = $crate::kernel::host::simd::at::<$S>(i);
                     let $a = *from.add(i);
                     *target.add(i) = $body;
                 }
             } else {
                 for i in 0..n {
+                    let i = $crate::kernel::host::simd::at::<$S>(i);
                     let $a = *from.add(i);
                     *target.add(i) = $slow;
                 }
@@ -342,11 +352,13 @@ macro_rules! tile_quotients {
             }
             if below {
                 for i in 0..n {
+                    let i = $crate::kernel::host::simd::at::<$S>(i);
                     let ($a, $b) = (*left.add(i), *right.add(i));
                     *target.add(i) = $body;
                 }
             } else {
                 for i in 0..n {
+                    let i = $crate::kernel::host::simd::at::<$S>(i);
                     let ($a, $b) = (*left.add(i), *right.add(i));
                     *target.add(i) = $slow;
                 }
@@ -386,6 +398,7 @@ macro_rules! tile_division {
                 }
             } else {
                 for i in 0..n {
+                    let i = $crate::kernel::host::simd::at::<$S>(i);
                     let ($a, $b) = (*left.add(i), *right.add(i));
                     *target.add(i) = $slow;
                 }

@@ -188,6 +188,7 @@ fn smoothed_loss<T: Real>(x: &[T], options: &Options<'_, T>, total: T, z: T, pla
 }
 
 widths! {
+    without_highest:
     fn log_sum_exp<T, S>(x: &[T]) -> T {
         // SAFETY: `widths!` calls this with the level of the machine; positions are below the length of `x`.
         unsafe {
@@ -201,6 +202,7 @@ widths! {
 }
 
 widths! {
+    without_highest:
     /// `log_sum_exp` of elements that lie beside each other; their classes are `stride` elements apart.
     fn log_sum_exps<T, S>(x: &[T], stride: usize, classes: usize, out: &mut [T]) {
         let (n, width) = (out.len(), T::In::<S>::N);
@@ -313,6 +315,7 @@ pub unsafe fn cross_entropy_grad(call: &Call<'_>) {
 }
 
 widths! {
+    without_highest:
     /// `scaled_softmax` of elements that lie beside each other, with a logarithm and a scale for each.
     fn scaled_softmaxes<T, S>(x: &[T], stride: usize, classes: usize, lse: &[T], scale: &[T], out: *mut T) {
         let (n, width) = (lse.len(), T::In::<S>::N);
@@ -334,6 +337,7 @@ widths! {
 }
 
 widths! {
+    without_highest:
     fn scaled_softmax<T, S>(x: &[T], z: T, scale: T, out: &mut [T]) {
         let n = Ord::min(x.len(), out.len());
         // SAFETY: `S` is the machine's; both have `n` elements.

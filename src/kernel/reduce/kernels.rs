@@ -7,7 +7,7 @@
 // `x != x` is what tells NaN from other numbers of any type.
 #![allow(clippy::eq_op)]
 
-use crate::kernel::host::simd::{levels, without_highest};
+use crate::kernel::host::simd::{at, levels, without_highest};
 use crate::kernel::program::{Class, ReduceKind};
 
 /// Bytes between what is combined and what the cache is asked for. Cost: without it a sum of what lies in the L2 cache takes a third
@@ -178,6 +178,7 @@ macro_rules! kernels {
             join: without_highest(levels!(<S> fn(lanes: *mut u8, source: *const u8, n: usize) {
                 let (lanes, source) = (lanes.cast::<$T>(), source.cast::<$T>());
                 for i in 0..n {
+                    let i = at::<S>(i);
                     *lanes.add(i) = join(*lanes.add(i), *source.add(i));
                 }
             })),
@@ -212,6 +213,7 @@ macro_rules! kernels {
                 let (lanes, source) = (lanes.cast::<$T>(), source.cast::<$T>());
                 for j in 0..rows {
                     for l in 0..c {
+                        let l = at::<S>(l);
                         let new = *source.add(j * c + l);
                         let better = beats(*lanes.add(l), new);
                         *lanes.add(l) = if better { new } else { *lanes.add(l) };

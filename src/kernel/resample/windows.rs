@@ -19,6 +19,7 @@ struct Sizes {
 }
 
 widths! {
+    without_highest:
     fn rows<T>(s: &Sizes, x: &[T], weights: &[T], first: &[i64], to: Shared<T>, range: Range<usize>) {
         for row in range {
             let (outer, o) = (row / s.out, row % s.out);

@@ -455,6 +455,7 @@ unsafe fn store_row<T: Part>(
 }
 
 widths! {
+    without_highest:
     /// Elements k of spectra of real signals, from elements k and n - k of the spectra of their pairs: of `ends`
     /// their parts. `weights` multiply the parts of the results.
     fn unpack<T>(ends: [&[T]; 4], turn: [T; 2], weights: [T; 2], out: &mut [[T; LANES]; 2]) {
@@ -470,6 +471,7 @@ widths! {
 }
 
 widths! {
+    without_highest:
     /// The reverse: elements k of the spectra of pairs, from elements k and n - k of the spectra of real signals.
     fn pack<T>(ends: &[[T; LANES]; 4], turn: [T; 2], weights: [T; 2], re: &mut [T], im: &mut [T]) {
         let [ar, ai, br, bi] = ends;

@@ -93,6 +93,7 @@ pub(super) fn flat(from: DType, to: DType) -> Option<FlatFn> {
             const ALL: [FlatFn; 3] = simd::levels!(<S> fn(from: *const u8, to: *mut u8, n: usize) {
                 let (from, to) = (from.cast::<$F>(), to.cast::<$T>());
                 for i in 0..n {
+                    let i = simd::at::<S>(i);
                     let $x = *from.add(i);
                     *to.add(i) = $body;
                 }

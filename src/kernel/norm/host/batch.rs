@@ -161,6 +161,7 @@ unsafe fn affine<T: Real>(call: &Call<'_>, channels: usize, fixed: usize, first:
 }
 
 widths! {
+    without_highest:
     /// Mean and biased variance, in two passes.
     fn moments<T, S>(x: &[T]) -> (T, T) {
         let count = T::from_usize(x.len());
@@ -178,12 +179,14 @@ widths! {
 }
 
 widths! {
+    without_highest:
     fn map_affine<T>(x: &mut [T], mean: T, scale: T, shift: T) {
         x.iter_mut().for_each(|x| *x = (*x - mean).fma(scale, shift));
     }
 }
 
 widths! {
+    without_highest:
     /// Sum of `g`, and of `g * (x - mean)`.
     fn sums<T, S>(g: &[T], x: &[T], mean: T) -> (T, T) {
         // SAFETY: `widths!` calls this with the level of the machine; `g` and `x` have the same length.
@@ -196,6 +199,7 @@ widths! {
 }
 
 widths! {
+    without_highest:
     /// `g = scale * (g - a - (x - mean) * b)`.
     fn grad_plane<T>(g: &mut [T], x: &[T], mean: T, a: T, b: T, scale: T) {
         g.iter_mut().zip(x).for_each(|(g, &x)| *g = scale * (*g - a - (x - mean) * b));

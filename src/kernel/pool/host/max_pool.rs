@@ -92,6 +92,7 @@ pub fn max_pool_plane<T: Real>(from: Planes, windows: &Windows, even: &Even, x: 
 }
 
 widths! {
+    without_highest:
     /// Whether an element is larger than `max`, or NaN.
     fn beats<T>(row: &[T], max: T) -> bool {
         for part in row.chunks(64) {
@@ -131,6 +132,7 @@ fn largest_of<T: Real>(x: &[T], size: [usize; 3], [d, h, w]: [&Window; 3]) -> (T
 }
 
 widths! {
+    without_highest:
     /// The positions of maxima from those of the kernel, of windows that begin at `start` and `stride` apart.
     fn place_of<T>(tap: &[T], positions: &[usize], start: usize, stride: usize, at: &mut [i64]) {
         for (i, (at, &tap)) in at.iter_mut().zip(tap).enumerate() {
@@ -144,6 +146,7 @@ widths! {
 }
 
 widths! {
+    without_highest:
     /// As `place_of`, for positions that begin with `first` and are `step` apart.
     fn place_in_row<T>(tap: &[T], first: usize, step: usize, stride: usize, at: &mut [i64]) {
         for (i, (at, &tap)) in at.iter_mut().zip(tap).enumerate() {
@@ -155,6 +158,7 @@ widths! {
 }
 
 widths! {
+    without_highest:
     /// Compares every `stride`th element of `x` with the maxima so far: a larger one becomes the maximum, and `number`
     /// its kernel position.
     fn take<T>(x: &[T], stride: usize, number: T, max: &mut [T], tap: &mut [T]) {
