@@ -7,6 +7,7 @@ use crate::base::diag::Diag;
 use crate::script::bind::rows::Natives;
 use crate::script::host::Host;
 use crate::script::language::text::unicode::is_space;
+use crate::script::values::bytes::not_a_byte;
 use crate::script::values::panics::Place;
 use crate::script::values::raise::raise;
 use rhai::{
@@ -286,11 +287,6 @@ pub fn size(value: &Dynamic) -> (usize, usize) {
 /// An integer as a byte.
 fn byte(context: &NativeCallContext, value: INT) -> Outcome<u8> {
     u8::try_from(value).map_err(|_| raise(not_a_byte(value), context.call_position()))
-}
-
-/// The error for an integer that is no byte.
-pub fn not_a_byte(value: INT) -> Box<Diag> {
-    Diag::error(code::VALUE, format!("a byte is from 0 to 255, not {value}"))
 }
 
 /// Methods that put bytes into a blob, of which Rhai keeps the lowest eight bits.

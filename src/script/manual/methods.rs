@@ -1,6 +1,6 @@
 //! Entries of methods and functions of plain values that are Rhai's, or as Rhai's.
 
-use super::natives::Form::{Function, Of, PropertyOf};
+use super::natives::Form::{Function, Of, PropertyOf, Syntax};
 use super::natives::{Native, entry};
 
 #[rustfmt::skip]
@@ -42,7 +42,7 @@ pub const METHODS: &[Native] = &[
     entry(Of("text"), "parse_float", "parse_float()", "The float that a string spells, as `float(text)`.", "\"1.5\".parse_float()", "1.5"),
     entry(Of("text"), "to_chars", "to_chars() -> array", "The characters of a string, as `chars()`.", "\"ab\".to_chars().len()", "2"),
     entry(Function, "parse_json", "parse_json(text)", "The value that JSON spells. `to_json` writes it.", "parse_json(\"{\\\"a\\\": [1, 2.5]}\")", "#{a: [1, 2.5]}"),
-    entry(Function, "type_of", "type_of(value) -> string", "The name of a value's type: `i64`, `f64`, `bool`, `char`, `string`, `array`, `map`, `set`, `range`, `Fn`, `()`, `tensor`, `module` and so on.", "type_of(1.5)", "f64"),
+    entry(Syntax, "type_of", "type_of(value)", "The name of a value's type: `i64`, `f64`, `bool`, `char`, `string`, `array`, `map`, `set`, `range`, `Fn`, `()`, `tensor`, `module` and so on.", "type_of(1.5)", "f64"),
     entry(Function, "timestamp", "timestamp()", "This moment; its `elapsed` is the time since then in seconds.", "timestamp().elapsed < 60.0", "true"),
     entry(PropertyOf("t"), "elapsed", "elapsed", "The seconds since a `timestamp()`.", "timestamp().elapsed < 60.0", "true"),
     entry(Function, "blob", "blob(length?, value?)", "So many bytes, of one value, an integer from 0 to 255.", "blob(2, 7)[1]", "7"),
@@ -51,5 +51,4 @@ pub const METHODS: &[Native] = &[
     entry(Of("n"), "is_even", "is_even() -> bool", "Whether an integer is even.", "4.is_even()", "true"),
     entry(Of("n"), "is_odd", "is_odd() -> bool", "Whether an integer is odd.", "4.is_odd()", "false"),
     entry(Of("n"), "is_zero", "is_zero() -> bool", "Whether a number is 0.", "0.is_zero()", "true"),
-    entry(Of("f"), "curry", "curry(value)", "A closure whose first argument is given.", "(|a, b| a - b).curry(5).call(2)", "3"),
 ];

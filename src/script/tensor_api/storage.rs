@@ -54,7 +54,7 @@ fn save(host: &Host, origin: Origin, path: &Dynamic, value: &Dynamic) -> Result<
         return save_text(host, &path, value).map_err(told);
     }
     // Before it is said what is wrong with the value.
-    Kind::of(&path)?;
+    Kind::of(&path).map_err(told)?;
     let value = to_file(host, &path, value)?;
     let prepared = permitted(host, &path, true).and_then(|()| Prepared::new(&path, value)).map_err(told)?;
     if !prepared.is_plain() {

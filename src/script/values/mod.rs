@@ -1,6 +1,7 @@
 //! Values of the language that Rhai does not have, the scripts' names of types, and errors as values.
 
 pub mod ascii;
+pub mod bytes;
 pub mod calling;
 pub mod generator;
 pub mod module;

@@ -142,6 +142,8 @@ fn owner(native: &Native) -> &'static str {
             "pattern" => "Patterns",
             "match" => "Matches",
             "m" => "Maps",
+            "n" => "Numbers",
+            "t" => "Moments",
             "c" => "Cells",
             "d" => "Devices",
             "s" => "Streams",

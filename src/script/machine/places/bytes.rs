@@ -4,7 +4,7 @@ use super::super::numbers::apply;
 use super::super::run::R;
 use super::super::tree::AssignChain;
 use super::super::value::Value;
-use crate::script::language::growth::not_a_byte;
+use crate::script::values::bytes::not_a_byte;
 use crate::script::values::raise::raise;
 use rhai::{Blob, Dynamic, Position};
 
