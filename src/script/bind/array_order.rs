@@ -1,9 +1,11 @@
 //! `<`, `<=`, `>` and `>=` of arrays, as of Python's lists: the first elements that differ decide.
 
 use super::compare::{compare, values_equal};
+use super::properties::number;
 use crate::script::host::Host;
-use crate::script::language::sequences::plain;
 use crate::script::values::raise::Outcome;
+use crate::script::values::types::Tensor;
+use crate::tensor::observe;
 use rhai::{Array, Dynamic, NativeCallContext};
 
 /// What decides between two arrays.
@@ -53,4 +55,10 @@ fn of_arrays(
     }
     let length = |values: &Array| Dynamic::from_int(values.len() as i64);
     Ok(compare(symbol, &length(&xs), &length(&ys)).map(Difference::Lengths))
+}
+
+/// The value to compare.
+fn plain(host: &Host, context: &NativeCallContext, value: &Dynamic) -> Outcome<Dynamic> {
+    let Some(tensor) = value.read_lock::<Tensor>() else { return Ok(value.clone()) };
+    observe::item(&host.rt, &tensor).map(number).map_err(|diag| host.raise(context, diag, ""))
 }
