@@ -9,7 +9,7 @@ use crate::kernel::fused::host::{cast, store};
 use crate::kernel::guard;
 use crate::kernel::host::rows::prefetch;
 use crate::kernel::host::simd;
-use crate::kernel::host::simd::{Simd, levels};
+use crate::kernel::host::simd::{Simd, levels, without_highest};
 use crate::kernel::math::Math;
 use crate::kernel::program::{Class, Draw};
 
@@ -109,72 +109,78 @@ fn normal_f64<S: Simd>(even: u64, odd: u64) -> (f64, f64) {
 fn block(draw: Draw, class: Class) -> &'static [BlockFn; 3] {
     match (draw, class) {
         (Draw::Uniform, Class::F64) => {
-            const ALL: [BlockFn; 3] = levels!(<S> fn(source: &Source, first: u64, count: usize, out: *mut u8) {
-                let (high, low) = (words(source.seed, first, count), words(source.seed ^ SECOND, first, count));
-                for l in 0..4 {
-                    for j in 0..count {
-                        let word = (high[l][j] as u64) << 32 | low[l][j] as u64;
-                        *out.cast::<f64>().add(4 * j + l) = rng::uniform_f64(word);
+            const ALL: [BlockFn; 3] =
+                without_highest(levels!(<S> fn(source: &Source, first: u64, count: usize, out: *mut u8) {
+                    let (high, low) = (words(source.seed, first, count), words(source.seed ^ SECOND, first, count));
+                    for l in 0..4 {
+                        for j in 0..count {
+                            let word = (high[l][j] as u64) << 32 | low[l][j] as u64;
+                            *out.cast::<f64>().add(4 * j + l) = rng::uniform_f64(word);
+                        }
                     }
-                }
-            });
+                }));
             &ALL
         }
         (Draw::Uniform, _) => {
-            const ALL: [BlockFn; 3] = levels!(<S> fn(source: &Source, first: u64, count: usize, out: *mut u8) {
-                let [w0, w1, w2, w3] = words(source.seed, first, count);
-                let out = out.cast::<[f32; 4]>();
-                for j in 0..count {
-                    *out.add(j) = [w0[j], w1[j], w2[j], w3[j]].map(rng::uniform_f32);
-                }
-            });
+            const ALL: [BlockFn; 3] =
+                without_highest(levels!(<S> fn(source: &Source, first: u64, count: usize, out: *mut u8) {
+                    let [w0, w1, w2, w3] = words(source.seed, first, count);
+                    let out = out.cast::<[f32; 4]>();
+                    for j in 0..count {
+                        *out.add(j) = [w0[j], w1[j], w2[j], w3[j]].map(rng::uniform_f32);
+                    }
+                }));
             &ALL
         }
         (Draw::Normal, Class::F64) => {
-            const ALL: [BlockFn; 3] = levels!(<S> fn(source: &Source, first: u64, count: usize, out: *mut u8) {
-                let (high, low) = (words(source.seed, first, count), words(source.seed ^ SECOND, first, count));
-                let word = |l: usize, j: usize| (high[l][j] as u64) << 32 | low[l][j] as u64;
-                let out = out.cast::<[f64; 4]>();
-                for j in 0..count {
-                    let (a, b) = normal_f64::<S>(word(0, j), word(1, j));
-                    let (c, d) = normal_f64::<S>(word(2, j), word(3, j));
-                    *out.add(j) = [a, b, c, d];
-                }
-            });
+            const ALL: [BlockFn; 3] =
+                without_highest(levels!(<S> fn(source: &Source, first: u64, count: usize, out: *mut u8) {
+                    let (high, low) = (words(source.seed, first, count), words(source.seed ^ SECOND, first, count));
+                    let word = |l: usize, j: usize| (high[l][j] as u64) << 32 | low[l][j] as u64;
+                    let out = out.cast::<[f64; 4]>();
+                    for j in 0..count {
+                        let (a, b) = normal_f64::<S>(word(0, j), word(1, j));
+                        let (c, d) = normal_f64::<S>(word(2, j), word(3, j));
+                        *out.add(j) = [a, b, c, d];
+                    }
+                }));
             &ALL
         }
         (Draw::Normal, _) => {
-            const ALL: [BlockFn; 3] = levels!(<S> fn(source: &Source, first: u64, count: usize, out: *mut u8) {
-                let [w0, w1, w2, w3] = words(source.seed, first, count);
-                let out = out.cast::<[f32; 4]>();
-                for j in 0..count {
-                    let (a, b) = normal_f32::<S>(w0[j], w1[j]);
-                    let (c, d) = normal_f32::<S>(w2[j], w3[j]);
-                    *out.add(j) = [a, b, c, d];
-                }
-            });
+            const ALL: [BlockFn; 3] =
+                without_highest(levels!(<S> fn(source: &Source, first: u64, count: usize, out: *mut u8) {
+                    let [w0, w1, w2, w3] = words(source.seed, first, count);
+                    let out = out.cast::<[f32; 4]>();
+                    for j in 0..count {
+                        let (a, b) = normal_f32::<S>(w0[j], w1[j]);
+                        let (c, d) = normal_f32::<S>(w2[j], w3[j]);
+                        *out.add(j) = [a, b, c, d];
+                    }
+                }));
             &ALL
         }
         (Draw::Word, _) => {
-            const ALL: [BlockFn; 3] = levels!(<S> fn(source: &Source, first: u64, count: usize, out: *mut u8) {
-                let [w0, w1, w2, w3] = words(source.seed, first, count);
-                let out = out.cast::<[i64; 4]>();
-                for j in 0..count {
-                    *out.add(j) = [w0[j] as i64, w1[j] as i64, w2[j] as i64, w3[j] as i64];
-                }
-            });
+            const ALL: [BlockFn; 3] =
+                without_highest(levels!(<S> fn(source: &Source, first: u64, count: usize, out: *mut u8) {
+                    let [w0, w1, w2, w3] = words(source.seed, first, count);
+                    let out = out.cast::<[i64; 4]>();
+                    for j in 0..count {
+                        *out.add(j) = [w0[j] as i64, w1[j] as i64, w2[j] as i64, w3[j] as i64];
+                    }
+                }));
             &ALL
         }
         (Draw::Integer, _) => {
-            const ALL: [BlockFn; 3] = levels!(<S> fn(source: &Source, first: u64, count: usize, out: *mut u8) {
-                let (high, low) = (words(source.seed, first, count), words(source.seed ^ SECOND, first, count));
-                for j in 0..count {
-                    for l in 0..4 {
-                        let word = (high[l][j] as u64) << 32 | low[l][j] as u64;
-                        *out.cast::<i64>().add(4 * j + l) = rng::below(word, source.low, source.range);
+            const ALL: [BlockFn; 3] =
+                without_highest(levels!(<S> fn(source: &Source, first: u64, count: usize, out: *mut u8) {
+                    let (high, low) = (words(source.seed, first, count), words(source.seed ^ SECOND, first, count));
+                    for j in 0..count {
+                        for l in 0..4 {
+                            let word = (high[l][j] as u64) << 32 | low[l][j] as u64;
+                            *out.cast::<i64>().add(4 * j + l) = rng::below(word, source.low, source.range);
+                        }
                     }
-                }
-            });
+                }));
             &ALL
         }
     }

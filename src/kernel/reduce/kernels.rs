@@ -134,7 +134,7 @@ macro_rules! kernels {
                 }
                 bits(lanes[0] as $W)
             }),
-            rows: levels!(<S> fn(source: *const u8, rows: usize, c: usize, out: *mut Wide, positions: *mut i64) {
+            rows: without_highest(levels!(<S> fn(source: *const u8, rows: usize, c: usize, out: *mut Wide, positions: *mut i64) {
                 for i in 0..rows {
                     let row = source.cast::<$T>().add(i * c);
                     if !positions.is_null() {
@@ -174,7 +174,7 @@ macro_rules! kernels {
                     }
                     *out.add(i) = bits(lanes[0] as $W);
                 }
-            }),
+            })),
             join: without_highest(levels!(<S> fn(lanes: *mut u8, source: *const u8, n: usize) {
                 let (lanes, source) = (lanes.cast::<$T>(), source.cast::<$T>());
                 for i in 0..n {
@@ -182,7 +182,7 @@ macro_rules! kernels {
                     *lanes.add(i) = join(*lanes.add(i), *source.add(i));
                 }
             })),
-            join_rows: levels!(<S> fn(lanes: *mut u8, source: *const u8, step: isize, rows: usize, c: usize) {
+            join_rows: without_highest(levels!(<S> fn(lanes: *mut u8, source: *const u8, step: isize, rows: usize, c: usize) {
                 let lanes = lanes.cast::<$T>();
                 // Some columns at a time, whose accumulators stay in registers from row to row.
                 let mut first = 0;
@@ -206,7 +206,7 @@ macro_rules! kernels {
                         *lanes.add(l) = join(*lanes.add(l), *source.add(l));
                     }
                 }
-            }),
+            })),
             join_at: without_highest(levels!(<S> fn(
                 lanes: *mut u8, positions: *mut i64, source: *const u8, rows: usize, c: usize, first: i64
             ) {
