@@ -141,7 +141,7 @@ pub(super) fn function(signature: &str, at: Site, context: &Context) -> Words {
     }
     if exists(name, receiver, known) {
         let message = format!("`{name}` does not take {}", a_type_list(&types));
-        let call = manual::native(name).filter(|native| !native.call.is_empty()).map(Native::written);
+        let call = native_of(name, receiver).filter(|native| !native.call.is_empty()).map(Native::written);
         let help = match name {
             "seed" => Some("write `manual_seed(0)`".to_string()),
             _ => call.map(|call| format!("call it as `{call}`")),
@@ -207,6 +207,19 @@ fn is_only_a_method(name: &str) -> bool {
     manual::native(name).is_some_and(|native| matches!(native.form, Form::Of(_) | Form::Method))
 }
 
+/// The native of a name that values of this type have, if they have one of their own.
+fn native_of(name: &str, receiver: Option<&str>) -> Option<&'static Native> {
+    let owner = match receiver {
+        Some("array") => "xs",
+        Some("string" | "char") => "text",
+        Some("map") => "m",
+        Some("module") => "model",
+        _ => return manual::native(name),
+    };
+    let own = manual::natives().find(|native| native.name == name && native.form == Form::Of(owner));
+    own.or_else(|| manual::native(name))
+}
+
 /// A number of arguments that no native function of that name takes for this type of receiver.
 fn unsupported_arity(name: &str, types: &[&str], receiver: Option<&str>, known: &Known) -> Option<Words> {
     let forms = known.forms.get().get(name)?;
@@ -222,7 +235,7 @@ fn unsupported_arity(name: &str, types: &[&str], receiver: Option<&str>, known: 
     let before = usize::from(receiver.is_some());
     let takes: Vec<usize> = counts.iter().map(|count| count.saturating_sub(before)).collect();
     let (code, message) = arity_message(name, &takes, types.len() - before)?;
-    let call = manual::native(name).filter(|native| !native.call.is_empty()).map(Native::written);
+    let call = native_of(name, receiver).filter(|native| !native.call.is_empty()).map(Native::written);
     Some(words(code, message, "called here").maybe(call.map(|call| format!("call it as `{call}`"))))
 }
 
