@@ -29,10 +29,7 @@ pub struct Replacement {
 impl Replacement {
     /// A link is followed, and the permissions of an existing file are kept.
     pub fn of(path: &Path) -> Result<Replacement> {
-        let target = match fs::canonicalize(path) {
-            Ok(target) => target,
-            Err(_) => pointed_at(path)?,
-        };
+        let target = target(path)?;
         let old = fs::metadata(&target).ok();
         if let Some(old) = &old {
             if !old.is_file() {
@@ -70,6 +67,14 @@ impl Replacement {
 
 /// Bound: links from one to the next.
 const MAX_LINKS: usize = 40;
+
+/// The file that is written under a path: what its links lead to.
+pub fn target(path: &Path) -> Result<PathBuf> {
+    match fs::canonicalize(path) {
+        Ok(target) => Ok(target),
+        Err(_) => pointed_at(path),
+    }
+}
 
 /// What a path stands for whose links lead to a file that is not there yet.
 fn pointed_at(path: &Path) -> Result<PathBuf> {

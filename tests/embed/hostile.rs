@@ -300,6 +300,7 @@ fn scripts_cannot_leave_their_folder() {
         std::os::unix::fs::symlink(outside.path(), inside.path().join("link")).expect("a link");
         std::os::unix::fs::symlink(outside.path().join("secret.csv"), inside.path().join("file.csv")).expect("a link");
         std::os::unix::fs::symlink(outside.path().join("new.npy"), inside.path().join("new.npy")).expect("a link");
+        std::os::unix::fs::symlink(outside.path().join("secret.txt"), inside.path().join("text.txt")).expect("a link");
         std::os::unix::fs::symlink(outside.path().join("module.rhai"), inside.path().join("module.rhai"))
             .expect("a link");
     }
@@ -337,7 +338,10 @@ fn scripts_cannot_leave_their_folder() {
         let code = survive_in(session(), "escape", &text);
         assert!(["E0604", "E0106", "E0601"].map(Some).contains(&code.as_deref()), "{code:?} for {text}");
     }
-    let _ = survive_in(session(), "escape", &format!("save(\"{root}/new.npy\", ones([2]))"));
+    for text in [format!("save(\"{root}/new.npy\", ones([2]))"), format!("save(\"{root}/text.txt\", \"overwritten\")")]
+    {
+        assert_eq!(survive_in(session(), "escape", &text).as_deref(), Some("E0604"), "{text}");
+    }
     let mut left: Vec<String> = std::fs::read_dir(&outside)
         .expect("a folder")
         .flatten()

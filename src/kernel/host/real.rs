@@ -215,13 +215,16 @@ unsafe fn each_lane<S: Simd>(x: S::F64, function: Lanes) -> S::F64 {
 
 /// Writes a function over `T: Real`, or over that and the machine level `S: Simd`, that is compiled for AVX-512, for
 /// AVX2 and for the baseline, and picks one of them at each call (an atomic load). Of f64 there is none for AVX-512, which takes a
-/// third less code, nor of functions that are `without_highest`.
+/// third less code, unless it is `at_each_level`, nor of functions that are `without_highest`.
 ///
 /// Not: closures that may stay calls (those given to `array::from_fn` or `map` of an array): they are compiled for
 /// the baseline, and vectors are passed to them through memory.
 macro_rules! widths {
     (without_highest: $($function:tt)*) => {
         $crate::kernel::host::real::widths! { @[1] $($function)* }
+    };
+    (at_each_level: $($function:tt)*) => {
+        $crate::kernel::host::real::widths! { @[16] $($function)* }
     };
     (@[$bytes:literal] $(#[$meta:meta])* $vis:vis fn $name:ident<T>($($rest:tt)*) $($tail:tt)*) => {
         $crate::kernel::host::real::widths! { @[$bytes] $(#[$meta])* $vis fn $name<T, S>($($rest)*) $($tail)* }

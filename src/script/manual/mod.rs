@@ -171,7 +171,10 @@ mod tests {
         let import = page("import").expect("a word").summary.clone();
         assert!(STD.iter().all(|library| import.contains(&format!("`{}`", library.name))), "{import}");
         // A function comes before a property of its name.
-        assert_eq!(page("device").expect("both").calls, ["device(device, index?) -> device", "x.device"]);
+        assert_eq!(
+            page("device").expect("all three").calls,
+            ["device(device, index?) -> device", "x.device", "generator.device"]
+        );
         assert_eq!(
             page("load").expect("a native").calls,
             ["load(path, device: (), *, dtype: (), columns: false, map_location: ())"]

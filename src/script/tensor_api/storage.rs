@@ -191,9 +191,10 @@ pub fn array(host: &Host, tensor: &Tensor) -> Result<Array> {
 /// Whether the host program lets scripts access this path. Links and `..` are resolved first.
 pub fn permitted(host: &Host, path: &Path, writing: bool) -> Result<()> {
     let Some(roots) = &host.file_roots else { return Ok(()) };
-    let real = if writing { None } else { path.canonicalize().ok() };
-    let real = real.or_else(|| {
+    let written = if writing { files::write::target(path)? } else { path.to_path_buf() };
+    let real = written.canonicalize().ok().or_else(|| {
         // A file that does not exist yet is located by its folder.
+        let path = &written;
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         Some(folder.canonicalize().ok()?.join(path.file_name()?))
     });

@@ -34,7 +34,12 @@ pub(super) const fn shape(level: usize) -> (usize, usize) {
 
 /// Elements of a vector of each machine level (`simd`).
 pub(super) const fn lanes<T>(level: usize) -> usize {
-    (if level == 0 { 64 } else { 32 }) / size_of::<T>()
+    let bytes = match level {
+        0 => 64,
+        1 => 32,
+        _ => 16,
+    };
+    bytes / size_of::<T>()
 }
 
 /// `c = a @ b`, or `c += a @ b`.
@@ -140,6 +145,7 @@ pub(super) unsafe fn pack<T: Real>(from: Matrix<T>, lines: usize, k: usize, widt
 const BLOCK: usize = 8;
 
 widths! {
+    at_each_level:
     /// Packs the first `k` elements of lines with contiguous elements; `k` is a multiple of `BLOCK`, `width` is even.
     fn transpose<T, S>(from: Matrix<T>, lines: usize, k: usize, width: usize, panel: &mut [T]) {
         for line in (0..lines).step_by(BLOCK) {
@@ -184,6 +190,7 @@ widths! {
 }
 
 widths! {
+    at_each_level:
     /// A column of tiles: `s.m` rows of `c`, up to a tile's width of columns.
     ///
     /// `step` is the distance from one tile's rows of `a` to the next one's if they are packed, else 0. Vectors of `b`

@@ -10,10 +10,9 @@ use crate::script::host::Host;
 use crate::script::values::ascii::{byte_of, length};
 use crate::script::values::panics::Place;
 use rhai::{Array, Dynamic, FuncRegistration, ImmutableString};
-use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
-/// `sub_string`, as Rhai has it, which looks at the whole text each time.
+/// `sub_string`, as Rhai has it, which looks at the whole text each time. Of a range: `ranged.rs`.
 fn parts(natives: &mut Natives) {
     fn part(text: ImmutableString, start: i64, count: i64) -> ImmutableString {
         let length = length(&text) as i64;
@@ -26,14 +25,6 @@ fn parts(natives: &mut Natives) {
     let module = &mut natives.module;
     of().place_in(module, part);
     of().place_in(module, |text: ImmutableString, start: i64| part(text, start, i64::MAX));
-    of().place_in(module, |text: ImmutableString, range: Range<i64>| {
-        let start = range.start.max(0);
-        part(text, start, range.end.saturating_sub(start))
-    });
-    of().place_in(module, |text: ImmutableString, range: RangeInclusive<i64>| {
-        let start = (*range.start()).max(0);
-        part(text, start, range.end().saturating_sub(start).saturating_add(1))
-    });
 }
 
 pub fn register(natives: &mut Natives, host: &Arc<Host>) {
