@@ -587,7 +587,8 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
 }
 
 fn properties(module: &mut Natives) {
-    let all: [(&str, fn(&Plan) -> Dynamic); 3] = [
+    type Field = fn(&Plan) -> Dynamic;
+    let all: [(&str, Field); 3] = [
         ("dataset", |plan| Dynamic::from(plan.dataset.clone())),
         ("batch_size", |plan| match &plan.boundaries {
             Boundaries::Every { rows, .. } => Dynamic::from_int(*rows as i64),

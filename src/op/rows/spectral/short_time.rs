@@ -70,7 +70,7 @@ impl Frames {
     }
 
     /// Frames whose window begins every hop, with zeros around it.
-    fn from_windows(&self, e: &mut dyn Emit, a: &Args, x: &Tensor) -> Result<Tensor> {
+    fn of_windows(&self, e: &mut dyn Emit, a: &Args, x: &Tensor) -> Result<Tensor> {
         let parts = e.call(&UNFOLD, args![x, 1, self.window, self.hop])?;
         let narrow = Frames { n: self.window, ..*self };
         let parts = match narrow.weights(e, a, &Meta::of(x))? {
@@ -157,7 +157,7 @@ fn forward(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
     if length < frames.n {
         fail!(VALUE, "a signal of {length} samples has no frame of `n_fft` = {} samples", frames.n);
     }
-    let parts = if aligned { frames.from_windows(e, a, &x)? } else { frames.of_signal(e, a, &x)? };
+    let parts = if aligned { frames.of_windows(e, a, &x)? } else { frames.of_signal(e, a, &x)? };
     let onesided = if a.is_none(stft::onesided) { !complex } else { a.flag(stft::onesided) };
     if onesided && complex {
         fail!(VALUE, "the spectrum of a complex signal has two sides: `onesided: false`");
