@@ -475,7 +475,10 @@ fn remember_base(e: &Engine, source: &Tensor, view: &Tensor) {
     let version = view.version();
     let (base, made_as) = {
         let auto = source.0.auto.lock();
-        (auto.base.as_ref().unwrap_or(source).clone(), auto.made_as)
+        // A leaf owns its history also where its memory is another tensor's: `w.reshape([2, 2]).requires_grad_()`.
+        let is_leaf = auto.requires_grad && auto.edge.is_none();
+        let base = auto.base.as_ref().filter(|_| !is_leaf);
+        (base.unwrap_or(source).clone(), auto.made_as)
     };
     let mut auto = view.0.auto.lock();
     auto.base = Some(base);

@@ -9,12 +9,16 @@ use crate::script::bind::rows::Natives;
 use crate::script::host::Host;
 use crate::script::language::growth::SizeCheck;
 use crate::script::language::show;
+use crate::script::values::ascii;
 use crate::script::values::module::ModuleValue;
 use crate::script::values::panics::Place;
 use crate::script::values::raise::Native;
 use crate::script::values::types::Tensor;
-use rhai::{Array, Dynamic, EvalAltResult, FuncRegistration, ImmutableString, Map, NativeCallContext, RhaiFunc};
+use rhai::{
+    Array, Dynamic, EvalAltResult, FuncRegistration, Identifier, ImmutableString, Map, NativeCallContext, RhaiFunc,
+};
 use std::any::TypeId;
+use std::fmt::Write;
 use std::sync::Arc;
 
 /// Bound: values of one `print`.
@@ -40,7 +44,10 @@ fn printed(module: &mut Natives, host: &Arc<Host>) {
         let shared = host.clone();
         let print = move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
             let context = context.expect("registered with a context");
-            shown(&shared, &context, values[0]).map(Dynamic::from)
+            match plain_text(values[0]) {
+                Some(text) => Ok(text.into()),
+                None => shown(&shared, &context, values[0]).map(Dynamic::from),
+            }
         };
         rows::raw(module, name, 1, print.clone());
         // Rhai has its own functions for these types, which would take precedence over one for any type.
@@ -57,16 +64,35 @@ fn shown(host: &Host, context: &NativeCallContext, value: &Dynamic) -> Result<St
     show::value(host, value).map_err(|diag| host.raise(context, diag, ""))
 }
 
+/// The text of a number, truth, character or text: what no device has to tell first.
+pub fn plain_text(value: &Dynamic) -> Option<ImmutableString> {
+    if value.is_string() {
+        return value.read_lock::<ImmutableString>().map(|text| text.clone());
+    }
+    if value.is_int() {
+        return value.as_int().ok().map(|int| int_text(int).into());
+    }
+    if value.is_float() {
+        return value.as_float().ok().map(|x| float_text(x).into());
+    }
+    if value.is_char() {
+        return value.as_char().ok().map(ascii::text_of);
+    }
+    value.is_bool().then(|| if value.as_bool() == Ok(true) { "true".into() } else { "false".into() })
+}
+
+/// An integer's digits, made where a short text stands: no memory is asked for.
+fn int_text(int: i64) -> Identifier {
+    let mut text = Identifier::new();
+    // Writing to a string cannot fail.
+    let _ = write!(text, "{int}");
+    text
+}
+
 /// A value as text.
 fn text(host: &Host, context: &NativeCallContext, value: &mut Dynamic) -> Result<ImmutableString, Box<EvalAltResult>> {
-    if let Some(text) = value.read_lock::<ImmutableString>() {
-        return Ok(text.clone());
-    }
-    if let Ok(x) = value.as_float() {
-        return Ok(float_text(x).into());
-    }
-    if value.is_int() || value.is_bool() || value.is_char() {
-        return Ok(value.to_string().into());
+    if let Some(text) = plain_text(value) {
+        return Ok(text);
     }
     if value.is_array() || value.is_map() || value.is::<ModuleValue>() || value.is::<Tensor>() {
         return shown(host, context, value).map(Into::into);

@@ -3,6 +3,7 @@
 
 use crate::script::bind::rows::Natives;
 use crate::script::machine::slices::clamped;
+use crate::script::values::ascii;
 use crate::script::values::panics::Place;
 use rhai::{Array, FuncRegistration, ImmutableString};
 use std::ops::{Range, RangeInclusive};
@@ -66,6 +67,5 @@ fn of<B: Bounds>(natives: &mut Natives) {
 }
 
 fn part(text: &ImmutableString, range: &impl Bounds) -> ImmutableString {
-    let places = range.within(text.chars().count());
-    text.chars().skip(places.start).take(places.len()).collect::<String>().into()
+    ascii::part(text, range.within(ascii::length(text)))
 }

@@ -12,6 +12,7 @@ use crate::script::language::arguments;
 use crate::script::language::arrays;
 use crate::script::language::growth;
 use crate::script::language::growth::SizeCheck;
+use crate::script::language::printing::plain_text;
 use crate::script::language::show;
 use crate::script::language::text::numerals;
 use crate::script::language::walk;
@@ -372,6 +373,9 @@ fn conversions(module: &mut Natives, host: &Arc<Host>) {
     of(module, "bool").place_in(&mut module.module, |_: FnPtr| true);
     let shared = host.clone();
     raw(module, "str", 1, move |context, values| -> Native {
+        if let Some(text) = plain_text(values[0]) {
+            return Ok(text.into());
+        }
         let context = context.expect("registered with a context");
         show::value(&shared, values[0]).map(Dynamic::from).map_err(|diag| shared.raise(&context, diag, ""))
     });

@@ -104,30 +104,26 @@ impl Machine<'_> {
         if matches!(&frame.slots[slot as usize], Value::Other(value) if value.is_map()) {
             return self.entry_at_hand(frame, chain, slot, step);
         }
-        if step.or_unit
-            || chain.lost.is_some()
-            || function.strong_count() > 0
-            || !matches!(&frame.slots[slot as usize], Value::Other(value) if !may_be_other(value))
-        {
+        let is_known = match &frame.slots[slot as usize] {
+            Value::Other(value) => !may_be_other(value),
+            Value::Unit => false,
+            Value::Int(_) | Value::Float(_) | Value::Bool(_) => true,
+        };
+        if step.or_unit || chain.lost.is_some() || function.strong_count() > 0 || !is_known {
             return Ok(None);
         }
-        let mut values: SmallVec<[Dynamic; 4]> = SmallVec::new();
-        for operand in &chain.operands {
-            values.push(match Self::peek(frame, operand) {
-                Some(value) if !value.is_shared() => value.clone().boxed(),
-                Some(_) => return Ok(None),
-                None => match quick::number(frame, operand).value() {
-                    Some(number) => number.boxed(),
-                    None => return Ok(None),
-                },
-            });
-        }
-        let Value::Other(target) = &mut frame.slots[slot as usize] else { return Ok(None) };
+        let Some(operands) = operands_at_hand(frame, chain) else { return Ok(None) };
+        let mut values: SmallVec<[Dynamic; 4]> = operands.into_iter().map(Value::boxed).collect();
+        let place = &mut frame.slots[slot as usize];
+        // A number is boxed where it stands, and unboxed again below.
+        let mut target = place.take().boxed();
         let mut list: SmallVec<[&mut Dynamic; 5]> = SmallVec::new();
-        list.push(target);
+        list.push(&mut target);
         list.extend(values.iter_mut());
-        let Some(entry) = site.find(&list) else { return Ok(None) };
-        self.invoke(entry, name, &mut list, true, step.at).map(|value| Some(Value::of(value)))
+        let result = site.find(&list).map(|entry| self.invoke(entry, name, &mut list, true, step.at));
+        drop(list);
+        *place = Value::unboxed(target);
+        result.transpose().map(|value| value.map(Value::of))
     }
 
     /// A method of a variable's value that needs no call, where its arguments are at hand.
@@ -164,17 +160,7 @@ impl Machine<'_> {
 
     /// `m.f(x)` of a closure in a map in a variable, where the arguments are at hand.
     fn entry_at_hand(&mut self, frame: &mut Frame, chain: &Chain, slot: u16, step: &Step) -> R<Option<Value>> {
-        let mut operands = Values::new();
-        for operand in &chain.operands {
-            operands.push(match Self::peek(frame, operand) {
-                Some(value) if !value.is_shared() => value.clone(),
-                Some(_) => return Ok(None),
-                None => match quick::number(frame, operand).value() {
-                    Some(number) => number,
-                    None => return Ok(None),
-                },
-            });
-        }
+        let Some(mut operands) = operands_at_hand(frame, chain) else { return Ok(None) };
         self.call_entry(frame, slot as usize, step, &mut operands)
     }
 
@@ -260,7 +246,7 @@ impl Machine<'_> {
         })
     }
 
-    fn follow_anywhere(&mut self, frame: &mut Frame, chain: &Chain, goal: Goal) -> R {
+    fn follow_anywhere(&mut self, frame: &mut Frame, chain: &Chain, mut goal: Goal) -> R {
         let mut operands = Values::new();
         for operand in &chain.operands {
             let value = match operand {
@@ -289,7 +275,7 @@ impl Machine<'_> {
                     }
                 }
                 if let (Goal::Write(assign, new), None, Value::Other(value)) =
-                    (&goal, chain.lost, &mut frame.slots[slot])
+                    (&mut goal, chain.lost, &mut frame.slots[slot])
                     && write(value, &chain.steps, &operands, assign, new).is_some()
                 {
                     return Ok(Value::Unit);
@@ -327,16 +313,18 @@ impl Machine<'_> {
                 let Some(this) = frame.this.as_deref_mut() else {
                     return Err(Some(Box::new(EvalAltResult::ErrorUnboundThis(*at))));
                 };
-                match &goal {
+                match &mut goal {
                     Goal::Read => {
                         if let Some(found) = read(this, &chain.steps, &operands, false) {
                             return Ok(found);
                         }
                     }
-                    Goal::Write(assign, new) if write(this, &chain.steps, &operands, assign, new).is_some() => {
-                        return Ok(Value::Unit);
+                    Goal::Write(assign, new) => {
+                        if write(this, &chain.steps, &operands, assign, new).is_some() {
+                            return Ok(Value::Unit);
+                        }
                     }
-                    _ => {}
+                    Goal::Ask => {}
                 }
                 self.walk(frame.rest, chain, 0, this, &mut operands, goal)
             }
@@ -364,7 +352,7 @@ impl Machine<'_> {
         at: usize,
         target: &mut Dynamic,
         operands: &mut Values,
-        goal: Goal,
+        mut goal: Goal,
     ) -> R {
         let step = &chain.steps[at];
         if target.is_shared() && !step.is_applied() {
@@ -448,7 +436,7 @@ impl Machine<'_> {
                         if !is_last {
                             return self.walk(stack, chain, at + 1, element, operands, goal);
                         }
-                        if let Some(result) = self.arrive(element, &goal)? {
+                        if let Some(result) = self.arrive(element, &mut goal)? {
                             return Ok(result);
                         }
                     }
@@ -544,7 +532,7 @@ impl Machine<'_> {
         target: &mut Dynamic,
         name: &ImmutableString,
         operands: &mut Values,
-        goal: Goal,
+        mut goal: Goal,
     ) -> R {
         let is_last = at + 1 == chain.steps.len();
         let Ok(mut map) = target.as_map_mut() else { unreachable!("it is one") };
@@ -552,15 +540,15 @@ impl Machine<'_> {
             if !is_last {
                 return self.walk(stack, chain, at + 1, element, operands, goal);
             }
-            if let Some(result) = self.arrive(element, &goal)? {
+            if let Some(result) = self.arrive(element, &mut goal)? {
                 return Ok(result);
             }
-        } else if let Goal::Write(assign, value) = &goal
+        } else if let Goal::Write(assign, value) = &mut goal
             && is_last
             && assign.op.is_none()
             && !assign.info.is_op_assignment()
         {
-            map.insert(name.as_str().into(), value.clone().boxed());
+            map.insert(name.as_str().into(), value.take().boxed());
             return Ok(Value::Unit);
         } else if matches!(goal, Goal::Ask) && is_last {
             return Ok(Value::Unit);
@@ -584,7 +572,7 @@ impl Machine<'_> {
 
     /// The end of a chain: reads or writes; `None` where Rhai must do it.
     #[inline]
-    fn arrive(&mut self, element: &mut Dynamic, goal: &Goal) -> R<Option<Value>> {
+    fn arrive(&mut self, element: &mut Dynamic, goal: &mut Goal) -> R<Option<Value>> {
         Ok(match goal {
             Goal::Read | Goal::Ask => Some(Value::copied(element)),
             Goal::Write(assign, value) => replace(element, assign, value).map(|()| Value::Unit),
@@ -808,7 +796,8 @@ impl Machine<'_> {
 
     /// The same of a value that is known.
     pub fn assign_chain_value(&mut self, frame: &mut Frame, assign: &AssignChain, value: Value) -> R<()> {
-        if self.store(frame, assign, &value).is_some() {
+        let mut value = value;
+        if self.store(frame, assign, &mut value).is_some() {
             return Ok(());
         }
         self.follow(frame, &assign.chain, Goal::Write(assign, value)).map(drop)
@@ -816,7 +805,7 @@ impl Machine<'_> {
 
     /// `xs[i] = v`, `m[k] = v` and `m.name = v` of a variable: nothing is moved for it.
     #[inline]
-    fn store(&self, frame: &mut Frame, assign: &AssignChain, value: &Value) -> Option<()> {
+    fn store(&self, frame: &mut Frame, assign: &AssignChain, value: &mut Value) -> Option<()> {
         let Chain { root: Root::Local(slot), steps, lost: None, .. } = &assign.chain else { return None };
         let [step] = &**steps else { return None };
         if self.looks {
@@ -993,6 +982,16 @@ fn assigned(rest: &Expr, assign: &AssignChain) -> Expr {
     let pair = BinaryExpr { lhs: rest.clone(), rhs: value };
     let at = rest.position();
     Expr::Stmt(Box::new(StmtBlock::new([Stmt::Assignment(Box::new((assign.info.clone(), pair)))], at, at)))
+}
+
+/// The operands of a chain that are in variables or literals, or computed from such numbers; none where another is among
+/// them.
+fn operands_at_hand(frame: &Frame, chain: &Chain) -> Option<Values> {
+    let at_hand = |operand| match Machine::peek(frame, operand) {
+        Some(value) => (!value.is_shared()).then(|| value.clone()),
+        None => quick::number(frame, operand).value(),
+    };
+    chain.operands.iter().map(at_hand).collect()
 }
 
 fn part_of(frame: &Frame, chain: &Chain, value: &Dynamic) -> Option<Value> {

@@ -25,7 +25,7 @@ impl Machine<'_> {
         module: &ModuleValue,
         target: &mut Dynamic,
         operands: &mut Values,
-        goal: Goal,
+        mut goal: Goal,
     ) -> R {
         // All holders of the module see what is changed in it.
         self.losing = None;
@@ -57,7 +57,7 @@ impl Machine<'_> {
             }
             return self.walk(stack, chain, next, &mut value.boxed(), operands, goal);
         }
-        let in_place = match &goal {
+        let in_place = match &mut goal {
             Goal::Read | Goal::Ask => module.read().get(name.as_str()).and_then(|field| {
                 let mode = if rest.is_empty() { mode(&name, field) } else { None };
                 mode.map(Value::of).or_else(|| read(field, rest, operands, false))

@@ -14,6 +14,10 @@ pub enum Intrinsic {
     Pop,
     /// An entry of a map, or what is given instead.
     Get,
+    /// The names of a map's entries.
+    Keys,
+    /// The values of a map's entries.
+    Values,
     IsDigit,
     IsAlpha,
     IsAlnum,
@@ -28,6 +32,8 @@ impl Intrinsic {
             ("push", 1) => Some(Intrinsic::Push),
             ("pop", 0) => Some(Intrinsic::Pop),
             ("get", 1 | 2) => Some(Intrinsic::Get),
+            ("keys", 0) => Some(Intrinsic::Keys),
+            ("values", 0) => Some(Intrinsic::Values),
             ("isdigit", 0) => Some(Intrinsic::IsDigit),
             ("isalpha", 0) => Some(Intrinsic::IsAlpha),
             ("isalnum", 0) => Some(Intrinsic::IsAlnum),
@@ -39,7 +45,7 @@ impl Intrinsic {
     /// Whether it is one of such values, which closures may share.
     pub fn is_of(self, target: &Dynamic) -> bool {
         match self {
-            Intrinsic::Get => target.is_map(),
+            Intrinsic::Get | Intrinsic::Keys | Intrinsic::Values => target.is_map(),
             Intrinsic::Push | Intrinsic::Pop => target.is_array(),
             Intrinsic::Len | Intrinsic::IsEmpty => target.is_array() || target.is_string(),
             _ => target.is_string() || target.is_char(),
@@ -70,6 +76,15 @@ impl Intrinsic {
                     (None, [default]) => default.take(),
                     (None, _) => Value::Unit,
                 })
+            }
+            Intrinsic::Keys => {
+                let map = target.read_lock::<Map>().filter(|map| !map.contains_key("keys"))?;
+                let keys = map.keys().map(|key| ImmutableString::from(key.as_str()).into());
+                Some(Value::Other(keys.collect::<Array>().into()))
+            }
+            Intrinsic::Values => {
+                let map = target.read_lock::<Map>().filter(|map| !map.contains_key("values"))?;
+                Some(Value::Other(map.values().cloned().collect::<Array>().into()))
             }
             Intrinsic::Pop if target.is_read_only() => None,
             Intrinsic::Pop => Some(target.write_lock::<Array>()?.pop().map_or(Value::Unit, Value::of)),

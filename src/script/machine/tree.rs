@@ -26,6 +26,8 @@ pub enum Node {
     Local(Slot),
     /// A variable that nobody reads afterwards: its value moves out.
     Take(Slot),
+    /// A part of a variable that gets another value afterwards: it moves out.
+    TakePart(Box<Chain>),
     This(Position),
     /// `global::NAME`.
     Global(Box<Global>),

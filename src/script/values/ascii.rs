@@ -2,6 +2,7 @@
 
 use rhai::ImmutableString;
 use std::cell::RefCell;
+use std::ops::Range;
 
 /// Bound: bytes of a text that is looked through each time.
 const SHORT: usize = 256;
@@ -122,6 +123,15 @@ pub fn character(text: &ImmutableString, number: i64) -> Option<char> {
     })
 }
 
+/// The characters between two places, those that exist.
+///
+/// Cost: that of `byte_of`, and the part's length.
+pub fn part(text: &ImmutableString, characters: Range<usize>) -> ImmutableString {
+    // The end comes second: it is found on the way from the start.
+    let start = byte_of(text, characters.start);
+    text[start..byte_of(text, characters.end).max(start)].into()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,6 +150,8 @@ mod tests {
                 if number >= 0 {
                     let byte = text.char_indices().nth(number as usize).map_or(text.len(), |(byte, _)| byte);
                     assert_eq!(byte_of(&whole, number as usize), byte, "{number} of {text}");
+                    let some = text.chars().skip(number as usize).take(5).collect::<String>();
+                    assert_eq!(part(&whole, number as usize..number as usize + 5), some, "{number} of {text}");
                 }
             }
         }

@@ -7,7 +7,7 @@ use crate::fail;
 use crate::script::bind::native::flag;
 use crate::script::bind::rows::Natives;
 use crate::script::host::Host;
-use crate::script::values::ascii::{byte_of, length};
+use crate::script::values::ascii;
 use crate::script::values::panics::Place;
 use rhai::{Array, Dynamic, FuncRegistration, ImmutableString};
 use std::sync::Arc;
@@ -15,11 +15,10 @@ use std::sync::Arc;
 /// `sub_string`, as Rhai has it, which looks at the whole text each time. Of a range: `ranged.rs`.
 fn parts(natives: &mut Natives) {
     fn part(text: ImmutableString, start: i64, count: i64) -> ImmutableString {
-        let length = length(&text) as i64;
+        let length = ascii::length(&text) as i64;
         let start = if start < 0 { start.saturating_add(length).max(0) } else { start.min(length) };
         let end = start.saturating_add(count.max(0)).min(length);
-        let first = byte_of(&text, start as usize);
-        text[first..byte_of(&text, end as usize)].into()
+        ascii::part(&text, start as usize..end as usize)
     }
     let of = || FuncRegistration::new("sub_string").in_global_namespace().with_purity(true);
     let module = &mut natives.module;

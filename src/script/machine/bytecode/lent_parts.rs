@@ -3,7 +3,7 @@
 
 use super::{Argument, Bytecode, DirectCall};
 use crate::script::machine::chain::indices_at_hand;
-use crate::script::machine::places::exchange::exchange;
+use crate::script::machine::places::exchange::{exchange, is_own};
 use crate::script::machine::places::{Values, reach};
 use crate::script::machine::run::{Frame, Machine, R};
 use crate::script::machine::tree::{Chain, Code, Node, Root, Slot};
@@ -43,7 +43,7 @@ fn names(node: &mut Node, root: Option<Slot>) -> bool {
         Node::This(_) | Node::Lend(_) => root.is_none(),
         Node::Share(_) | Node::Curry(_) | Node::Fragment(_) | Node::Rest(_) | Node::Running(..) => true,
         Node::Native(native) => native.first != crate::script::machine::tree::First::Value,
-        Node::Chain(chain) => match &chain.root {
+        Node::Chain(chain) | Node::TakePart(chain) => match &chain.root {
             Root::Local(slot) | Root::Constant(slot, _) => Some(*slot) == root,
             Root::This(_) => root.is_none(),
             Root::Value(_) => false,
@@ -96,7 +96,7 @@ impl Machine<'_> {
             && !self.looks
             && let Some(indices) = indices_at_hand(frame, chain)
             && let Some(root) = root_of(frame, chain)
-            && reach(root, &chain.steps, &indices, false, is_large) == Some(true)
+            && reach(root, &chain.steps, &indices, false, is_own) == Some(true)
         {
             let mut part = Dynamic::UNIT;
             if exchange(root, &chain.steps, &indices, &mut part, false).is_some() {
@@ -128,9 +128,4 @@ fn root_of<'a>(frame: &'a mut Frame, chain: &Chain) -> Option<&'a mut Dynamic> {
         Root::This(_) => frame.this.as_deref_mut().filter(|this| !this.is_shared()),
         _ => None,
     }
-}
-
-/// Whether it is an array or map that nobody else has.
-fn is_large(part: &Dynamic) -> bool {
-    !part.is_shared() && !part.is_read_only() && (part.is_array() || part.is_map())
 }

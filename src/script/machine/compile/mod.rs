@@ -3,6 +3,7 @@
 
 mod chain_tree;
 mod lending;
+mod moved_parts;
 pub mod names;
 mod pairs;
 mod unpack;
@@ -503,8 +504,11 @@ impl Compiler {
         let op = info.get_op_assignment_info().map(|(.., op)| Op::of(op));
         if matches!(pair.lhs, Expr::Dot(..) | Expr::Index(..)) {
             let value_at = pair.rhs.start_position();
-            let value = self.expr(&pair.rhs)?;
+            let (mut value, is_open) = self.in_sight(&pair.rhs)?;
             let chain = chain_tree::chain(self, &pair.lhs)?;
+            if op.is_none() && !info.is_op_assignment() && !is_open && self.ends_with_errors() {
+                moved_parts::move_part_to_call(&mut value, &chain);
+            }
             if let Root::Local(slot) = chain.root {
                 self.changed.note(slot);
             }
@@ -516,10 +520,7 @@ impl Compiler {
         let at = pair.lhs.position();
         let is_this = matches!(pair.lhs, Expr::ThisPtr(..));
         let target = self.variable(&pair.lhs).cloned();
-        // Parts that Rhai evaluates may name any variable.
-        let needs_all = self.needs_all.replace(false);
-        let mut value = self.expr(&pair.rhs)?;
-        let is_open = self.needs_all.replace(needs_all | self.needs_all.get());
+        let (mut value, is_open) = self.in_sight(&pair.rhs)?;
         if let Some(target) = target.as_ref().filter(|target| op.is_none() && !target.is_constant) {
             let is_alone = || !is_open && lending::count_in(&pair.rhs, &target.name) == 1;
             lending::move_into(&mut value, target.slot, is_alone);
@@ -559,6 +560,14 @@ impl Compiler {
             Assign { slot, op, value, operands, name, is_constant, is_lost, is_part_of_itself, is_quick, luck, at };
         let assign = Box::new(assign);
         Some(if is_this { Node::AssignThis(assign) } else { Node::Assign(assign) })
+    }
+
+    /// A node, and whether a part of it is evaluated by Rhai, which may name any variable.
+    fn in_sight(&mut self, expr: &Expr) -> Option<(Node, bool)> {
+        let needs_all = self.needs_all.replace(false);
+        let value = self.expr(expr);
+        let is_open = self.needs_all.replace(needs_all | self.needs_all.get());
+        value.map(|value| (value, is_open))
     }
 
     pub fn expr(&mut self, expr: &Expr) -> Option<Node> {

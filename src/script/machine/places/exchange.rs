@@ -1,7 +1,7 @@
 //! Arrays and maps that stand in fields, elements or shared variables are taken out for the time of a call that only asks
 //! them something, so that a question costs the same however large they are.
 
-use super::{Values, place, text};
+use super::{Values, place, reach, text};
 use crate::script::machine::calls::is_lent;
 use crate::script::machine::run::{Frame, Machine, R};
 use crate::script::machine::tree::{Chain, Node, Root, Step, StepKind};
@@ -92,6 +92,11 @@ pub fn exchange(
     })?
 }
 
+/// Whether it is an array or map that nobody else has.
+pub fn is_own(part: &Dynamic) -> bool {
+    !part.is_shared() && !part.is_read_only() && (part.is_array() || part.is_map())
+}
+
 impl Machine<'_> {
     /// The indices of a path.
     fn indices(&mut self, frame: &Frame, chain: &Chain) -> R<Values> {
@@ -153,6 +158,23 @@ impl Machine<'_> {
         let result = ask(self, taken);
         exchange(root, steps, indices, taken, true);
         result.map(Some)
+    }
+
+    /// `tree.left = insert(tree.left, key)`: an array or map moves out of the place that gets another value afterwards.
+    pub(in crate::script::machine) fn moved_part(&mut self, frame: &mut Frame, chain: &Chain) -> R {
+        if let Root::Local(slot) = chain.root
+            && !self.looks
+        {
+            let indices = self.indices(frame, chain)?;
+            let mut taken = Dynamic::UNIT;
+            if let Value::Other(root) = &mut frame.slots[slot as usize]
+                && reach(root, &chain.steps, &indices, false, is_own) == Some(true)
+                && exchange(root, &chain.steps, &indices, &mut taken, false).is_some()
+            {
+                return Ok(Value::Other(taken));
+            }
+        }
+        self.chain(frame, chain)
     }
 
     /// `p = p.next`: the part moves out of the variable whose value it replaces.

@@ -63,14 +63,14 @@ pub fn reach<T>(
     }
 }
 
-/// Writes what indices and names lead to in arrays and maps, in place; none where something else is met, before anything
-/// is changed.
+/// Writes what indices and names lead to in arrays and maps, in place, and takes the value; none where something else is
+/// met, before anything is changed.
 pub fn write(
     target: &mut Dynamic,
     steps: &[Step],
     operands: &Values,
     assign: &AssignChain,
-    value: &Value,
+    value: &mut Value,
 ) -> Option<()> {
     let Some((step, rest)) = steps.split_first() else { return replace(target, assign, value) };
     if target.is_shared() || target.is_read_only() {
@@ -100,7 +100,7 @@ pub fn write(
         return write(element, rest, operands, assign, value);
     }
     if rest.is_empty() && assign.op.is_none() && !assign.info.is_op_assignment() {
-        map.insert(name.as_str().into(), value.clone().boxed());
+        map.insert(name.as_str().into(), value.take().boxed());
         return Some(());
     }
     None
@@ -113,9 +113,9 @@ pub fn write_field(
     rest: &[Step],
     operands: &Values,
     assign: &AssignChain,
-    value: &Value,
+    value: &mut Value,
 ) -> Option<()> {
-    let may_close_a_ring = matches!(value, Value::Other(value) if may_hold_modules(value));
+    let may_close_a_ring = matches!(&*value, Value::Other(value) if may_hold_modules(value));
     if may_close_a_ring || is_own(name) {
         return None;
     }
@@ -123,7 +123,7 @@ pub fn write_field(
         Some(element) if element.is::<Computed>() => None,
         Some(element) => write(element, rest, operands, assign, value),
         None if rest.is_empty() && assign.op.is_none() && !assign.info.is_op_assignment() => {
-            fields.insert(name.into(), value.clone().boxed());
+            fields.insert(name.into(), value.take().boxed());
             Some(())
         }
         None => None,
@@ -168,23 +168,23 @@ pub fn put_back(target: &mut Dynamic, steps: &[Step], operands: &Values, value: 
     }
 }
 
-/// Gives an element its new value; none where Rhai must do it.
+/// Gives an element its new value, which is taken; none where Rhai must do it.
 #[inline]
-pub fn replace(element: &mut Dynamic, assign: &AssignChain, value: &Value) -> Option<()> {
+pub fn replace(element: &mut Dynamic, assign: &AssignChain, value: &mut Value) -> Option<()> {
     if element.is_read_only() || (element.is_shared() && element.is_locked()) {
         return None;
     }
-    let new = match assign.op {
+    if element.is_shared() {
+        return replace(&mut *element.write_lock::<Dynamic>()?, assign, value);
+    }
+    *element = match assign.op {
         None if assign.info.is_op_assignment() => return None,
-        None => value.clone().boxed(),
-        Some(Op::Add) if grow::can_grow(element) => return grow::grow(element, value.clone()).ok(),
+        None => value.take().boxed(),
+        Some(Op::Add) if grow::can_grow(element) => {
+            return grow::grow(element, value.take()).map_err(|back| *value = back).ok();
+        }
         Some(op) => numbers::apply(op, &Value::copied(element), value)?.boxed(),
     };
-    if element.is_shared() {
-        *element.write_lock::<Dynamic>()? = new;
-    } else {
-        *element = new;
-    }
     Some(())
 }
 

@@ -1,7 +1,7 @@
 //! `xs[1..3]` of arrays, strings and lists of layers, as Python slices: a new value, with bounds from the end where they are
 //! negative, and clamped.
 
-use crate::script::values::ascii::{byte_of, character, length};
+use crate::script::values::ascii::{self, character};
 use crate::script::values::module::ModuleValue;
 use crate::script::values::types::SliceValue;
 use rhai::Dynamic;
@@ -24,10 +24,7 @@ pub fn between(target: &Dynamic, start: i64, end: i64, ends_within: bool) -> Opt
     }
     if target.is_string() {
         let text = target.as_immutable_string_ref().ok()?;
-        let within = clamped(start, end, ends_within, length(&text));
-        // The end comes second: it is found on the way from the start.
-        let start = byte_of(&text, within.start);
-        return Some(text[start..byte_of(&text, within.end)].into());
+        return Some(ascii::part(&text, clamped(start, end, ends_within, ascii::length(&text))).into());
     }
     None
 }
