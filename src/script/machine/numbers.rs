@@ -76,6 +76,9 @@ pub fn apply(op: Op, a: &Value, b: &Value) -> Option<Value> {
         (Value::Bool(a), Value::Bool(b)) => truths(op, *a, *b),
         (Value::Other(a), Value::Other(b)) => texts(op, a, b).map(Value::Bool),
         (Value::Other(a), Value::Unit) | (Value::Unit, Value::Other(a)) => nothing(op, a),
+        // `xs[1..]` and `xs[..2]`.
+        (Value::Int(a), Value::Unit) => range(op, *a, i64::MAX),
+        (Value::Unit, Value::Int(b)) => range(op, 0, *b),
         _ => None,
     }
 }
@@ -118,10 +121,17 @@ pub fn integers(op: Op, a: i64, b: i64) -> Option<Value> {
         Op::And => a & b,
         Op::Or => a | b,
         Op::Xor => a ^ b,
-        Op::Range => return Some(Value::Other(Dynamic::from(a..b))),
-        Op::RangeInclusive => return Some(Value::Other(Dynamic::from(a..=b))),
+        Op::Range | Op::RangeInclusive => return range(op, a, b),
         _ => return op.holds(Some(a.cmp(&b))).map(Value::Bool),
     }))
+}
+
+fn range(op: Op, a: i64, b: i64) -> Option<Value> {
+    match op {
+        Op::Range => Some(Value::Other(Dynamic::from(a..b))),
+        Op::RangeInclusive => Some(Value::Other(Dynamic::from(a..=b))),
+        _ => None,
+    }
 }
 
 #[inline]

@@ -158,7 +158,7 @@ impl Number {
 /// Whether a node runs no code of the script. What stands in a field of a module may be computed by a closure.
 pub fn calls_nothing(node: &Node) -> bool {
     match node {
-        Node::Literal(_) | Node::Local(_) => true,
+        Node::Literal(_) | Node::Local(_) | Node::Take(_) => true,
         Node::Binary(binary) => binary.is_quick && calls_nothing(&binary.left) && calls_nothing(&binary.right),
         _ => false,
     }
@@ -167,7 +167,7 @@ pub fn calls_nothing(node: &Node) -> bool {
 /// Whether an expression may be evaluated here.
 pub fn is_quick(node: &Node) -> bool {
     match node {
-        Node::Local(_) | Node::Literal(Value::Int(_) | Value::Float(_) | Value::Bool(_)) => true,
+        Node::Local(_) | Node::Take(_) | Node::Literal(Value::Int(_) | Value::Float(_) | Value::Bool(_)) => true,
         Node::Binary(binary) => binary.is_quick,
         Node::Chain(chain) => chain.is_quick,
         Node::Mark(mark) => is_quick(&mark.1),
@@ -222,7 +222,8 @@ pub fn is_quick_chain(root: &Root, steps: &[Step], operands: &[Node], numeric: O
 /// The number that an expression comes to.
 pub fn number(frame: &Frame, node: &Node) -> Number {
     match node {
-        Node::Local(slot) => Number::of(&frame.slots[*slot as usize]),
+        // A number that moves may stay.
+        Node::Local(slot) | Node::Take(slot) => Number::of(&frame.slots[*slot as usize]),
         Node::Literal(value) => Number::of(value),
         Node::Binary(binary) if binary.is_quick => operation(frame, binary),
         Node::Chain(chain) => element(frame, chain),

@@ -49,6 +49,8 @@ pub fn evaluate(
     }
     let mut last = Ok(Dynamic::UNIT);
     for statement in statements {
+        // The value before ends: it may hold a tensor.
+        drop(std::mem::replace(&mut last, Ok(Dynamic::UNIT)));
         match one(engine, global, scope, &mut caches, statement, unit) {
             Ok(Ok(value)) => last = Ok(value),
             Ok(Err(value)) => {

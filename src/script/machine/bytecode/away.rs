@@ -222,7 +222,12 @@ impl Machine<'_> {
         if self.looks || !matches!(&frame.slots[i.a as usize], Value::Other(value) if is_own(value)) {
             return Ok(false);
         }
-        let value = self.operand(frame, bytecode, i.b)?.boxed();
+        let chain = match bytecode.node(pc) {
+            Node::Chain(chain) => chain,
+            Node::Mark(mark) if let Node::Chain(chain) = &mark.1 => chain,
+            _ => unreachable!("it is a chain"),
+        };
+        let value = self.handed_on(frame, bytecode, &chain.operands[0], i.b)?.boxed();
         self.step(bytecode.sides[pc].at)?;
         if let Value::Other(target) = &mut frame.slots[i.a as usize]
             && let Some(mut array) = target.write_lock::<Array>()
@@ -235,10 +240,18 @@ impl Machine<'_> {
         Ok(true)
     }
 
+    /// A register's value, which moves if the node says so.
+    fn handed_on(&mut self, frame: &mut Frame, bytecode: &Bytecode, node: &Node, register: u16) -> R {
+        match node {
+            Node::Take(slot) => self.moved(&mut frame.slots[*slot as usize]),
+            _ => self.operand(frame, bytecode, register),
+        }
+    }
+
     #[inline(never)]
     pub(super) fn store_away(&mut self, frame: &mut Frame, bytecode: &Bytecode, pc: usize) -> R<()> {
-        let value = self.operand(frame, bytecode, bytecode.code[pc].to)?;
         let Node::AssignChain(assign) = bytecode.node(pc) else { unreachable!("it is an assignment") };
+        let value = self.handed_on(frame, bytecode, &assign.value, bytecode.code[pc].to)?;
         self.assign_chain_value(frame, assign, value)
     }
 

@@ -524,12 +524,32 @@ impl Emitter {
             self.push(Opcode::Execute, 0, 0, 0, Side { node, ..side });
             return;
         };
-        let value = std::mem::replace(&mut assign.value, Node::Continue);
-        let value = self.operand(value, true);
+        let value = self.handed_on(&mut assign.value);
         let index = self.index(index, &mut assign.chain);
         let node = self.keep(Node::AssignChain(assign));
         let side = Side { node, ..self.side() };
         self.push(Opcode::StoreIndex, value, slot, index, side);
+    }
+
+    /// The register of a value that an array gets. What is computed there moves into the array, and what nobody reads
+    /// afterwards; the node says so.
+    fn handed_on(&mut self, node: &mut Node) -> u16 {
+        match std::mem::replace(node, Node::Continue) {
+            Node::Take(slot) => {
+                *node = Node::Take(slot);
+                slot
+            }
+            Node::Local(slot) => {
+                *node = Node::Local(slot);
+                slot
+            }
+            value @ Node::Literal(_) => self.operand(value, true),
+            value => {
+                let register = self.computed(value);
+                *node = Node::Take(register);
+                register
+            }
+        }
     }
 
     /// The register of an index. One that is computed there is read there by the chain, too.
@@ -570,17 +590,14 @@ impl Emitter {
             _ => unreachable!("`is_push` has looked"),
         };
         let Some((slot, at)) = pushed(chain) else { unreachable!("`is_push` has looked") };
-        let value = std::mem::replace(&mut chain.operands[0], Node::Continue);
-        let register = match value {
-            Node::Local(local) => {
-                chain.operands[0] = Node::Local(local);
-                local
-            }
-            value => {
-                let register = self.computed(value);
+        let register = match &chain.operands[0] {
+            Node::Literal(value) => {
+                let value = value.clone();
+                let register = self.computed(Node::Literal(value));
                 chain.operands[0] = Node::Local(register);
                 register
             }
+            _ => self.handed_on(&mut chain.operands[0]),
         };
         let node = self.keep(node);
         self.push(Opcode::Push, to, slot, register, Side { node, at, ..side });

@@ -250,6 +250,12 @@ impl Machine<'_> {
                     }
                 }
                 Opcode::CopyUnlessLent => self.copy_unless_lent(frame, i.a, i.to)?,
+                Opcode::Take if let Value::Int(int) = frame.slots[i.a as usize] => {
+                    write!(self, frame, bytecode, pc, i.to, Value::Int(int))
+                }
+                Opcode::Take if let Value::Float(float) = frame.slots[i.a as usize] => {
+                    write!(self, frame, bytecode, pc, i.to, Value::Float(float))
+                }
                 Opcode::Take => {
                     let value = self.moved(&mut frame.slots[i.a as usize])?;
                     self.write_away(frame, bytecode, pc - 1, i.to, value)?;

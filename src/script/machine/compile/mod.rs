@@ -2,6 +2,7 @@
 //! which Rhai evaluates; what stands behind a fragment that declares variables is compiled again when they are known.
 
 mod chain_tree;
+mod last_use;
 mod lending;
 mod moved_parts;
 pub mod names;
@@ -230,9 +231,14 @@ impl Compiler {
 
     pub fn in_order(&mut self, statements: &[Stmt]) -> Option<Vec<Node>> {
         let mut nodes = Vec::with_capacity(statements.len());
+        let first = self.visible.len();
         for (at, statement) in statements.iter().enumerate() {
             let mut node = self.statement(statement)?;
             let behind = &statements[at + 1..];
+            let is_own = |slot, name: &str| {
+                self.find(name).is_some_and(|at| at >= first && self.visible[at].slot == slot)
+            };
+            last_use::move_last(&mut node, statement, behind, &is_own);
             if let Node::Let(_, value) = &mut node {
                 self.move_dead(value, behind);
             }
