@@ -110,6 +110,102 @@ pub fn of_operands<'a>(shape: &[usize], operands: impl Iterator<Item = &'a Layou
     result
 }
 
+/// An order of the elements in memory that a script asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum MemoryFormat {
+    /// Row-major.
+    Contiguous,
+    /// Pixels one after another, each with its channels: `[batch, channels, height, width]`.
+    ChannelsLast,
+    /// The same with a depth before the height.
+    ChannelsLast3d,
+}
+
+impl MemoryFormat {
+    /// By its name; none for `preserve_format`, which asks for no order.
+    pub fn parse(name: &str) -> Option<MemoryFormat> {
+        Some(match name {
+            "contiguous_format" => MemoryFormat::Contiguous,
+            "channels_last" => MemoryFormat::ChannelsLast,
+            "channels_last_3d" => MemoryFormat::ChannelsLast3d,
+            _ => return None,
+        })
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            MemoryFormat::Contiguous => "contiguous_format",
+            MemoryFormat::ChannelsLast => "channels_last",
+            MemoryFormat::ChannelsLast3d => "channels_last_3d",
+        }
+    }
+
+    /// The dims from the innermost to the outermost one; none where the format has another number of dims.
+    fn order(self, ndim: usize) -> Option<&'static [usize]> {
+        match (self, ndim) {
+            (MemoryFormat::ChannelsLast, 4) => Some(&[1, 3, 2, 0]),
+            (MemoryFormat::ChannelsLast3d, 5) => Some(&[1, 4, 3, 2, 0]),
+            _ => None,
+        }
+    }
+
+    /// The number of dims that it is for.
+    pub fn ndim(self) -> Option<usize> {
+        match self {
+            MemoryFormat::Contiguous => None,
+            MemoryFormat::ChannelsLast => Some(4),
+            MemoryFormat::ChannelsLast3d => Some(5),
+        }
+    }
+
+    /// A dense layout in this order; none where the format has another number of dims.
+    pub fn layout(self, shape: &[usize]) -> Option<Layout> {
+        let mut layout = Layout::contiguous(shape);
+        if self != MemoryFormat::Contiguous {
+            let mut next = 1isize;
+            for &dim in self.order(shape.len())? {
+                layout.strides[dim] = next;
+                next = next.saturating_mul(shape[dim].max(1) as isize);
+            }
+        }
+        Some(layout)
+    }
+
+    /// Whether a layout is dense in this order.
+    pub fn is_of(self, layout: &Layout) -> bool {
+        if self == MemoryFormat::Contiguous {
+            return layout.is_contiguous();
+        }
+        let Some(order) = self.order(layout.ndim()) else { return false };
+        let mut expected = 1isize;
+        order.iter().all(|&dim| {
+            let (size, fits) = (layout.shape[dim], layout.strides[dim] == expected);
+            if size != 1 {
+                expected = expected.wrapping_mul(size as isize);
+            }
+            size == 1 || fits
+        })
+    }
+
+    /// The order that strides suggest, as PyTorch takes them: row-major unless they clearly are of another.
+    pub fn suggested(layout: &Layout) -> MemoryFormat {
+        let others = [MemoryFormat::ChannelsLast, MemoryFormat::ChannelsLast3d];
+        others.into_iter().find(|format| format.resembles(layout)).unwrap_or(MemoryFormat::Contiguous)
+    }
+
+    fn resembles(self, layout: &Layout) -> bool {
+        let Some(order) = self.order(layout.ndim()).filter(|_| layout.strides[1] != 0) else { return false };
+        let mut least = 0isize;
+        order.iter().all(|&dim| {
+            let (size, stride) = (layout.shape[dim], layout.strides[dim]);
+            // Batches of single elements say nothing.
+            let is_told = size != 0 && stride >= least && !(dim == 0 && least == layout.strides[1]);
+            least = if size > 1 { stride.saturating_mul(size as isize) } else { stride };
+            is_told
+        })
+    }
+}
+
 impl Layout {
     /// The same places, counted in elements of half the size.
     pub fn doubled(&self) -> Layout {

@@ -352,6 +352,7 @@ impl<'a> Walk<'a> {
         }
         let (here, since) = (self.e.rt.slot_of(g.device()), leaf.0.auto.lock().since);
         let Some(LeafGrad { leaf, sum, mut from }) = self.due.remove(since) else {
+            history::check_leaf(leaf)?;
             self.heap.push(Ready::Leaf(since));
             self.due.insert(since, LeafGrad { leaf: leaf.clone(), sum: g, from: smallvec![here] });
             return Ok(());

@@ -85,6 +85,9 @@ pub(super) fn refresh(e: &mut Engine, tensor: &Tensor) -> Result<()> {
     let auto = tensor.0.auto.lock();
     let Some(base) = stale_base(tensor, &auto) else { return Ok(()) };
     let made_as = auto.made_as;
+    if auto.requires_grad && auto.edge.is_none() {
+        return Err(moved_inside(tensor, &base));
+    }
     drop(auto);
     if made_as != MadeAs::Usual && !shows_parts(tensor, &base, made_as) {
         return Err(forbidden(tensor, made_as, true));
@@ -93,6 +96,25 @@ pub(super) fn refresh(e: &mut Engine, tensor: &Tensor) -> Result<()> {
     let node = part_of(e, tensor, &base.view(), edge);
     attach(tensor, &Arc::new(node), 0);
     Ok(())
+}
+
+/// Whether a leaf still is one when its gradient arrives.
+pub(super) fn check_leaf(leaf: &Tensor) -> Result<()> {
+    let auto = leaf.0.auto.lock();
+    match stale_base(leaf, &auto) {
+        Some(base) if auto.edge.is_none() => Err(moved_inside(leaf, &base)),
+        _ => Ok(()),
+    }
+}
+
+/// A leaf whose memory was written, through the tensor that it is a view of, with something that has a history.
+#[cold]
+fn moved_inside(leaf: &Tensor, base: &Tensor) -> Box<Diag> {
+    Diag::error(code::GRAD_LEAF, "a leaf was moved into the inside of the graph")
+        .label(Origin::NONE, Focus::Call, "in this call")
+        .label(base.view().buffer.last_writer(), Focus::Expression, "its memory was written here")
+        .label(leaf.0.made, Focus::Expression, "the leaf was made here")
+        .help("make the leaf of memory of its own: `x.view(shape).clone().requires_grad_()`")
 }
 
 /// Whether a view shows real numbers as complex ones, or the other way round.

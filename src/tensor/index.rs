@@ -69,11 +69,14 @@ fn split(e: &mut Engine, x: &Tensor, items: Vec<Item>) -> Result<Parts> {
         return Err(Diag::error(code::VALUE, "an index may hold only one \"...\""));
     }
     let mut view = x.clone();
-    let mut dim = 0;
+    // In the view, and in `x`, as messages name it.
+    let (mut dim, mut own) = (0, 0);
     let mut advanced: Vec<Option<Tensor>> = Vec::new();
     for item in items {
+        let own_dim = own;
+        own += if matches!(item, Item::Ellipsis) { ndim - used } else { width(&item) };
         match item {
-            Item::Int(i) => view = e.call_row(&view::SELECT, args![&view, dim, i])?,
+            Item::Int(i) => view = select(e, &view, dim, i, own_dim)?,
             Item::Slice { start, stop, step } => {
                 let whole = start.unwrap_or(0) == 0 && stop.is_none() && step == 1;
                 if !whole {
@@ -130,6 +133,16 @@ fn split(e: &mut Engine, x: &Tensor, items: Vec<Item>) -> Result<Parts> {
         }
     }
     Ok(Parts { view, advanced })
+}
+
+/// One element along a dim of a view, which is dim `own` of what the script indexes.
+fn select(e: &mut Engine, view: &Tensor, dim: usize, i: i64, own: usize) -> Result<Tensor> {
+    e.call_row(&view::SELECT, args![view, dim, i]).map_err(|mut diag| {
+        if diag.code == code::INDEX && own != dim {
+            diag.message = view::out_of_range(i, own, view.shape()[dim]);
+        }
+        diag
+    })
 }
 
 /// A 0-dimensional integer tensor is its number, which is waited for; one of `u8` is a mask, as in PyTorch.

@@ -6,6 +6,7 @@ use crate::base::code;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::DType;
+use crate::base::layout::MemoryFormat;
 use crate::op::emit::Emit;
 use crate::op::rows::pointwise::arith;
 use crate::op::rows::shape::view;
@@ -18,6 +19,8 @@ pub struct Target {
     pub device: Option<DeviceId>,
     pub copy: bool,
     pub non_blocking: bool,
+    /// The order of the elements in memory; none for the order they have.
+    pub format: Option<MemoryFormat>,
 }
 
 impl Target {
@@ -30,6 +33,18 @@ impl Target {
 /// The tensor with the target's dtype and device. A copy between devices is ordered against both devices' current
 /// streams.
 pub fn to(e: &mut Engine, x: &Tensor, target: Target) -> Result<Tensor> {
+    let moved = moved(e, x, target)?;
+    let Some(format) = target.format else { return Ok(moved) };
+    // As in PyTorch a tensor that stays as it is only has to resemble the order.
+    let fits = moved.with_view(|view| match moved.same(x) {
+        true => MemoryFormat::suggested(&view.layout) == format,
+        false => format.is_of(&view.layout),
+    });
+    if fits { Ok(moved) } else { e.call_row(&view::CLONE_AS_IT_LIES, args![&moved, format.name()]) }
+}
+
+/// In another dtype and on another device.
+fn moved(e: &mut Engine, x: &Tensor, target: Target) -> Result<Tensor> {
     let dtype = target.dtype.unwrap_or(x.dtype());
     let device = target.device.unwrap_or(x.device());
     if device == x.device() {

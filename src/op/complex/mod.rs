@@ -129,7 +129,8 @@ pub(super) fn parts(e: &mut dyn Emit, arg: &Arg, real: DType, like: &Meta) -> Re
 
 /// Applies a real-linear row to the real parts and to the imaginary parts of the arguments at these positions.
 pub fn by_parts(e: &mut dyn Emit, op: &'static Op, args: &Args, at: &[usize]) -> Result<Vec<Tensor>> {
-    let mut real = real_of(e, args, at);
+    rules::check_written(op, args, at)?;
+    let mut real = if rules::is_replaced(op) { args.input().dtype().real_part() } else { real_of(e, args, at) };
     for (place, arg) in args.0.iter().enumerate() {
         let mut complex = false;
         arg.for_each_tensor(&mut |tensor: &Tensor| complex |= tensor.dtype().is_complex());

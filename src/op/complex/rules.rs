@@ -6,8 +6,10 @@ use super::{
 };
 use crate::base::diag::Result;
 use crate::base::dtype::DType;
+use crate::fail;
 use crate::op::args::Args;
 use crate::op::row::{Lower, Op};
+use crate::op::rows::indexing::gather::same_dtype;
 use crate::op::rows::indexing::masks::{ARGWHERE, NONZERO, NONZERO_STATIC};
 use crate::op::rows::linalg::matmul::MATMUL;
 use crate::op::rows::linalg::matmul::VDOT;
@@ -417,8 +419,28 @@ static PARTS: &[(&str, &[usize])] = &[
 ];
 
 /// Rows that give their first operand with some elements replaced, in its dtype.
-fn is_replaced(op: &'static Op) -> bool {
+pub fn is_replaced(op: &'static Op) -> bool {
     [&SELECT_SCATTER, &DIAGONAL_SCATTER, &AS_STRIDED_SCATTER, &SLICE_SCATTER].iter().any(|row| op.is(row))
+}
+
+/// Rows that write elements of one tensor into another of the same dtype, as where both are real.
+static WRITES: &[&str] = &["index_add", "index_copy", "put", "scatter", "scatter_add"];
+
+/// Whether the operands at these positions may be written into the first operand.
+pub fn check_written(op: &'static Op, args: &Args, at: &[usize]) -> Result<()> {
+    let Some(x) = args.opt_tensor(0) else { return Ok(()) };
+    let written = at.iter().filter(|&&place| place > 0);
+    for (other, param) in written.filter_map(|&place| Some((args.opt_tensor(place)?, op.params.get(place)?))) {
+        // Complex numbers are tensors without dims.
+        let is_number = other.ndim() == 0 && x.dtype().is_complex() && op.name == "scatter";
+        if WRITES.contains(&op.name) && !is_number {
+            same_dtype(x, other, param.name)?;
+        }
+        if op.name == "index_fill" && other.dtype().is_complex() && !x.dtype().is_complex() {
+            fail!(DTYPE, "a value of dtype {} does not go into a tensor of dtype {}", other.dtype(), x.dtype());
+        }
+    }
+    Ok(())
 }
 
 fn find(list: &[(&Op, Forward)], op: &'static Op) -> Option<Forward> {

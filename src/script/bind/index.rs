@@ -117,6 +117,17 @@ fn keep_read_error(host: &Host, context: &NativeCallContext, error: Box<EvalAltR
     "kept for the setter".into()
 }
 
+/// What is written: a tensor or a number.
+pub(super) fn assigned(value: &Dynamic) -> Result<Arg> {
+    if let Some(tensor) = value.read_lock::<Tensor>() {
+        return Ok(Arg::Tensor(tensor.clone()));
+    }
+    match convert::scalar(value) {
+        Some(scalar) => Ok(scalar.into()),
+        None => fail!(ARGUMENT_TYPE, "a tensor or a number is expected, not {}", type_names::of_value(value)),
+    }
+}
+
 fn set(host: &Host, context: &NativeCallContext, x: &Tensor, at: &Dynamic, value: &Dynamic) -> RhaiResult {
     let Some(how) = host.assignment(context) else { return Ok(Dynamic::UNIT) };
     if how == Assignment::Compound
@@ -125,13 +136,7 @@ fn set(host: &Host, context: &NativeCallContext, x: &Tensor, at: &Dynamic, value
         return Err(error);
     }
     host.call(context, |engine| {
-        let value: Arg = match value.read_lock::<Tensor>() {
-            Some(tensor) => Arg::Tensor(tensor.clone()),
-            None => match convert::scalar(value) {
-                Some(scalar) => scalar.into(),
-                None => fail!(ARGUMENT_TYPE, "a tensor or a number is expected, not {}", type_names::of_value(value)),
-            },
-        };
+        let value = assigned(value)?;
         index::set(engine, x, items(at)?, value)
     })
     .map(|()| Dynamic::UNIT)

@@ -4,11 +4,15 @@ use crate::base::code;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::Scalar;
+use crate::base::layout::MemoryFormat;
 use crate::op::emit::Emit;
+use crate::op::row::Op;
+use crate::op::rows::pointwise::complex::{IMAG, REAL};
 use crate::op::rows::shape::view::UNSQUEEZE;
 use crate::script::bind::array_order::{self, Difference};
 use crate::script::bind::compare::{compare, values_equal};
 use crate::script::bind::convert;
+use crate::script::bind::index;
 use crate::script::bind::native::{self, flag, given};
 use crate::script::bind::rows::Natives;
 use crate::script::bind::rows::raw;
@@ -20,6 +24,7 @@ use crate::script::values::type_names;
 use crate::script::values::types::{DTypeValue, DeviceValue, Tensor};
 use crate::tensor::engine::Engine;
 use crate::tensor::history::MadeBy;
+use crate::tensor::index::Item;
 use crate::tensor::movement::{self, Target};
 use crate::tensor::{grad, history, observe, row_grads};
 use rhai::{Array, Dynamic, Map, NativeCallContext};
@@ -244,6 +249,8 @@ fn shape_setter(module: &mut Natives, host: &Arc<Host>) {
 
 fn setters(module: &mut Natives, host: &Arc<Host>) {
     shape_setter(module, host);
+    part_setter(module, host, "real", &REAL);
+    part_setter(module, host, "imag", &IMAG);
     let shared = host.clone();
     rhai::FuncRegistration::new_setter("requires_grad").place_in(
         &mut module.module,
@@ -265,6 +272,24 @@ fn setters(module: &mut Natives, host: &Arc<Host>) {
                 Some(_) => set_grad(x, &value).map_err(|diag| shared.raise(&context, diag, "")),
                 None => Ok(()),
             }
+        },
+    );
+}
+
+/// `z.real = v`, `z.imag = v`: a copy into the parts.
+fn part_setter(module: &mut Natives, host: &Arc<Host>, name: &'static str, part: &'static Op) {
+    let shared = host.clone();
+    rhai::FuncRegistration::new_setter(name).place_in(
+        &mut module.module,
+        move |context: NativeCallContext, x: &mut Tensor, value: Dynamic| -> Result<(), Box<rhai::EvalAltResult>> {
+            if shared.assignment(&context).is_none() {
+                return Ok(());
+            }
+            shared.call(&context, |engine| {
+                let value = index::assigned(&value)?;
+                let part = engine.call_row(part, crate::args![&*x])?;
+                crate::tensor::index::set(engine, &part, vec![Item::Ellipsis], value)
+            })
         },
     );
 }
@@ -332,7 +357,7 @@ pub fn to_keywords(host: &Host, map: &Map, target: &mut Target) -> Result<()> {
             "copy" => target.copy = flag(name, value)?,
             // The old name, from before `async` became a keyword of Python.
             "non_blocking" | "async" => target.non_blocking = flag(name, value)?,
-            "memory_format" => memory_format(value)?,
+            "memory_format" => target.format = memory_format(value)?,
             _ => {
                 let diag = Diag::error(code::UNKNOWN_KEYWORD, format!("unknown keyword `{name}`"));
                 return Err(
@@ -350,14 +375,17 @@ pub fn to_keywords(host: &Host, map: &Map, target: &mut Target) -> Result<()> {
     Ok(())
 }
 
-/// Kernels choose the order of memory themselves: what asks for one has no effect.
-fn memory_format(value: &Dynamic) -> Result<()> {
-    let known = ["contiguous_format", "preserve_format", "channels_last", "channels_last_3d"];
+/// The order of elements that a `memory_format` asks for; none for that which they have.
+fn memory_format(value: &Dynamic) -> Result<Option<MemoryFormat>> {
     let text = value.read_lock::<rhai::ImmutableString>();
-    match text.as_ref().filter(|text| known.contains(&text.as_str())) {
-        Some(_) => Ok(()),
-        None if value.is_unit() => Ok(()),
-        None => Err(Diag::error(code::VALUE, format!("`memory_format` is one of {}", known.join(", ")))),
+    match text.as_ref().map(|text| (text.as_str(), MemoryFormat::parse(text))) {
+        Some((_, Some(format))) => Ok(Some(format)),
+        Some(("preserve_format", _)) => Ok(None),
+        None if value.is_unit() => Ok(None),
+        _ => {
+            let known = "contiguous_format, preserve_format, channels_last, channels_last_3d";
+            Err(Diag::error(code::VALUE, format!("`memory_format` is one of {known}")))
+        }
     }
 }
 
@@ -405,7 +433,10 @@ fn movement(module: &mut Natives, host: &Arc<Host>) {
     method(module, host, "pin_memory", 1, |host, context, x, _| {
         movement::pin(&mut host.engine(context), x).map(Dynamic::from)
     });
-    method(module, host, "is_contiguous", 1, |_, _, x, _| Ok(Dynamic::from_bool(x.view().layout.is_contiguous())));
+    native::method(module, host, "is_contiguous", |_, x, [format]| {
+        let format = memory_format(format)?.unwrap_or(MemoryFormat::Contiguous);
+        Ok(Dynamic::from_bool(format.is_of(&x.view().layout)))
+    });
     method(module, host, "is_floating_point", 1, |_, _, x, _| Ok(Dynamic::from_bool(x.dtype().is_float())));
     method(module, host, "element_size", 1, |_, _, x, _| Ok(Dynamic::from_int(x.dtype().size_bytes() as i64)));
     method(module, host, "storage_offset", 1, |_, _, x, _| Ok(Dynamic::from_int(x.view().layout.offset as i64)));

@@ -253,7 +253,7 @@ impl<'a> Flow<'a> {
 
     /// `x.shape = [4]`: a few properties of values other than maps can be assigned.
     pub(super) fn assigned(&mut self, token: u32, of: &Value, name: &str) {
-        if matches!((of, name), (Value::Tensor(_), "grad" | "data" | "requires_grad")) {
+        if matches!((of, name), (Value::Tensor(_), "grad" | "data" | "requires_grad" | "real" | "imag")) {
             return;
         }
         let of = match of {

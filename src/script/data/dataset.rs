@@ -13,7 +13,7 @@ use crate::script::bind::rows::{Natives, raw};
 use crate::script::data::images::{Folder, Picture};
 use crate::script::host::Host;
 use crate::script::host::caller::Caller;
-use crate::script::values::panics::Place;
+use crate::script::values::panics::{GuardedCall, Place};
 use crate::script::values::raise::Native;
 use crate::script::values::raise::at_iterator;
 use crate::script::values::type_names;
@@ -21,6 +21,7 @@ use crate::script::values::types::Tensor;
 use crate::tensor::engine::Engine;
 use parking_lot::Mutex;
 use rhai::{Array, Dynamic, FnPtr, FuncRegistration, Identifier, Map};
+use std::any::TypeId;
 use std::sync::Arc;
 
 /// A dataset of a script.
@@ -231,8 +232,29 @@ pub fn positions(host: &Arc<Host>, value: &Dynamic, size: usize) -> Result<Vec<u
     numbers.into_iter().map(one).collect()
 }
 
+/// `d[i]`: the row as a loader gets it, before it becomes part of a batch.
+fn indexed(module: &mut Natives, host: &Arc<Host>) {
+    let shared = host.clone();
+    let get = GuardedCall::new(move |context, values| -> Native {
+        let context = context.expect("registered with a context");
+        let of = values[0].read_lock::<Dataset>().expect("registered for datasets").clone();
+        let (asked, size) = (values[1].as_int().unwrap_or(0), of.row_count());
+        let at = if asked < 0 { asked.saturating_add(size as i64) } else { asked };
+        match usize::try_from(at).ok().filter(|&at| at < size) {
+            Some(at) => of.row(&shared, shared.origin(&context), at, shared.rt.default_device(), None),
+            None => {
+                let text = format!("index {asked} is out of range for this dataset of {size} rows");
+                Err(shared.raise(&context, Diag::error(code::INDEX, text), "indexed here"))
+            }
+        }
+    });
+    let types = [TypeId::of::<Dataset>(), TypeId::of::<i64>()];
+    FuncRegistration::new_index_getter().place_shared_in(&mut module.module, types, &get);
+}
+
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
     constructors(module, host);
+    indexed(module, host);
     let shared = host.clone();
     raw(module, "_rows", 1, move |context, values| -> Native {
         let context = context.expect("registered with a context");
@@ -263,14 +285,10 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
         classes(dataset)
     });
     let shared = host.clone();
-    crate::script::values::panics::place_iterator(
-        &mut module.module,
-        std::any::TypeId::of::<Dataset>(),
-        move |value| {
-            let Some(dataset) = value.try_cast::<Dataset>() else { return Box::new(std::iter::empty()) };
-            Box::new(iterate(&shared, dataset))
-        },
-    );
+    crate::script::values::panics::place_iterator(&mut module.module, TypeId::of::<Dataset>(), move |value| {
+        let Some(dataset) = value.try_cast::<Dataset>() else { return Box::new(std::iter::empty()) };
+        Box::new(iterate(&shared, dataset))
+    });
 }
 
 /// Row by row.

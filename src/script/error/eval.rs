@@ -366,6 +366,7 @@ fn indexing(text: &str) -> Words {
                 "`()`" => {
                     found.help("an empty map is written `#{}`; `m.get(name)` gives `()` for a name that a map has not")
                 }
+                "a dataset" => found.help("an integer reads a row, `d[0]`, `d[-1]`; rows are not written"),
                 "a loader" => found.help("batches come one after another: `for batch in loader { .. }`"),
                 "a tensor" if by.contains("string") || by.contains("String") => {
                     found.help("`\"...\"` means the remaining dimensions: `x[\"...\", 0]`")
@@ -400,7 +401,7 @@ fn mismatch(expected: &str, actual: &str) -> Words {
         // Only maps are indexed by strings; it is not known which map it is.
         (expected, "i64") if a_type(expected) == "a string" => found.help(
             "the keys of a map are strings, `m[str(i)]`: results have names (`x.max(1).indices`, `lstm.forward(x).output`), \
-             the layers of a `sequential` or `module_list` are in `m.layers[0]`",
+             the layers of a `sequential` or `module_list` are in `m.layers[0]`, a row of a map of tensors is `data::get(d, i)`",
         ),
         ("i64", _) if a_type(actual) == "a range" => {
             found.help("`xs[1..3]` reads a part of an array, `xs.splice(1..3, [9, 8])` puts others in its place")

@@ -414,7 +414,9 @@ fn relocate(engine: &mut Engine, this: &Dynamic, target: Target) -> Result<Dynam
     }
     let all = distinct(this, false)?.into_iter().chain(distinct(this, true)?);
     for Member { tensor, .. } in all {
-        let target = Target { dtype: target.dtype.filter(|_| tensor.dtype().is_float()), ..target };
+        // As in PyTorch an order of memory is for the tensors that have one.
+        let format = target.format.filter(|_| matches!(tensor.ndim(), 4 | 5));
+        let target = Target { dtype: target.dtype.filter(|_| tensor.dtype().is_float()), format, ..target };
         let grad = tensor.0.auto.lock().grad.clone();
         for slot in std::iter::once(tensor).chain(grad) {
             let plain = engine.tensor(slot.view());

@@ -4,6 +4,7 @@ use crate::args;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::Result;
 use crate::base::dtype::{Category, DType, Scalar};
+use crate::base::layout::MemoryFormat;
 use crate::fail;
 use crate::kernel::copy;
 use crate::op::args::Args;
@@ -12,7 +13,7 @@ use crate::op::infer;
 use crate::op::row::{CallForm, Grad, Lower, Op, Returns, Source, ex};
 use crate::op::rows::pointwise::arith::{ADD, MUL, POW, SUB, element_of, filling};
 use crate::op::rows::pointwise::compare::{EQ, LT, WHERE};
-use crate::op::rows::shape::view::{EXPAND, RESHAPE};
+use crate::op::rows::shape::view::{EXPAND, RESHAPE, formatted};
 use crate::op::tensor::{Tensor, Tracked};
 use crate::signature;
 
@@ -38,6 +39,13 @@ fn dtype_of(e: &dyn Emit, value: Scalar) -> DType {
     }
 }
 
+/// A new tensor with elements that are all alike, in an order of memory that is asked for.
+fn in_format(e: &mut dyn Emit, tensor: Tensor, format: MemoryFormat) -> Result<Tensor> {
+    let layout = formatted(format, &tensor.shape())?;
+    let is_plain = tensor.samples().is_some() || tensor.with_view(|view| view.layout == layout);
+    Ok(if is_plain { tensor } else { e.alias(&tensor, layout) })
+}
+
 /// A tensor filled with one value; arguments `dtype, device, requires_grad` from `at` on. After the fashion
 /// of argument 0 when that is a tensor.
 fn filled(e: &mut dyn Emit, a: &Args, size: Option<usize>, value: Option<Scalar>, at: usize) -> Result<Vec<Tensor>> {
@@ -56,13 +64,18 @@ fn filled(e: &mut dyn Emit, a: &Args, size: Option<usize>, value: Option<Scalar>
         Some(value) => e.source(Source::Fill(filling(value, dtype)?), &shape, dtype, device)?,
         None => e.empty(&shape, dtype, device)?,
     };
+    let tensor = match MemoryFormat::parse(a.text(at + 3)) {
+        Some(format) if like.is_some() => in_format(e, tensor, format)?,
+        _ => tensor,
+    };
     leaf(a, at + 2, tensor)
 }
 
 signature!(constants(size: Sizes, dtype: DType = None, device: Device = None, requires_grad: Bool = false));
 
 signature!(constants_like(
-    input: Tensor, dtype: DType = None, device: Device = None, requires_grad: Bool = false, memory_format: Ignored = None,
+    input: Tensor, dtype: DType = None, device: Device = None, requires_grad: Bool = false,
+    memory_format: Str(&["preserve_format", "contiguous_format", "channels_last", "channels_last_3d"]) = "preserve_format",
 ));
 
 signature!(new_constants(
@@ -135,6 +148,7 @@ pub static FULL: Op = Op {
 
 signature!(full_like(
     input: Tensor, fill_value: Number, dtype: DType = None, device: Device = None, requires_grad: Bool = false,
+    memory_format: Str(&["preserve_format", "contiguous_format", "channels_last", "channels_last_3d"]) = "preserve_format",
 ));
 
 pub static FULL_LIKE: Op = Op {

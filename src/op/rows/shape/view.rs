@@ -4,7 +4,7 @@ use crate::args;
 use crate::base::attr::Ints;
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
-use crate::base::layout::{self, Layout, Shape, Strides};
+use crate::base::layout::{self, Layout, MemoryFormat, Shape, Strides};
 use crate::fail;
 use crate::op::args::Args;
 use crate::op::emit::{Backward, Emit, KernelCall};
@@ -158,8 +158,17 @@ signature!(clone(
     memory_format: Str(&["preserve_format", "contiguous_format", "channels_last", "channels_last_3d"]) = "preserve_format",
 ));
 
+/// The layout of a copy in an order that is asked for.
+pub fn formatted(format: MemoryFormat, shape: &[usize]) -> Result<Layout> {
+    format.layout(shape).ok_or_else(|| {
+        let (name, needed) = (format.name(), format.ndim().unwrap_or_default());
+        let text = format!("\"{name}\" is for tensors of {needed} dimensions, not of {}", shape.len());
+        Diag::error(code::SHAPE, text)
+    })
+}
+
 /// `clone` as scripts call it: the copy's elements follow each other in memory as those of the tensor do, as in PyTorch.
-static CLONE_AS_IT_LIES: Op = Op {
+pub static CLONE_AS_IT_LIES: Op = Op {
     name: "clone",
     params: clone::PARAMS,
     summary: "A copy in memory of its own.",
@@ -168,15 +177,19 @@ static CLONE_AS_IT_LIES: Op = Op {
         ex("ones([2, 3]).t().clone().stride()", "[1, 3]"),
         ex("ones([2, 1]).expand([2, 3]).clone().stride()", "[3, 1]"),
         ex("ones([2, 3]).t().clone(\"contiguous_format\").stride()", "[2, 1]"),
+        ex("ones([1, 2, 2, 4]).clone(\"channels_last\").stride()", "[16, 1, 8, 2]"),
+        ex("ones([2]).clone(\"channels_last\")", "E0201"),
     ],
     lower: Lower::Steps(|e, a| {
         let x = a.input();
         let mut out = e.empty(&x.shape(), x.dtype(), x.device())?;
-        if x.samples().is_none() && a.text(clone::memory_format) != "contiguous_format" {
-            let layout = x.with_view(|view| layout::of_operands(&view.layout.shape, std::iter::once(&view.layout)));
-            if !layout.is_contiguous() {
-                out = e.alias(&out, layout);
-            }
+        let layout = match MemoryFormat::parse(a.text(clone::memory_format)) {
+            Some(format) => formatted(format, &x.shape())?,
+            None => x.with_view(|view| layout::of_operands(&view.layout.shape, std::iter::once(&view.layout))),
+        };
+        // Samples of `vmap` are row-major.
+        if x.samples().is_none() && out.with_view(|view| view.layout != layout) {
+            out = e.alias(&out, layout);
         }
         Ok(vec![e.apply_inplace(&COPY, args![&out, x])?])
     }),
@@ -353,16 +366,30 @@ pub fn spread_view(
     Ok(vec![Some(spread(e, v.g(), &dense.shape, &part)?)])
 }
 
-signature!(contiguous(input: Tensor, memory_format: Ignored = None));
+signature!(contiguous(
+    input: Tensor,
+    memory_format: Str(&["contiguous_format", "channels_last", "channels_last_3d"]) = "contiguous_format",
+));
 
 /// The tensor itself when it is dense, otherwise a copy.
 pub static CONTIGUOUS: Op = Op {
     name: "contiguous",
     params: contiguous::PARAMS,
     summary: "The tensor itself when its elements follow each other in memory, otherwise a copy.",
-    examples: &[ex("tensor([[1, 2], [3, 4]]).t().contiguous()", "tensor([[1, 3],\n        [2, 4]])")],
+    details: "\"channels_last\" and \"channels_last_3d\" are orders in which the channels of a pixel follow each other, of 4 and 5 \
+dimensions.",
+    examples: &[
+        ex("tensor([[1, 2], [3, 4]]).t().contiguous()", "tensor([[1, 3],\n        [2, 4]])"),
+        ex("ones([1, 2, 2, 4]).contiguous(\"channels_last\").stride()", "[16, 1, 8, 2]"),
+        ex("ones([2]).contiguous(\"channels_last\")", "E0201"),
+    ],
     lower: Lower::Compose(|e, a| {
         let x = a.input();
+        let format = MemoryFormat::parse(a.text(contiguous::memory_format)).unwrap_or(MemoryFormat::Contiguous);
+        if format != MemoryFormat::Contiguous {
+            let is_so = x.with_view(|view| format.is_of(&view.layout));
+            return if is_so { Ok(vec![x.clone()]) } else { e.apply(&CLONE_AS_IT_LIES, args![x, format.name()]) };
+        }
         if x.view().layout.is_contiguous() { Ok(vec![x.clone()]) } else { e.apply(&CLONE, args![x]) }
     }),
     grad: Grad::Composed,
@@ -414,6 +441,11 @@ pub static SELECT: Op = Op {
     ..Op::BASE
 };
 
+/// The message of an index that a dim does not have.
+pub fn out_of_range(index: i64, dim: usize, n: usize) -> String {
+    format!("index {index} is out of range for dimension {dim} of size {n}")
+}
+
 pub fn select(layout: &Layout, a: &Args) -> Result<Layout> {
     if layout.ndim() == 0 {
         fail!(INDEX, "a 0-dimensional tensor cannot be indexed; `item()` gives its value");
@@ -421,7 +453,7 @@ pub fn select(layout: &Layout, a: &Args) -> Result<Layout> {
     let dim = infer::dim(a.int(select::dim), layout.ndim())?;
     let (n, index) = (layout.shape[dim] as i64, a.int(select::index));
     if index < -n || index >= n {
-        fail!(INDEX, "index {index} is out of range for dimension {dim} of size {n}");
+        return Err(Diag::error(code::INDEX, out_of_range(index, dim, layout.shape[dim])));
     }
     Ok(layout.select(dim, if index < 0 { index + n } else { index } as usize))
 }
