@@ -334,13 +334,17 @@ impl<'a> Flow<'a> {
             return Value::Tensor(None);
         }
         let (mut part, mut dim) = (tensor.clone(), 0i64);
-        for (item, value) in items.iter().zip(values) {
+        for (own, (item, value)) in items.iter().zip(values).enumerate() {
             match (value, &item.kind) {
                 (Value::Int(Some(index)), _) => {
+                    let size = tensor.shape().get(own).copied().unwrap_or_default();
                     let args = Args(smallvec![Arg::Tensor(part), dim.into(), (*index).into()]);
                     match dry_run::results(&view::SELECT, args) {
                         Outcome::Results(mut results) => part = results.swap_remove(0),
-                        Outcome::Refused(diag) => {
+                        Outcome::Refused(mut diag) => {
+                            if diag.code == code::INDEX {
+                                diag.message = view::out_of_range(*index, own, size);
+                            }
                             self.report_at(token, diag, "in this index");
                             return Value::Tensor(None);
                         }
