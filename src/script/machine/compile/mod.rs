@@ -235,9 +235,8 @@ impl Compiler {
         for (at, statement) in statements.iter().enumerate() {
             let mut node = self.statement(statement)?;
             let behind = &statements[at + 1..];
-            let is_own = |slot, name: &str| {
-                self.find(name).is_some_and(|at| at >= first && self.visible[at].slot == slot)
-            };
+            let is_own =
+                |slot, name: &str| self.find(name).is_some_and(|at| at >= first && self.visible[at].slot == slot);
             last_use::move_last(&mut node, statement, behind, &is_own);
             if let Node::Let(_, value) = &mut node {
                 self.move_dead(value, behind);
