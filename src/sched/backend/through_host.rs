@@ -28,17 +28,18 @@ pub fn run<R: Remote>(
     slots: &[Faults],
     kernel_context: &KernelContext<'_>,
 ) -> Result<Result<(), End>, R::Error> {
-    let mut copies = Copies { remote, spans: Vec::new() };
     match command {
         Command::Fused { program, shape, views, table } => {
-            let fetched = Arc::new(copies.fetch_all(views)?);
+            let mut copies = Copies::of(remote, views.iter())?;
+            let fetched = Arc::new(copies.all_near(views));
             let done = host::run(&Command::Fused { program, shape, views: &fetched, table }, slots, kernel_context);
             copies.store(views)?;
             Ok(done)
         }
         Command::Kernel { kernel, attrs, operands, seed, offset } => {
-            let inputs = copies.fetch_all(&operands.inputs)?;
-            let copied = Arc::new(Operands { inputs, outputs: copies.fetch_all(&operands.outputs)? });
+            let mut copies = Copies::of(remote, operands.inputs.iter().chain(&operands.outputs))?;
+            let inputs = copies.all_near(&operands.inputs);
+            let copied = Arc::new(Operands { inputs, outputs: copies.all_near(&operands.outputs) });
             let (kernel, seed, offset) = (*kernel, *seed, *offset);
             let done =
                 host::run(&Command::Kernel { kernel, attrs, operands: &copied, seed, offset }, slots, kernel_context);
@@ -47,9 +48,9 @@ pub fn run<R: Remote>(
         }
         Command::Each { each, node, scalars, .. } => {
             for member in 0..each.members(node) {
-                let mut copies = Copies { remote, spans: Vec::new() };
                 let views = each.views(node, member);
-                let fetched = copies.fetch_all(&views)?;
+                let mut copies = Copies::of(remote, views.iter())?;
+                let fetched = copies.all_near(&views);
                 let shape = each.shape(node, member);
                 let done = touch::run_fused(&each.program, shape, &fetched, scalars, &[], kernel_context);
                 copies.store(&views)?;
@@ -62,44 +63,68 @@ pub fn run<R: Remote>(
     }
 }
 
-/// Host copies of a device's memory, one for each distinct span.
+/// Host copies of a device's memory, in the order of its addresses. Views may share bytes without being the same, as those of
+/// the real and the imaginary parts of complex numbers do: one copy serves them, so that none writes back what another has
+/// changed.
 struct Copies<'a, R> {
     remote: &'a R,
     spans: Vec<(Span, Vec<u8>)>,
 }
 
-impl<R: Remote> Copies<'_, R> {
-    /// The view on a host copy of its memory.
-    fn fetch(&mut self, view: &RawView) -> Result<RawView, R::Error> {
-        let (low, bytes) = extent(view);
-        let span = Span::new(view.ptr.wrapping_offset(low), bytes);
-        let known = self.spans.iter().position(|(s, _)| s.address() == span.address() && s.len() == span.len());
-        let at = match known {
-            Some(at) => at,
-            None => {
-                let copy = self.remote.fetch(&span)?;
-                self.spans.push((span, copy));
-                self.spans.len() - 1
+impl<'a, R: Remote> Copies<'a, R> {
+    fn of<'v>(remote: &'a R, views: impl Iterator<Item = &'v RawView>) -> Result<Self, R::Error> {
+        let mut ranges: Vec<(u64, u64)> = views.map(range).filter(|(start, end)| start < end).collect();
+        ranges.sort_unstable();
+        ranges.dedup_by(|next, known| {
+            let share = next.0 < known.1;
+            if share {
+                known.1 = known.1.max(next.1);
             }
+            share
+        });
+        let fetched = |(start, end): (u64, u64)| {
+            let span = Span::new(start as *mut u8, (end - start) as usize);
+            remote.fetch(&span).map(|copy| (span, copy))
         };
-        Ok(RawView { ptr: self.spans[at].1.as_mut_ptr().wrapping_offset(-low), ..view.clone() })
+        let spans: Result<Vec<_>, R::Error> = ranges.into_iter().map(fetched).collect();
+        Ok(Copies { remote, spans: spans? })
     }
 
-    fn fetch_all(&mut self, views: &[RawView]) -> Result<Vec<RawView>, R::Error> {
-        views.iter().map(|view| self.fetch(view)).collect()
+    /// The view on the host copy of its memory.
+    fn near(&mut self, view: &RawView) -> RawView {
+        let (start, end) = range(view);
+        let found = self.spans.iter_mut().find(|(span, _)| start < end && holds(span, start));
+        let ptr = match found {
+            Some((span, copy)) => copy.as_mut_ptr().wrapping_offset(view.ptr as isize - span.address() as isize),
+            // A view without elements is not read.
+            None => std::ptr::NonNull::dangling().as_ptr(),
+        };
+        RawView { ptr, ..view.clone() }
+    }
+
+    fn all_near(&mut self, views: &[RawView]) -> Vec<RawView> {
+        views.iter().map(|view| self.near(view)).collect()
     }
 
     /// Writes back what may have changed.
     fn store(&self, views: &[RawView]) -> Result<(), R::Error> {
-        let written = |span: &Span| {
-            let starts = |view: &RawView| view.ptr.wrapping_offset(extent(view).0) as u64 == span.address();
-            views.iter().any(starts)
-        };
+        let written = |span: &Span| views.iter().map(range).any(|(start, end)| start < end && holds(span, start));
         for (span, copy) in self.spans.iter().filter(|(span, _)| written(span)) {
             self.remote.store(span, copy)?;
         }
         self.remote.wait()
     }
+}
+
+/// The addresses of a view's bytes: the first, and that behind the last.
+fn range(view: &RawView) -> (u64, u64) {
+    let (low, bytes) = extent(view);
+    let start = view.ptr.wrapping_offset(low) as u64;
+    (start, start + bytes as u64)
+}
+
+fn holds(span: &Span, address: u64) -> bool {
+    (span.address()..span.address() + span.len() as u64).contains(&address)
 }
 
 /// The byte range of a view: the offset of its lowest byte from its first element, and its length.

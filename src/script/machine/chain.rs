@@ -5,7 +5,7 @@ use super::intrinsics::Intrinsic;
 use super::native::again_with_integers;
 use super::numbers;
 use super::places::bytes;
-use super::places::exchange::{exchange, only_asks};
+use super::places::exchange::{exchange, moved_part, only_asks};
 use super::places::grow::{can_grow, grow};
 use super::places::slices;
 use super::places::{Values, place, read, replace, text, write};
@@ -74,7 +74,8 @@ impl Machine<'_> {
             return Ok(None);
         }
         if chain.is_path {
-            return Ok(self.part_at_hand(frame, chain));
+            let moved = if chain.moves { moved_part(frame, chain) } else { None };
+            return Ok(moved.or_else(|| self.part_at_hand(frame, chain)));
         }
         let [step] = &*chain.steps else { return Ok(None) };
         let Root::Local(slot) = &chain.root else { return Ok(None) };

@@ -155,7 +155,6 @@ impl<'m> Machine<'m> {
             Node::Literal(value) => Ok(value.clone()),
             Node::Local(slot) => self.load(&frame.slots[*slot as usize]),
             Node::Take(slot) => self.moved(&mut frame.slots[*slot as usize]),
-            Node::TakePart(chain) => self.moved_part(frame, chain),
             Node::Binary(binary) => self.binary(frame, binary),
             Node::Call(call) => self.call(frame, call),
             Node::Chain(chain) => self.chain(frame, chain),

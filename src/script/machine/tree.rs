@@ -26,8 +26,6 @@ pub enum Node {
     Local(Slot),
     /// A variable that nobody reads afterwards: its value moves out.
     Take(Slot),
-    /// A part of a variable that gets another value afterwards: it moves out.
-    TakePart(Box<Chain>),
     This(Position),
     /// `global::NAME`.
     Global(Box<Global>),
@@ -254,6 +252,8 @@ pub struct Chain {
     pub is_quick: bool,
     /// It has indices and names alone.
     pub is_path: bool,
+    /// Nobody reads that part of the variable afterwards: an array or map moves out.
+    pub moves: bool,
     pub luck: Luck,
 }
 

@@ -30,7 +30,7 @@ impl Node {
                 visit(&mut curry.0);
                 curry.1.iter_mut().for_each(visit);
             }
-            Node::Chain(chain) | Node::TakePart(chain) => of_chain(chain, visit),
+            Node::Chain(chain) => of_chain(chain, visit),
             Node::Block(block) | Node::Evaluating(block) => block.statements.iter_mut().for_each(visit),
             Node::If(branch) => {
                 visit(&mut branch.condition);

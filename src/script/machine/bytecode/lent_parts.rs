@@ -43,7 +43,7 @@ fn names(node: &mut Node, root: Option<Slot>) -> bool {
         Node::This(_) | Node::Lend(_) => root.is_none(),
         Node::Share(_) | Node::Curry(_) | Node::Fragment(_) | Node::Rest(_) | Node::Running(..) => true,
         Node::Native(native) => native.first != crate::script::machine::tree::First::Value,
-        Node::Chain(chain) | Node::TakePart(chain) => match &chain.root {
+        Node::Chain(chain) => match &chain.root {
             Root::Local(slot) | Root::Constant(slot, _) => Some(*slot) == root,
             Root::This(_) => root.is_none(),
             Root::Value(_) => false,

@@ -71,6 +71,7 @@ pub fn chain(compiler: &mut Compiler, expr: &Expr) -> Option<Chain> {
         numeric,
         is_quick,
         is_path,
+        moves: false,
         luck: Luck::default(),
     })
 }

@@ -1,10 +1,11 @@
-//! `heap = rest;`, `rows[i] = row;` and `grid.push(row);`: where a variable of a block is named for the last time, its value
-//! moves. So a value costs the same to hand on however large it is.
+//! `heap = rest;`, `rows[i] = row;`, `grid.push(row);` and `heap = pair[1];`: where a variable of a block is named for the last
+//! time, its value or that part of it moves. So a value costs the same to hand on however large it is.
 
 use super::lending;
 use super::walk;
 use crate::script::machine::intrinsics::Intrinsic;
-use crate::script::machine::tree::{Node, Slot, StepKind};
+use crate::script::machine::places::exchange::is_path;
+use crate::script::machine::tree::{Node, Root, Slot, StepKind};
 use rhai::{ASTNode, Expr, Stmt};
 
 /// Moves the value of a statement, if it is a variable that `is_own` says the block has declared and that nothing behind it
@@ -12,13 +13,24 @@ use rhai::{ASTNode, Expr, Stmt};
 pub fn move_last(node: &mut Node, statement: &Stmt, behind: &[Stmt], is_own: &dyn Fn(Slot, &str) -> bool) {
     let Some(name) = moved_name(statement) else { return };
     let Some(value) = handed_on(node) else { return };
-    let Node::Local(slot) = *value else { return };
-    if is_own(slot, name) && !lending::mentions(behind, name) && !behind.iter().any(sees_all) {
-        *value = Node::Take(slot);
+    let slot = match value {
+        Node::Local(slot) => *slot,
+        Node::Chain(chain) if chain.lost.is_none() && is_path(chain) => match chain.root {
+            Root::Local(slot) => slot,
+            _ => return,
+        },
+        _ => return,
+    };
+    if !is_own(slot, name) || lending::mentions(behind, name) || behind.iter().any(sees_all) {
+        return;
+    }
+    match value {
+        Node::Chain(chain) => chain.moves = true,
+        value => *value = Node::Take(slot),
     }
 }
 
-/// The variable that is handed on, which nothing else in the statement names.
+/// The variable that is handed on, or of which a part is, which nothing else in the statement names.
 fn moved_name(statement: &Stmt) -> Option<&str> {
     let (value, others) = match statement {
         Stmt::Var(declared, ..) => (&declared.1, None),
@@ -28,8 +40,14 @@ fn moved_name(statement: &Stmt) -> Option<&str> {
         Stmt::Expr(expr) => pushed(expr)?,
         _ => return None,
     };
-    let Expr::Variable(variable, ..) = value else { return None };
-    let is_alone = variable.2.path.is_empty() && others.is_none_or(|other| !lending::mentions_in(other, &variable.1));
+    let root = match value {
+        Expr::Dot(pair, ..) | Expr::Index(pair, ..) => &pair.lhs,
+        value => value,
+    };
+    let Expr::Variable(variable, ..) = root else { return None };
+    let is_alone = variable.2.path.is_empty()
+        && lending::count_in(value, &variable.1) == 1
+        && others.is_none_or(|other| !lending::mentions_in(other, &variable.1));
     is_alone.then_some(&*variable.1)
 }
 

@@ -21,11 +21,9 @@ pub fn move_part_to_call(value: &mut Node, target: &Chain) {
     if !others.all(|(_, other)| is_quiet(other) && !names_part(other, root, target)) {
         return;
     }
-    let argument = std::mem::replace(&mut call.arguments[at], Node::Continue);
-    call.arguments[at] = match argument {
-        Node::Chain(chain) => Node::TakePart(chain),
-        other => other,
-    };
+    if let Node::Chain(chain) = &mut call.arguments[at] {
+        chain.moves = true;
+    }
 }
 
 /// Whether a node reads what a chain leads to.

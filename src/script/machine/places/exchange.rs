@@ -3,6 +3,7 @@
 
 use super::{Values, place, reach, text};
 use crate::script::machine::calls::is_lent;
+use crate::script::machine::chain::indices_at_hand;
 use crate::script::machine::run::{Frame, Machine, R};
 use crate::script::machine::tree::{Chain, Node, Root, Step, StepKind};
 use crate::script::machine::value::Value;
@@ -97,6 +98,19 @@ pub fn is_own(part: &Dynamic) -> bool {
     !part.is_shared() && !part.is_read_only() && (part.is_array() || part.is_map())
 }
 
+/// An array or map moves out of a place of a variable that nobody reads afterwards; none where something else is met.
+pub fn moved_part(frame: &mut Frame, chain: &Chain) -> Option<Value> {
+    let Root::Local(slot) = chain.root else { return None };
+    let indices = indices_at_hand(frame, chain)?;
+    let Value::Other(root) = &mut frame.slots[slot as usize] else { return None };
+    if !reach(root, &chain.steps, &indices, false, is_own)? {
+        return None;
+    }
+    let mut part = Dynamic::UNIT;
+    exchange(root, &chain.steps, &indices, &mut part, false)?;
+    Some(Value::Other(part))
+}
+
 impl Machine<'_> {
     /// The indices of a path.
     fn indices(&mut self, frame: &Frame, chain: &Chain) -> R<Values> {
@@ -158,23 +172,6 @@ impl Machine<'_> {
         let result = ask(self, taken);
         exchange(root, steps, indices, taken, true);
         result.map(Some)
-    }
-
-    /// `tree.left = insert(tree.left, key)`: an array or map moves out of the place that gets another value afterwards.
-    pub(in crate::script::machine) fn moved_part(&mut self, frame: &mut Frame, chain: &Chain) -> R {
-        if let Root::Local(slot) = chain.root
-            && !self.looks
-        {
-            let indices = self.indices(frame, chain)?;
-            let mut taken = Dynamic::UNIT;
-            if let Value::Other(root) = &mut frame.slots[slot as usize]
-                && reach(root, &chain.steps, &indices, false, is_own) == Some(true)
-                && exchange(root, &chain.steps, &indices, &mut taken, false).is_some()
-            {
-                return Ok(Value::Other(taken));
-            }
-        }
-        self.chain(frame, chain)
     }
 
     /// `p = p.next`: the part moves out of the variable whose value it replaces.
