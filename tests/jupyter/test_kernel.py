@@ -299,6 +299,7 @@ class Cells(Conversation):
         self.run_cell("let kept = 8;")
         process = self.manager.provisioner.process
         os.kill(process.pid, signal.SIGINT)  # Between cells it does nothing.
+        time.sleep(1)  # On a busy machine the signal would else arrive when the next cell has begun.
         request = self.client.execute("print(\"begun\"); loop { }")
         self.until(request, "begun")
         for _ in range(4):
