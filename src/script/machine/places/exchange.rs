@@ -99,6 +99,8 @@ pub fn is_own(part: &Dynamic) -> bool {
 }
 
 /// An array or map moves out of a place of a variable that nobody reads afterwards; none where something else is met.
+// Not: inlined, which would take stack in every call of a script.
+#[inline(never)]
 pub fn moved_part(frame: &mut Frame, chain: &Chain) -> Option<Value> {
     let Root::Local(slot) = chain.root else { return None };
     let indices = indices_at_hand(frame, chain)?;
