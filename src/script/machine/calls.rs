@@ -2,7 +2,7 @@
 
 use super::native::placed;
 use super::places::Values;
-use super::places::exchange::is_path;
+use super::places::exchange::{is_own, is_path};
 use super::quick;
 use super::quick_store;
 use super::run::{Fault, Frame, Jump, Machine, R, RECENT, STACK};
@@ -27,7 +27,7 @@ fn without_this(error: Box<EvalAltResult>, name: &str) -> Box<EvalAltResult> {
 
 /// Whether a value is worth lending, and nobody else has it.
 pub(super) fn is_lent(value: &Value) -> bool {
-    matches!(value, Value::Other(value) if !value.is_shared() && !value.is_read_only() && (value.is_array() || value.is_map()))
+    matches!(value, Value::Other(value) if is_own(value))
 }
 
 /// Whether a map has an entry with a text as its key, or a text that text as its part.

@@ -796,8 +796,7 @@ impl Machine<'_> {
     }
 
     /// The same of a value that is known.
-    pub fn assign_chain_value(&mut self, frame: &mut Frame, assign: &AssignChain, value: Value) -> R<()> {
-        let mut value = value;
+    pub fn assign_chain_value(&mut self, frame: &mut Frame, assign: &AssignChain, mut value: Value) -> R<()> {
         if self.store(frame, assign, &mut value).is_some() {
             return Ok(());
         }
