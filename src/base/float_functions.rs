@@ -1,5 +1,8 @@
 //! Functions of floats by the names that scripts have for them, as in Python's `math`.
 
+use crate::base::arithmetic;
+use std::cmp::Ordering;
+
 pub type Function = fn(f64) -> f64;
 
 /// Functions of floats; an integer is converted. `log` is the natural logarithm, as for tensors.
@@ -45,4 +48,13 @@ pub fn larger(x: f64, y: f64) -> f64 {
 
 pub fn smaller(x: f64, y: f64) -> f64 {
     if x.is_nan() || y.is_nan() { f64::NAN } else { x.min(y) }
+}
+
+/// Whether the larger (`Greater`) or smaller (`Less`) of an integer and a float is the integer, as it is; `if_equal` where the
+/// two are the same. NaN goes before any number.
+pub fn extreme_is_int(int: i64, float: f64, wanted: Ordering, if_equal: bool) -> bool {
+    match arithmetic::compare(int, float) {
+        Some(Ordering::Equal) => if_equal,
+        order => order == Some(wanted),
+    }
 }

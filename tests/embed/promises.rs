@@ -186,8 +186,15 @@ fn time_limit_ends_whatever_runs() {
     }
 }
 
+/// On a thread with room for 200 calls of the unoptimized interpreter, each of which takes 8 KiB.
 #[test]
 fn untrusted_sets_what_it_says() {
+    let thread = std::thread::Builder::new().stack_size(16 << 20).spawn(untrusted_limits).expect("a thread");
+    thread.join().expect("the limits are as promised");
+}
+
+fn untrusted_limits() {
+    let quiet = || quiet().stack_bytes(8 << 20);
     let code = |text: &str| code(quiet().untrusted(), text);
     let both = |inside: &str, beyond: &str, expected: &str| {
         assert_eq!(code(inside), "", "{inside}");

@@ -4,11 +4,12 @@
 use crate::base::arithmetic::{self, Power};
 use crate::base::code;
 use crate::base::diag::Diag;
-use crate::base::float_functions::{FUNCTIONS, QUESTIONS, ROUNDINGS, larger, smaller};
+use crate::base::float_functions::{FUNCTIONS, QUESTIONS, ROUNDINGS, extreme_is_int, larger, smaller};
 use crate::script::bind::rows::Natives;
 use crate::script::values::panics::Place;
 use crate::script::values::raise::{Native, raise};
 use rhai::{Array, Dynamic, EvalAltResult, FuncRegistration, Map, NativeCallContext};
+use std::cmp::Ordering;
 
 type IntegerOp = fn(i64, i64) -> Option<i64>;
 
@@ -55,13 +56,19 @@ fn operators(natives: &mut Natives) {
     }
 }
 
-/// The larger and the smaller of two numbers, one of them a float. Rhai's return the second number where the first is NaN.
+/// The larger and the smaller of two numbers, one of them a float, as it is. Rhai's return the second number where the first
+/// is NaN.
 fn extremes(natives: &mut Natives) {
-    for (name, pick) in [("max", larger as fn(f64, f64) -> f64), ("min", smaller)] {
+    type Pick = fn(f64, f64) -> f64;
+    for (name, pick, wanted) in [("max", larger as Pick, Ordering::Greater), ("min", smaller as Pick, Ordering::Less)] {
         let of = || FuncRegistration::new(name).in_global_namespace();
+        let pick_int = move |int: i64, float: f64, if_equal| match extreme_is_int(int, float, wanted, if_equal) {
+            true => Dynamic::from_int(int),
+            false => Dynamic::from_float(float),
+        };
         of().place_in(&mut natives.module, pick);
-        of().place_in(&mut natives.module, move |x: i64, y: f64| pick(x as f64, y));
-        of().place_in(&mut natives.module, move |x: f64, y: i64| pick(x, y as f64));
+        of().place_in(&mut natives.module, move |x: i64, y: f64| pick_int(x, y, true));
+        of().place_in(&mut natives.module, move |x: f64, y: i64| pick_int(y, x, false));
     }
 }
 

@@ -87,13 +87,14 @@ fn totals(module: &mut Natives, host: &Arc<Host>) {
 pub fn total(context: &NativeCallContext, values: &Array, start: Dynamic) -> Native {
     let mut sum = start;
     for value in values {
-        sum = match (sum.as_int(), value.as_int(), sum.as_float(), value.as_float()) {
-            (Ok(a), Ok(b), ..) => {
+        sum = match (Plain::of(&sum), Plain::of(value)) {
+            (Plain::Int(a), Plain::Int(b)) => {
                 let overflow =
                     || wrong(context, code::ARITHMETIC, format!("`sum`: {a} and {b} give no integer of 64 bits"));
                 Dynamic::from_int(a.checked_add(b).ok_or_else(overflow)?)
             }
-            (_, _, Ok(a), Ok(b)) => Dynamic::from_float(a + b),
+            (Plain::Float(a), Plain::Float(b)) => Dynamic::from_float(a + b),
+            (Plain::Int(a), Plain::Float(b)) | (Plain::Float(b), Plain::Int(a)) => Dynamic::from_float(a as f64 + b),
             _ if (sum.is_int() || sum.is_float()) && (value.is_string() || value.is_char()) => {
                 let text = format!("`sum`: {} cannot be added to a number", type_names::of_value(value));
                 let diag = Diag::error(code::TYPE, text).help("`xs.join(\"\")` joins strings");
@@ -103,6 +104,28 @@ pub fn total(context: &NativeCallContext, values: &Array, start: Dynamic) -> Nat
         };
     }
     Ok(sum)
+}
+
+/// A number; a truth counts as one, as in sums of tensors.
+enum Plain {
+    Int(i64),
+    Float(f64),
+    Other,
+}
+
+impl Plain {
+    // Rhai's `as_int` and its kin look for the name of the type where they fail.
+    fn of(value: &Dynamic) -> Plain {
+        if value.is_int() {
+            value.as_int().map_or(Plain::Other, Plain::Int)
+        } else if value.is_float() {
+            value.as_float().map_or(Plain::Other, Plain::Float)
+        } else if value.is_bool() {
+            value.as_bool().map_or(Plain::Other, |truth| Plain::Int(truth.into()))
+        } else {
+            Plain::Other
+        }
+    }
 }
 
 /// `==` and `!=` of arrays and of maps, and the functions that use them: `in`, `index_of`, `dedup`. Rhai's own treat

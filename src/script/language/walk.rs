@@ -403,6 +403,11 @@ fn reduce(host: &Arc<Host>, context: &NativeCallContext, name: &'static str, val
     {
         return Ok(found.into());
     }
+    if let ([values], "min" | "max") = (values, name)
+        && let Some(found) = values.read_lock::<Array>().and_then(|values| of_integers(&values, name))
+    {
+        return Ok(found.into());
+    }
     let all = elements(host, context, values[0])?;
     match name {
         "sum" => {
@@ -433,6 +438,13 @@ fn reduce(host: &Arc<Host>, context: &NativeCallContext, name: &'static str, val
             Ok((!stops_at).into())
         }
     }
+}
+
+/// The largest or smallest of an array's integers, which are not copied for it; none where something else is among them.
+fn of_integers(values: &Array, name: &str) -> Option<i64> {
+    let mut integers = values.iter().map(|value| value.is_int().then(|| value.as_int().ok()).flatten());
+    let first = integers.next()??;
+    integers.try_fold(first, |best, next| Some(if name == "max" { best.max(next?) } else { best.min(next?) }))
 }
 
 /// The sum or an end of the integers of a range, none of which is made for it; none where there is no such integer.

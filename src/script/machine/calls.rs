@@ -6,11 +6,12 @@ use super::places::exchange::{is_own, is_path};
 use super::quick;
 use super::quick_store;
 use super::run::{Fault, Frame, Jump, Machine, R, RECENT, STACK};
-use super::tree::{Call, Code, Either, First, Native, Node};
+use super::tree::{Call, Code, Either, First, Native, Node, Plain};
 use super::unit::{Function, Unit, closure_named};
 use super::value::Value;
 use crate::script::bind::apply;
 use crate::script::bind::apply::Callee;
+use crate::script::values::ascii::text_of;
 use crate::script::values::module::ModuleValue;
 use rhai::{Dynamic, EvalAltResult, FnPtr, ImmutableString, Map, NativeCallContext, Position};
 use smallvec::SmallVec;
@@ -44,6 +45,13 @@ fn has_text(whole: &Dynamic, parts: &[Dynamic]) -> Option<bool> {
         Some(map) => Some(map.contains_key(part)),
         None => whole.read_lock::<ImmutableString>().map(|whole| whole.contains(part)),
     }
+}
+
+/// The letter of ASCII with a number.
+fn letter(values: &[&mut Dynamic]) -> Option<ImmutableString> {
+    let [code] = values else { return None };
+    let code = if code.is_int() { code.as_int().ok()? } else { return None };
+    u8::try_from(code).ok().filter(u8::is_ascii).map(|code| text_of(char::from(code)))
 }
 
 /// A closure's function, whose values are in the first slots of the stack that it runs on.
@@ -95,7 +103,7 @@ impl Machine<'_> {
                 for argument in &native.arguments {
                     values.push(self.eval(frame, argument)?.boxed());
                 }
-                if native.is_contains
+                if native.plain == Some(Plain::Contains)
                     && !self.looks
                     && let Some(truth) = has_text(&values[0], &values[1..])
                 {
@@ -115,7 +123,7 @@ impl Machine<'_> {
                 {
                     if self.looks {
                         self.hooks.look(value)?;
-                    } else if native.is_contains
+                    } else if native.plain == Some(Plain::Contains)
                         && let Some(truth) = has_text(value, &values)
                     {
                         self.step(native.at)?;
@@ -173,6 +181,12 @@ impl Machine<'_> {
             && let Some(value) = numeric.of_dynamics(values).value()
         {
             return self.step(native.at).map(|()| value);
+        }
+        if native.plain == Some(Plain::Chr)
+            && !self.looks
+            && let Some(letter) = letter(values)
+        {
+            return self.step(native.at).map(|()| Value::Other(letter.into()));
         }
         match native.site.find(values) {
             Some(entry) => self.invoke(entry, &native.name, values, by_reference, native.at).map(Value::of),

@@ -3,7 +3,7 @@
 
 use super::places::text;
 use super::value::Value;
-use crate::script::values::ascii::length;
+use crate::script::values::ascii::{self, length};
 use rhai::{Array, Dynamic, ImmutableString, Map};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -46,7 +46,8 @@ impl Intrinsic {
     pub fn is_of(self, target: &Dynamic) -> bool {
         match self {
             Intrinsic::Get | Intrinsic::Keys | Intrinsic::Values => target.is_map(),
-            Intrinsic::Push | Intrinsic::Pop => target.is_array(),
+            Intrinsic::Push => target.is_array(),
+            Intrinsic::Pop => target.is_array() || target.is_string(),
             Intrinsic::Len | Intrinsic::IsEmpty => target.is_array() || target.is_string(),
             _ => target.is_string() || target.is_char(),
         }
@@ -87,6 +88,10 @@ impl Intrinsic {
                 Some(Value::Other(map.values().cloned().collect::<Array>().into()))
             }
             Intrinsic::Pop if target.is_read_only() => None,
+            Intrinsic::Pop if target.is_string() => {
+                let letter = ascii::pop(&mut *target.write_lock::<ImmutableString>()?);
+                Some(letter.map_or(Value::Unit, |letter| Value::Other(letter.into())))
+            }
             Intrinsic::Pop => Some(target.write_lock::<Array>()?.pop().map_or(Value::Unit, Value::of)),
             Intrinsic::Len => count(target).map(|count| Value::Int(count as i64)),
             Intrinsic::IsEmpty => count(target).map(|count| Value::Bool(count == 0)),

@@ -74,12 +74,11 @@ pub fn apply(op: Op, a: &Value, b: &Value) -> Option<Value> {
         (Value::Int(a), Value::Float(b)) => mixed(op, *a, *b, |a, b| floats(op, a, b)),
         (Value::Float(a), Value::Int(b)) => mixed(op.turned(), *b, *a, |b, a| floats(op, a, b)),
         (Value::Bool(a), Value::Bool(b)) => truths(op, *a, *b),
-        (Value::Other(a), Value::Other(b)) => texts(op, a, b).map(Value::Bool),
-        (Value::Other(a), Value::Unit) | (Value::Unit, Value::Other(a)) => nothing(op, a),
+        (Value::Other(a), Value::Other(b)) => texts(op, a, b).or_else(|| of_kinds(op, a, b)).map(Value::Bool),
         // `xs[1..]` and `xs[..2]`.
-        (Value::Int(a), Value::Unit) => range(op, *a, i64::MAX),
-        (Value::Unit, Value::Int(b)) => range(op, 0, *b),
-        _ => None,
+        (Value::Int(from), Value::Unit) if op == Op::Range || op == Op::RangeInclusive => range(op, *from, i64::MAX),
+        (Value::Unit, Value::Int(to)) if op == Op::Range || op == Op::RangeInclusive => range(op, 0, *to),
+        _ => unlike(op, a, b).map(Value::Bool),
     }
 }
 
@@ -99,8 +98,8 @@ pub fn compare(op: Op, a: &Value, b: &Value) -> Option<bool> {
         (Value::Float(a), Value::Float(b)) => op.holds(a.partial_cmp(b)),
         (Value::Int(a), Value::Float(b)) => op.holds(arithmetic::compare(*a, *b)),
         (Value::Float(a), Value::Int(b)) => op.turned().holds(arithmetic::compare(*b, *a)),
-        (Value::Other(a), Value::Other(b)) => texts(op, a, b),
-        _ => None,
+        (Value::Other(a), Value::Other(b)) => texts(op, a, b).or_else(|| of_kinds(op, a, b)),
+        _ => unlike(op, a, b),
     }
 }
 
@@ -189,16 +188,65 @@ fn texts(op: Op, a: &Dynamic, b: &Dynamic) -> Option<bool> {
 
 /// The order of a string and a character, which is as the string of it.
 fn text_and_character(text: &Dynamic, character: &Dynamic) -> Option<Ordering> {
-    let text = text.read_lock::<ImmutableString>()?;
-    Some(text.as_str().cmp(character.as_char().ok()?.encode_utf8(&mut [0; 4])))
+    let (text, character) = (text.read_lock::<ImmutableString>()?, character.as_char().ok()?);
+    // The order of UTF-8 is that of characters.
+    let mut letters = text.chars();
+    Some(match letters.next().map(|first| first.cmp(&character)) {
+        None => Ordering::Less,
+        Some(Ordering::Equal) if letters.next().is_some() => Ordering::Greater,
+        Some(order) => order,
+    })
 }
 
-/// Whether an array, a map or a string is `()`.
-fn nothing(op: Op, a: &Dynamic) -> Option<Value> {
-    match op {
-        Op::Equal | Op::NotEqual if a.is_array() || a.is_map() || a.is_string() => {
-            Some(Value::Bool(op == Op::NotEqual))
+/// Values that are equal to none of another kind.
+#[derive(PartialEq, Eq)]
+enum Kind {
+    Unit,
+    Bool,
+    Number,
+    Text,
+    Array,
+    Map,
+    Closure,
+}
+
+impl Kind {
+    fn of(value: &Value) -> Option<Kind> {
+        Some(match value {
+            Value::Unit => Kind::Unit,
+            Value::Bool(_) => Kind::Bool,
+            Value::Int(_) | Value::Float(_) => Kind::Number,
+            Value::Other(value) => return Kind::of_other(value),
+        })
+    }
+
+    fn of_other(value: &Dynamic) -> Option<Kind> {
+        if value.is_string() || value.is_char() {
+            Some(Kind::Text)
+        } else if value.is_array() {
+            Some(Kind::Array)
+        } else if value.is_map() {
+            Some(Kind::Map)
+        } else {
+            value.is_fnptr().then_some(Kind::Closure)
         }
+    }
+}
+
+/// `a == b` and `a != b` of values of different kinds, and of `()`.
+fn unlike(op: Op, a: &Value, b: &Value) -> Option<bool> {
+    decided(op, Kind::of(a)?, Kind::of(b)?)
+}
+
+/// The same of Rhai's values.
+fn of_kinds(op: Op, a: &Dynamic, b: &Dynamic) -> Option<bool> {
+    decided(op, Kind::of_other(a)?, Kind::of_other(b)?)
+}
+
+fn decided(op: Op, a: Kind, b: Kind) -> Option<bool> {
+    match op {
+        Op::Equal | Op::NotEqual if a == Kind::Unit && b == Kind::Unit => Some(op == Op::Equal),
+        Op::Equal | Op::NotEqual if a != b => Some(op == Op::NotEqual),
         _ => None,
     }
 }

@@ -4,8 +4,11 @@
 use super::quick::Number;
 use super::value::Value;
 use crate::base::arithmetic::{self, Power};
-use crate::base::float_functions::{FUNCTIONS, Function, QUESTIONS, Question, ROUNDINGS, larger, smaller};
+use crate::base::float_functions::{
+    FUNCTIONS, Function, QUESTIONS, Question, ROUNDINGS, extreme_is_int, larger, smaller,
+};
 use rhai::Dynamic;
+use std::cmp::Ordering;
 
 #[derive(Clone, Copy)]
 pub enum Numeric {
@@ -148,14 +151,31 @@ impl Numeric {
                 _ => return None,
             }));
         }
+        if let Numeric::Larger | Numeric::Smaller = self {
+            return self.extreme(a, b);
+        }
         let (a, b) = (float(a)?, float(b)?);
         Some(Value::Float(match self {
-            Numeric::Larger => larger(a, b),
-            Numeric::Smaller => smaller(a, b),
             Numeric::FloorDivide => arithmetic::float_floor_divide(a, b),
             Numeric::Power => a.powf(b),
             _ => return None,
         }))
+    }
+
+    /// The larger or smaller of two numbers that are not both integers.
+    fn extreme(self, a: &Value, b: &Value) -> Option<Value> {
+        let (pick, wanted): (fn(f64, f64) -> f64, _) = match self {
+            Numeric::Larger => (larger, Ordering::Greater),
+            _ => (smaller, Ordering::Less),
+        };
+        let takes_int = |int: i64, float: f64, if_equal| extreme_is_int(int, float, wanted, if_equal);
+        Some(match (a, b) {
+            (Value::Float(a), Value::Float(b)) => Value::Float(pick(*a, *b)),
+            (Value::Int(a), Value::Float(b)) if takes_int(*a, *b, true) => Value::Int(*a),
+            (Value::Float(a), Value::Int(b)) if takes_int(*b, *a, false) => Value::Int(*b),
+            (Value::Float(float), Value::Int(_)) | (Value::Int(_), Value::Float(float)) => Value::Float(*float),
+            _ => return None,
+        })
     }
 }
 

@@ -213,14 +213,23 @@ pub struct Native {
     pub site: Site,
     /// It only asks its first value, and the arguments behind it run no code.
     pub asks: bool,
-    /// `k in m`, which no function of the script answers.
-    pub is_contains: bool,
+    /// What no function of the script does.
+    pub plain: Option<Plain>,
     /// A function of numbers or letters that needs no call, if its arguments are such.
     pub numeric: Option<Numeric>,
     pub luck: Luck,
     /// It may be a function of an imported module.
     pub qualified: Option<Box<Qualified>>,
     pub at: Position,
+}
+
+/// Natives that need no call for plain values.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Plain {
+    /// `k in m`
+    Contains,
+    /// `chr(n)`
+    Chr,
 }
 
 /// How the first argument of a native call is given.

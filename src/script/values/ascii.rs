@@ -34,20 +34,27 @@ impl Known {
         self.length == self.text.len()
     }
 
-    /// The byte at which a character of the text starts: found on the way from the one before, or from the text's ends.
+    /// The byte at which a character of the text starts: found on the way from the one that was read last, or from the text's ends.
     fn byte_of(&mut self, character: usize) -> usize {
         if self.is_ascii() || character >= self.length {
             return if character < self.length { character } else { self.text.len() };
         }
         let steps = |text: &str, count: usize| text.char_indices().nth(count).map_or(text.len(), |(byte, _)| byte);
         let (from, byte) = self.read;
-        let at = if character >= from && character - from <= self.length - character {
-            byte + steps(&self.text[byte..], character - from)
-        } else if character <= self.length / 2 {
+        let back = |text: &str, count: usize| match count.checked_sub(1) {
+            Some(before) => text.char_indices().nth_back(before).map_or(0, |(byte, _)| byte),
+            None => text.len(),
+        };
+        let (way, rest) = (character.abs_diff(from), self.length - character);
+        let at = if way <= character.min(rest) {
+            match character.checked_sub(from) {
+                Some(way) => byte + steps(&self.text[byte..], way),
+                None => back(&self.text[..byte], way),
+            }
+        } else if character <= rest {
             steps(&self.text, character)
         } else {
-            let back = self.length - character - 1;
-            self.text.char_indices().nth_back(back).map_or(0, |(byte, _)| byte)
+            back(&self.text, rest)
         };
         self.read = (character, at);
         at
@@ -63,6 +70,47 @@ fn asked<T>(text: &ImmutableString, ask: impl FnOnce(&mut Known) -> T) -> T {
         }
         all[..=place.unwrap_or(REMEMBERED - 1)].rotate_right(1);
         ask(all[0].get_or_insert_with(|| Known::of(text)))
+    })
+}
+
+/// Changes a text; what is known of it stays known, with so many characters more. Characters before the one that was read last
+/// are not changed.
+///
+/// Cost: that of the change, where nobody else has the text.
+fn changed<T>(text: &mut ImmutableString, change: impl FnOnce(&mut ImmutableString) -> (T, isize)) -> T {
+    let known = ASKED.with_borrow_mut(|all| {
+        let place = all.iter().position(|known| known.as_ref().is_some_and(|known| known.text.ptr_eq(text)))?;
+        // The text that is remembered is let go: it would be copied otherwise.
+        all[place].take().map(|known| (place, known.length, known.read))
+    });
+    let (result, more) = change(text);
+    if let Some((place, length, read)) = known {
+        let length = length.saturating_add_signed(more);
+        let read = if read.0 < length { read } else { (0, 0) };
+        ASKED.with_borrow_mut(|all| all[place] = Some(Known { text: text.clone(), length, read }));
+    }
+    result
+}
+
+/// Puts a letter in the place of the one with a number. False where there is none.
+pub fn put(text: &mut ImmutableString, number: i64, letter: char) -> bool {
+    let length = length(text);
+    let at = if number < 0 { number.saturating_add_unsigned(length as u64) } else { number };
+    let Some(at) = usize::try_from(at).ok().filter(|at| *at < length) else { return false };
+    let start = byte_of(text, at);
+    changed(text, |text| {
+        let end = start + text[start..].chars().next().map_or(0, char::len_utf8);
+        text.make_mut().replace_range(start..end, letter.encode_utf8(&mut [0; 4]));
+        ((), 0)
+    });
+    true
+}
+
+/// Takes the last letter.
+pub fn pop(text: &mut ImmutableString) -> Option<char> {
+    changed(text, |text| {
+        let letter = if text.is_empty() { None } else { text.make_mut().pop() };
+        (letter, if letter.is_some() { -1 } else { 0 })
     })
 }
 
@@ -135,6 +183,28 @@ pub fn part(text: &ImmutableString, characters: Range<usize>) -> ImmutableString
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn letters_are_changed_in_place() {
+        for text in ["abc", "añb→c", &"abcdefghij".repeat(100), &"aé→😀".repeat(200)] {
+            let (mut whole, mut all) = (ImmutableString::from(text), text.chars().collect::<Vec<_>>());
+            for (round, number) in [0, 2, -1, 1, -2, 700, -700, 5000].into_iter().cycle().take(40).enumerate() {
+                let letter = ['x', 'é', '😀', 'y'][round % 4];
+                let at = if number < 0 { number + all.len() as i64 } else { number };
+                let place = usize::try_from(at).ok().filter(|at| *at < all.len());
+                assert_eq!(put(&mut whole, number, letter), place.is_some(), "{number} of {text}");
+                if let Some(place) = place {
+                    all[place] = letter;
+                }
+                if round % 3 == 0 {
+                    assert_eq!(pop(&mut whole), all.pop());
+                }
+                assert_eq!(whole.as_str(), all.iter().collect::<String>());
+                assert_eq!((length(&whole), character(&whole, 1)), (all.len(), all.get(1).copied()));
+            }
+        }
+        assert_eq!(pop(&mut ImmutableString::new()), None);
+    }
 
     #[test]
     fn characters_are_those_that_rust_counts() {

@@ -9,6 +9,7 @@ use crate::script::values::type_names;
 use crate::script::values::types::{DTypeValue, DeviceValue, Tensor};
 use rhai::{Array, Dynamic, ImmutableString};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 /// A set. Cloning shares the elements until one of the two changes.
@@ -21,7 +22,7 @@ struct Entries {
     values: Vec<Option<Dynamic>>,
     /// Before it there are gaps alone.
     first: usize,
-    places: HashMap<Key, usize>,
+    places: HashMap<Key, usize, foldhash::fast::RandomState>,
 }
 
 /// Bound: nesting of arrays in a set, and so the depth of the recursion.
@@ -115,7 +116,7 @@ impl Set {
     pub fn put(&mut self, key: Key, value: Dynamic) {
         let entries = Arc::make_mut(&mut self.0);
         let at = entries.values.len();
-        if let std::collections::hash_map::Entry::Vacant(free) = entries.places.entry(key) {
+        if let Entry::Vacant(free) = entries.places.entry(key) {
             free.insert(at);
             entries.values.push(Some(value));
         }

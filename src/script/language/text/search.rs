@@ -61,15 +61,6 @@ pub fn count(text: &str) -> i64 {
     if text.is_ascii() { text.len() as i64 } else { text.chars().count() as i64 }
 }
 
-/// The byte at which the character with a number starts; the end of the text if there is none.
-pub fn byte_at(text: &str, is_ascii: bool, character: i64) -> usize {
-    match usize::try_from(character) {
-        Ok(at) if is_ascii => at.min(text.len()),
-        Ok(at) => text.char_indices().nth(at).map_or(text.len(), |(byte, _)| byte),
-        Err(_) => text.len(),
-    }
-}
-
 /// A part of a string from one character to before another, both counted from the end where they are negative.
 struct Part<'a> {
     whole: &'a ImmutableString,

@@ -7,6 +7,7 @@ use crate::script::machine::calls::is_lent;
 use crate::script::machine::control::Rounds;
 use crate::script::machine::numbers;
 use crate::script::machine::places::grow::{can_grow, grow};
+use crate::script::machine::places::place;
 use crate::script::machine::run::{Fault, Frame, Jump, Machine, R, put};
 use crate::script::machine::tree::{Node, Op};
 use crate::script::machine::value::Value;
@@ -205,6 +206,20 @@ impl Machine<'_> {
             None => self.call_native(&unary.native, &mut [&mut value.boxed()], false)?,
         };
         self.write_away(frame, bytecode, pc, i.to, value)
+    }
+
+    /// A copy of an array's element that is no number.
+    #[inline(never)]
+    pub(super) fn element_at_hand(&self, frame: &Frame, bytecode: &Bytecode, pc: usize) -> Option<Value> {
+        let (i, Node::Chain(chain)) = (bytecode.code[pc], bytecode.node(pc)) else { return None };
+        let (Value::Other(value), Value::Int(index)) = (&frame.slots[i.a as usize], &frame.slots[i.b as usize]) else {
+            return None;
+        };
+        if value.is_shared() || self.looks || chain.moves {
+            return None;
+        }
+        let array = value.read_lock::<Array>()?;
+        Some(Value::copied(&array[place(*index, array.len())?]))
     }
 
     #[inline(never)]

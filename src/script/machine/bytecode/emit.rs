@@ -8,7 +8,7 @@ use crate::script::machine::quick;
 use crate::script::machine::tree::{
     Assign, AssignChain, Call, Chain, Code, Either, Node, Op, Operands, Root, Slot, StepKind,
 };
-use crate::script::machine::tree::{Binary, Body};
+use crate::script::machine::tree::{Binary, Body, First};
 use crate::script::machine::unit::MOST_SLOTS;
 use crate::script::machine::value::Value;
 use rhai::Position;
@@ -17,6 +17,9 @@ use std::ops::Range;
 
 /// Bound: nodes of a body that becomes instructions, so that targets fit.
 const MOST_NODES: usize = 6_000;
+
+/// Bound: parts of a node that have registers each.
+const MOST_PARTS: usize = 16;
 
 /// Bound: numbers that have registers of their own.
 const MOST_CONSTANTS: usize = 24;
@@ -388,12 +391,36 @@ impl Emitter {
                 self.statement(node);
                 self.into(Node::Literal(Value::Unit), to, assign);
             }
-            node => {
+            mut node => {
+                match &mut node {
+                    Node::Array(items) => self.calls_first(items.iter_mut()),
+                    Node::Map(map) => self.calls_first(map.entries.iter_mut().map(|entry| &mut entry.1)),
+                    Node::Text(text) => self.calls_first(text.parts.iter_mut()),
+                    Node::Native(native) if native.first == First::Value && !native.asks => {
+                        self.calls_first(native.arguments.iter_mut());
+                    }
+                    _ => {}
+                }
                 let node = self.whole(node);
                 self.push(Opcode::Evaluate, to, 0, 0, Side { node, ..side });
             }
         }
         self.release(mark);
+    }
+
+    /// `max(depth(t.l), depth(t.r))`: calls among what a node is made of are instructions of their own. So is what stands
+    /// before one of them, which would be computed after it otherwise.
+    fn calls_first<'n>(&mut self, parts: impl Iterator<Item = &'n mut Node>) {
+        let mut parts: Vec<&mut Node> = parts.collect();
+        if parts.len() > MOST_PARTS {
+            return;
+        }
+        let calls = parts.iter_mut().rposition(|part| has_call(part)).map_or(0, |last| last + 1);
+        for part in parts.into_iter().take(calls) {
+            if !matches!(part, Node::Literal(_)) {
+                *part = Node::Take(self.computed(std::mem::replace(part, Node::Continue)));
+            }
+        }
     }
 
     /// A statement, whose value nobody reads.
@@ -575,6 +602,7 @@ impl Emitter {
             return;
         }
         let opcode = if chain.is_quick { Opcode::Element } else { Opcode::Evaluate };
+        self.calls_first(chain.operands.iter_mut());
         let node = self.whole(Node::Chain(chain));
         self.push(opcode, to, 0, 0, Side { node, ..side });
     }
@@ -669,6 +697,13 @@ impl Emitter {
 /// Whether a node is a call of a function of the same text, whose place may be known while it runs.
 fn is_call(node: &Node) -> bool {
     matches!(node, Node::Call(_)) || matches!(node, Node::Mark(marked) if matches!(marked.1, Node::Call(_)))
+}
+
+/// Whether a call of a function of the same text is a part of a node.
+fn has_call(node: &mut Node) -> bool {
+    let mut found = is_call(node);
+    node.children(&mut |child| found = found || has_call(child));
+    found
 }
 
 /// Whether a node changes no variable while it is evaluated.

@@ -161,7 +161,10 @@ impl Machine<'_> {
                         Some(letter) => {
                             self.write_away(frame, bytecode, pc - 1, i.to, Value::Other(letter.into()))?;
                         }
-                        None => self.element_away(frame, bytecode, pc - 1)?,
+                        None => match self.element_at_hand(frame, bytecode, pc - 1) {
+                            Some(value) => self.write_away(frame, bytecode, pc - 1, i.to, value)?,
+                            None => self.element_away(frame, bytecode, pc - 1)?,
+                        },
                     },
                 },
                 Opcode::Element => {

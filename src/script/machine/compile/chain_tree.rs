@@ -67,7 +67,7 @@ pub fn chain(compiler: &mut Compiler, expr: &Expr) -> Option<Chain> {
         singles: OnceLock::new(),
         lost: lost_result.or(lost_copy),
         loses_result: lost_result.is_some(),
-        lost_by_call: lost_copy.is_some_and(|name| unit.hooks.loses_by_call(name)),
+        lost_by_call: lost_result.or(lost_copy).is_some_and(|name| unit.hooks.loses_by_call(name)),
         numeric,
         is_quick,
         is_path,

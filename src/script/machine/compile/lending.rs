@@ -160,12 +160,16 @@ pub fn move_into(value: &mut Node, target: Slot, is_alone: impl Fn() -> bool) {
 }
 
 /// `h = push(h, x)`: the old value moves into the call, where nobody sees the variable if the call fails. `let [top, rest] =
-/// take(h); h = rest;` is the same.
+/// take(h); h = rest;` is the same, and so is `let [value, rest] = h; h = rest;`.
 pub fn move_to_call(value: &mut Node, is_dead: &dyn Fn(Slot) -> bool) {
     match value {
         Node::Mark(marked) => move_to_call(&mut marked.1, is_dead),
         Node::Native(native) if &*native.name == "__unpack" => {
-            native.arguments.first_mut().into_iter().for_each(|value| move_to_call(value, is_dead));
+            let Some(value) = native.arguments.first_mut() else { return };
+            match value {
+                Node::Local(slot) if is_dead(*slot) => *value = Node::Take(*slot),
+                value => move_to_call(value, is_dead),
+            }
         }
         Node::Call(call) => move_all(call, is_dead),
         _ => {}
@@ -174,11 +178,13 @@ pub fn move_to_call(value: &mut Node, is_dead: &dyn Fn(Slot) -> bool) {
 
 /// Moves variables that no other argument names into a call.
 fn move_all(call: &mut Call, is_dead: impl Fn(Slot) -> bool) {
-    let Call { lendable, arguments, .. } = call;
+    let Call { lendable, arguments, is_simple, .. } = call;
     lendable.retain(|(argument, slot)| {
         let moves = is_dead(*slot);
         if moves {
             arguments[*argument] = Node::Take(*slot);
+            // It moves when what asks it is known.
+            *is_simple = false;
         }
         !moves
     });
@@ -230,6 +236,18 @@ pub fn count_in(expr: &Expr, name: &str) -> usize {
 /// Whether an expression mentions a variable of a name.
 pub fn mentions_in(expr: &Expr, name: &str) -> bool {
     !walk::expr(expr, &mut |node| !names(node, name))
+}
+
+/// Whether an expression does nothing with the variables of a name but ask them: `h.len() - 1`, `xs[0]`.
+pub fn only_asked_in(expr: &Expr, name: &str) -> bool {
+    let is_itself = matches!(expr, Expr::Variable(variable, ..) if variable.1 == name);
+    !is_itself
+        && walk::expr(expr, &mut |node| match node {
+            ASTNode::Expr(Expr::FnCall(call, _)) => call.is_operator_call(),
+            ASTNode::Expr(Expr::MethodCall(call, _)) => only_reads(&call.name),
+            ASTNode::Expr(Expr::Stmt(_) | Expr::Custom(..)) | ASTNode::Stmt(_) => false,
+            _ => true,
+        })
 }
 
 fn names(node: &ASTNode, name: &str) -> bool {

@@ -716,12 +716,15 @@ impl Compiler {
         Some(Node::Native(Box::new(self.native(call, arguments, first, at))))
     }
 
-    /// Arguments that are variables which no other argument names.
+    /// Arguments that are variables which no other argument names. The first one is read when the others are known, which may
+    /// ask it something.
     fn lendable(&self, call: &FnCallExpr, arguments: &[Node]) -> SmallVec<[(usize, Slot); 2]> {
         let alone = |at: usize, expr: &Expr| {
             let Expr::Variable(variable, ..) = expr else { return false };
             let others = call.args.iter().enumerate().filter(|(other, _)| *other != at);
-            others.into_iter().all(|(_, other)| !lending::mentions_in(other, &variable.1))
+            others.into_iter().all(|(_, other)| {
+                !lending::mentions_in(other, &variable.1) || (at == 0 && lending::only_asked_in(other, &variable.1))
+            })
         };
         let slots = arguments.iter().zip(&call.args).enumerate().filter_map(|(at, (node, expr))| match node {
             Node::Local(slot) if alone(at, expr) => Some((at, *slot)),
@@ -768,14 +771,17 @@ impl Compiler {
         let operands = Operands { expr: of_operands(call, at) };
         let (site, qualified) = (Site::default(), Qualified::of(call));
         let asks = only_asks(&call.name) && arguments.iter().skip(1).all(is_quiet);
-        let is_own = || self.unit.upgrade().is_some_and(|unit| unit.find(&call.name, 2).is_some());
-        let is_contains = &*call.name == "contains" && call.args.len() == 2 && !is_own();
-        let numeric = match qualified.is_none() && self.is_library(&call.name) {
-            true => Numeric::of(&call.name, arguments.len()),
-            false => None,
+        let count = arguments.len();
+        let is_own = || self.unit.upgrade().is_some_and(|unit| unit.find(&call.name, count).is_some());
+        let is_library = || qualified.is_none() && self.is_library(&call.name);
+        let plain = match (&*call.name, count) {
+            ("contains", 2) if !is_own() => Some(Plain::Contains),
+            ("chr", 1) if !is_own() && is_library() => Some(Plain::Chr),
+            _ => None,
         };
+        let numeric = if is_library() { Numeric::of(&call.name, count) } else { None };
         let (name, luck) = (call.name.clone(), Luck::default());
-        Native { name, arguments, first, operands, site, asks, is_contains, numeric, luck, qualified, at }
+        Native { name, arguments, first, operands, site, asks, plain, numeric, luck, qualified, at }
     }
 
     /// Whether no function of the host program has this name.

@@ -9,7 +9,7 @@ pub mod slices;
 use super::numbers;
 use super::tree::{AssignChain, Op, Step, StepKind};
 use super::value::Value;
-use crate::script::values::ascii::text_of;
+use crate::script::values::ascii::{self, text_of};
 use crate::script::values::module::{Computed, ModuleValue, is_own, may_hold_modules, mode, module};
 use rhai::{Array, Dynamic, ImmutableString, Map};
 use smallvec::SmallVec;
@@ -63,6 +63,48 @@ pub fn reach<T>(
     }
 }
 
+/// The same of what is changed there, in modules if `through_modules`, but for the library's own. None for what closures
+/// share, and where something else is met.
+pub fn reach_mut<T>(
+    target: &mut Dynamic,
+    steps: &[Step],
+    indices: &[Value],
+    through_modules: bool,
+    change: impl FnOnce(&mut Dynamic) -> T,
+) -> Option<T> {
+    if target.is_shared() || target.is_read_only() {
+        return None;
+    }
+    let Some((step, rest)) = steps.split_first() else { return Some(change(target)) };
+    let key;
+    let name = match &step.kind {
+        StepKind::Property { name, .. } => name.as_str(),
+        StepKind::Index { operand, .. } => match &indices[*operand] {
+            Value::Int(index) => {
+                let mut array = target.write_lock::<Array>()?;
+                let at = place(*index, array.len())?;
+                return reach_mut(&mut array[at], rest, indices, through_modules, change);
+            }
+            operand => {
+                key = text(operand)?;
+                key.as_str()
+            }
+        },
+        StepKind::Method { .. } => return None,
+    };
+    if target.is_map() {
+        return reach_mut(target.write_lock::<Map>()?.get_mut(name)?, rest, indices, through_modules, change);
+    }
+    if !through_modules || is_own(name) {
+        return None;
+    }
+    module(target)?.change(|fields| match fields.get_mut(name) {
+        Some(field) if field.is::<Computed>() => None,
+        Some(field) => reach_mut(field, rest, indices, through_modules, change),
+        None => None,
+    })?
+}
+
 /// Writes what indices and names lead to in arrays and maps, in place, and takes the value; none where something else is
 /// met, before anything is changed.
 pub fn write(
@@ -81,6 +123,9 @@ pub fn write(
         StepKind::Property { name, .. } => name,
         StepKind::Index { operand, .. } => match &operands[*operand] {
             Value::Int(index) => {
+                if target.is_string() {
+                    return if rest.is_empty() { write_letter(target, *index, assign, value) } else { None };
+                }
                 let mut array = target.write_lock::<Array>()?;
                 let at = place(*index, array.len())?;
                 return write(&mut array[at], rest, operands, assign, value);
@@ -104,6 +149,23 @@ pub fn write(
         return Some(());
     }
     None
+}
+
+/// `text[i] = c` of a character, or the string of one.
+pub fn write_letter(target: &mut Dynamic, index: i64, assign: &AssignChain, value: &Value) -> Option<()> {
+    let Value::Other(value) = value else { return None };
+    if assign.op.is_some() || assign.info.is_op_assignment() || target.is_shared() || target.is_read_only() {
+        return None;
+    }
+    let letter = if value.is_char() { value.as_char().ok()? } else { only_letter(value)? };
+    let mut text = target.write_lock::<ImmutableString>()?;
+    ascii::put(&mut text, index, letter).then_some(())
+}
+
+fn only_letter(value: &Dynamic) -> Option<char> {
+    let text = value.read_lock::<ImmutableString>()?;
+    let mut letters = text.chars();
+    letters.next().filter(|_| letters.next().is_none())
 }
 
 /// The same of a field of a module. None for what could make the module a part of itself, or is the library's own.

@@ -216,6 +216,7 @@ impl<'a> Reader<'a> {
                     let name = self.at;
                     self.at += 1;
                     if self.peek() == "(" {
+                        self.note_changer(first, name);
                         self.call(first, name, self.text_at(name), !elvis, &mut marks);
                     } else {
                         let call = Run { first: name as u32, last: name as u32 };

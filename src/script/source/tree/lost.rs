@@ -184,14 +184,12 @@ impl Reader<'_> {
     pub(super) fn note_change(&mut self, first: usize) {
         let last = self.at.saturating_sub(1);
         if let Some(token) = self.changed_result(first, last) {
-            self.tree.lost.push(Lost { token: token as u32, of: CopyOf::Result, outlives: false, by: None });
+            // A method of the text's own, or one of arrays, maps and sets that a map may have, too.
+            let by = (!self.changes_alone(token)).then_some(token as u32);
+            self.tree.lost.push(Lost { token: token as u32, of: CopyOf::Result, outlives: false, by });
         }
         let what = if self.only_changes(first, last) {
-            if self.text_at(first) == "this"
-                && let Some(method) = self.methods.last()
-            {
-                self.changers.extend(method.name);
-            }
+            self.changes_this(first);
             What::Change(last as u32)
         } else if let Some(method) = self.calls_method(first, last) {
             What::Call(method, last as u32)
@@ -203,6 +201,23 @@ impl Reader<'_> {
             && event.what == What::Read
         {
             event.what = what;
+        }
+    }
+
+    /// Notes the method at a token of what begins at another one: `let v = this.items.pop();` changes `this`.
+    pub(super) fn note_changer(&mut self, first: usize, method: usize) {
+        let name = self.text_at(method);
+        if CHANGE.contains(&name) || TAKE_OUT.contains(&name) {
+            self.changes_this(first);
+        }
+    }
+
+    /// The function here changes its `this`, if that is what a token names.
+    fn changes_this(&mut self, first: usize) {
+        if self.text_at(first) == "this"
+            && let Some(method) = self.methods.last()
+        {
+            self.changers.extend(method.name);
         }
     }
 
@@ -266,15 +281,17 @@ impl Reader<'_> {
         CHANGE.contains(&self.text_at(name)) || (thrown_away && TAKE_OUT.contains(&self.text_at(name)))
     }
 
-    /// `xs.filter(f).push(1)`, `sorted(xs).clear()`, `xs[0..2].push(1)`, `(m.k ?? []).push(1)`: the name of the method.
+    /// `xs.filter(f).push(1)`, `sorted(xs).clear()`, `xs[0..2].push(1)`, `(m.k ?? []).push(1)`, `o.add(2).add(3)`: the name of the
+    /// method, which may be one of the text's own.
     fn changed_result(&self, first: usize, last: usize) -> Option<usize> {
         if self.text_at(last) != ")" {
             return None;
         }
         let name = (self.tokens[last].partner as usize).checked_sub(1).filter(|name| *name >= first + 2)?;
         let is_method = matches!(self.text_at(name - 1), "." | "?.") && self.tokens[name].kind == Kind::Word;
-        let changes = is_method && self.changes_alone(name) && self.is_result(first, name - 2);
-        changes.then_some(name)
+        let thrown_away = self.peek() == ";";
+        let may_change = self.changes_alone(name) || thrown_away;
+        (is_method && may_change && self.is_result(first, name - 2)).then_some(name)
     }
 
     /// Whether what stands between two tokens is a value that no variable holds.

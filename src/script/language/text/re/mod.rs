@@ -10,7 +10,7 @@ pub use matched::Match;
 pub use pattern::Pattern;
 
 use super::call::{integer, of_function, string, text};
-use super::search::{byte_at, count, is_ascii};
+use super::search::{count, is_ascii};
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
 use crate::script::bind::native::{binder_of, counts};
@@ -20,6 +20,7 @@ use crate::script::language::growing::Growing;
 use crate::script::machine::callback::Callback;
 use crate::script::manual;
 use crate::script::source::scope::EXPORTED;
+use crate::script::values::ascii::{byte_of, length};
 use crate::script::values::panics::{Guarded, GuardedCall, Place};
 use crate::script::values::raise::{Native, Outcome};
 use crate::script::values::type_names;
@@ -301,7 +302,11 @@ fn entry<const N: usize>(
 /// The bytes of the part of a text that is searched.
 fn bounds(text: &ImmutableString, pos: &Dynamic, end: &Dynamic) -> Result<(usize, usize)> {
     let place = |name: &str, value: &Dynamic, default: usize| -> Result<usize> {
-        if value.is_unit() { Ok(default) } else { Ok(byte_at(text, is_ascii(text), integer(name, value)?.max(0))) }
+        if value.is_unit() {
+            return Ok(default);
+        }
+        let character = usize::try_from(integer(name, value)?.max(0)).unwrap_or(usize::MAX);
+        Ok(byte_of(text, character.min(length(text))))
     };
     Ok((place("pos", pos, 0)?, place("endpos", end, text.len())?))
 }
@@ -314,9 +319,12 @@ fn found(pattern: &Arc<Pattern>, how: How, whole: &Dynamic, pos: &Dynamic, end: 
     }
     let groups = pattern.find(&whole[..end], is_ascii(&whole), from, how)?;
     Ok(groups.map_or(Dynamic::UNIT, |groups| {
-        let before = groups[0]
-            .clone()
-            .map_or(0, |first| if is_ascii(&whole) { first.start as i64 } else { count(&whole[..first.start]) });
+        // From where the search began: a text that is searched on and on is counted once.
+        let begun = if pos.is_unit() { 0 } else { pos.as_int().map_or(0, |pos| pos.clamp(0, length(&whole) as i64)) };
+        let before = groups[0].clone().map_or(0, |first| match is_ascii(&whole) {
+            true => first.start as i64,
+            false => begun + count(&whole[from..first.start]),
+        });
         Dynamic::from(Match::new(pattern, &whole, groups, before))
     }))
 }
