@@ -103,9 +103,51 @@ pub fn whole(x: f64) -> Option<i64> {
     (x.fract() == 0.0 && x >= i64::MIN as f64 && x < i64::MAX as f64).then_some(x as i64)
 }
 
+/// The quotient of two integers, rounded once: floats of large ones are rounded themselves.
+#[inline]
+pub fn true_divide(a: i64, b: i64) -> f64 {
+    // Bound: integers that floats have exactly.
+    const EXACT: u64 = 1 << 53;
+    if (a.unsigned_abs() <= EXACT && b.unsigned_abs() <= EXACT) || b == 0 {
+        return a as f64 / b as f64;
+    }
+    rounded_quotient(a, b)
+}
+
+#[cold]
+fn rounded_quotient(a: i64, b: i64) -> f64 {
+    let (above, below) = (u128::from(a.unsigned_abs()), u128::from(b.unsigned_abs()));
+    if above == 0 {
+        return a as f64 / b as f64;
+    }
+    // At least 64 bits of the quotient, the last of which says whether more would follow.
+    let shift = above.leading_zeros();
+    let (quotient, rest) = ((above << shift) / below, (above << shift) % below);
+    let size = (quotient | u128::from(rest != 0)) as f64 * 2f64.powi(-(shift as i32));
+    if (a < 0) == (b < 0) { size } else { -size }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// By CPython.
+    #[test]
+    fn quotients_of_integers_are_rounded_once() {
+        for (a, b, expected) in [
+            (9007199254740993, -7, -1286742750677284.8),
+            (633925612709237504, 599168011261623284, 1.0580097748783814),
+            (i64::MAX, i64::MIN, -1.0),
+            (i64::MIN, -1, 9.223372036854775807e18),
+            (1, i64::MAX, 1.0842021724855044e-19),
+            (i64::MIN, 3, -3.0744573456182584e18),
+            (9007199254740995, 2, 4503599627370497.5),
+            (7, 2, 3.5),
+        ] {
+            assert_eq!(true_divide(a, b), expected, "{a} / {b}");
+        }
+        assert!(true_divide(0, 0).is_nan() && true_divide(i64::MIN, 0) == f64::NEG_INFINITY);
+    }
 
     /// Answers of CPython 3.11 for `a % b`, `a // b`.
     #[test]

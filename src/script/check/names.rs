@@ -395,7 +395,7 @@ impl<'a> Names<'a> {
                 gives_pairs(name) && close == last && call.form == CallForm::Method
             });
             let what = match (self.word(first), self.word(first + 1)) {
-                _ if makes => Counted::Pairs,
+                _ if makes || self.tree.counted_pairs.contains(run) => Counted::Pairs,
                 ("[", "[") if self.tokens[first].partner as usize == last && self.is_pair(first + 1) => Counted::Pairs,
                 ("#{", _) if self.tokens[first].partner as usize == last => Counted::Map,
                 _ => continue,

@@ -46,7 +46,9 @@ impl Flow<'_> {
             })),
             _ if compares => Value::Bool(None),
             (Value::Bool(_), Value::Bool(_)) if matches!(op, "&" | "|" | "^") => Value::Bool(None),
-            (Value::Int(a), Value::Int(b)) if op == "/" => Value::Float(a.zip(*b).map(|(a, b)| a as f64 / b as f64)),
+            (Value::Int(a), Value::Int(b)) if op == "/" => {
+                Value::Float(a.zip(*b).map(|(a, b)| crate::base::arithmetic::true_divide(a, b)))
+            }
             (Value::Int(Some(a)), Value::Int(Some(b))) => self.integers(op, token, *a, *b),
             (Value::Int(_), Value::Int(_)) if matches!(op, "+" | "-" | "*" | "%") => Value::Int(None),
             (Value::Int(_), Value::Int(_)) => Value::Number,

@@ -300,7 +300,7 @@ pub(super) fn method(owner: &str, name: &str) -> Option<&'static str> {
 /// A property of a type that Python's values have.
 pub(super) fn property(owner: &str, name: &str) -> Option<&'static str> {
     Some(match (owner, name) {
-        ("array" | "string" | "map", "length" | "size" | "count") => "write `xs.len()`",
+        ("array" | "string" | "map", "length" | "size") | ("array" | "string", "count") => "write `xs.len()`",
         ("map", "index") => "operations that give places call them `indices`: `x.max(1).indices`",
         ("array" | "string", "first") => "write `xs[0]`",
         ("array" | "string", "last") => "write `xs[-1]`",

@@ -14,7 +14,7 @@ use crate::script::library::texts;
 use crate::script::manual::members;
 use crate::script::manual::{self, Form, Native};
 use crate::script::source::pass::written_name;
-use crate::script::values::module::MissingField;
+use crate::script::values::module::{Missing, MissingField};
 use crate::script::values::native_forms;
 use rhai::Dynamic;
 
@@ -549,14 +549,33 @@ pub(super) fn is_property(name: &str, of: &str, known: &Known) -> bool {
     is_own || (of == "tensor" && known.properties.iter().any(|other| other == name))
 }
 
-/// A name that is no field of a module.
+/// A name that is no field of a module, or no key of a map.
 pub(super) fn field(missing: &Dynamic) -> Words {
-    let missing = missing.clone().try_cast::<MissingField>();
-    let (name, fields) = missing.map(|missing| (missing.name, missing.fields)).unwrap_or_default();
+    let Some(MissingField { name, fields, of }) = missing.clone().try_cast::<MissingField>() else {
+        return entry("");
+    };
     let fields: Vec<&str> = fields.iter().map(String::as_str).filter(|field| !field.starts_with('_')).collect();
-    entry_of("module", &name, &fields)
-        .or_help(|| format!("it has: {}; `m.get(\"{name}\")` gives `()` for what it has not", fields.join(", ")))
+    let gives_unit = format!("`m.get(\"{name}\")` gives `()` for what it has not");
+    match of {
+        Missing::InModule => {
+            entry_of("module", &name, &fields).or_help(|| format!("it has: {}; {gives_unit}", fields.join(", ")))
+        }
+        Missing::ChangedInMap => {
+            let found = words(code::UNKNOWN_PROPERTY, format!("this map has no entry `{name}`"), "not found");
+            let near = nearest(&name, fields.iter().copied()).map(|near| format!("did you mean `{near}`?"));
+            let begins = || format!("a new entry begins with a value: `m[\"{name}\"] = m.get(\"{name}\", 0) + 1`");
+            found.maybe(near).or_help(begins)
+        }
+        Missing::InMap if fields.is_empty() => entry(&name),
+        Missing::InMap => {
+            let listed = if fields.len() > LISTED { String::new() } else { format!("it has: {}; ", fields.join(", ")) };
+            entry_of("map", &name, &fields).or_help(|| format!("{listed}{gives_unit}"))
+        }
+    }
 }
+
+/// Bound: keys that a message lists.
+const LISTED: usize = 8;
 
 /// A missing key of a map. It is not known which map it is.
 pub(super) fn entry(name: &str) -> Words {
@@ -574,7 +593,8 @@ fn entry_of(kind: &str, name: &str, fields: &[&str]) -> Words {
     if members.iter().any(|member| member.strip_suffix('(') == Some(name)) {
         return found.help(format!("`{name}` is a method: call it, `.{name}()`"));
     }
-    if matches!(name, "name" | "__class__") {
+    if name == "__class__" || (name == "name" && (kind == "module" || fields.iter().any(|field| *field == "training")))
+    {
         return found.help("the entries of a module show what it is: `if \"weight\" in m { .. }`");
     }
     if let Some(help) = habits::property("map", name) {

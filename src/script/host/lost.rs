@@ -11,7 +11,9 @@ pub fn warning(name: &str, of: CopyOf, at: Origin) -> Box<Diag> {
     let (copied, help) = match of {
         CopyOf::Argument => (
             "what the caller gave",
-            format!("return `{name}` and assign the result: `xs = f(xs)`; what functions share is a `cell(v)`"),
+            format!(
+                "return `{name}` and assign the result: `xs = f(xs)`; what functions share is a `cell(v)`, changed by `c.value.push(..)`"
+            ),
         ),
         CopyOf::Element => (
             "the element",

@@ -166,7 +166,7 @@ fn replaced(
     with: &str,
     count: usize,
 ) -> Outcome<ImmutableString> {
-    if text.is_empty() {
+    if text.is_empty() && !find.is_empty() {
         return Ok(text.clone());
     }
     let found = text.matches(find).count().min(count);

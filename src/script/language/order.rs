@@ -42,12 +42,12 @@ impl Column {
         let width = first.read_lock::<Array>()?.len();
         let mut columns: Vec<Array> = (0..width).map(|_| Array::with_capacity(values.len())).collect();
         for value in values {
-            let list = value.read_lock::<Array>().filter(|list| list.len() == width)?;
+            // Not arrays in arrays: their depth is bounded elsewhere.
+            let is_flat = |list: &Array| list.len() == width && !list.iter().any(Dynamic::is_array);
+            let list = value.read_lock::<Array>().filter(|list| is_flat(list))?;
             columns.iter_mut().zip(list.iter()).for_each(|(column, part)| column.push(part.clone()));
         }
-        // Not arrays in arrays: their depth is bounded elsewhere.
-        let plain = |column: &Array| Column::of(column).filter(|column| !matches!(column, Column::Lists(_)));
-        columns.iter().map(plain).collect::<Option<_>>().map(Column::Lists)
+        columns.iter().map(|column| Column::of(column)).collect::<Option<_>>().map(Column::Lists)
     }
 
     fn compare(&self, a: usize, b: usize) -> Ordering {

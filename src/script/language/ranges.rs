@@ -7,7 +7,7 @@ use crate::script::host::Host;
 use crate::script::language::arrays;
 use crate::script::language::sequences::{elements_fit, plain};
 use crate::script::machine::callback::Callback;
-use crate::script::values::panics::{Place, place_iterator};
+use crate::script::values::panics::{GuardedCall, Place, place_iterator};
 use crate::script::values::raise::{Native, Outcome};
 use crate::script::values::steps::Steps;
 use crate::script::values::type_names;
@@ -43,6 +43,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     range_of::<Range<i64>>(module, host, |range| Steps::of(inclusive(range)));
     range_of::<RangeInclusive<i64>>(module, host, Steps::of);
     range_of::<Steps>(module, host, |steps| steps);
+    as_arrays(module, host);
     of("contains").place_in(&mut module.module, |steps: Steps, value: i64| steps.has(value));
     of("==").place_in(&mut module.module, |a: Steps, b: Steps| a == b);
     of("!=").place_in(&mut module.module, |a: Steps, b: Steps| a != b);
@@ -51,6 +52,36 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
         Some(steps) => Box::new(steps.iter().map(|item| Ok(Dynamic::from_int(item)))),
         None => Box::new(std::iter::empty()),
     });
+}
+
+/// Methods of arrays that ranges have, too, with the numbers of their arguments behind the range.
+const OF_ARRAYS: [(&str, RangeInclusive<usize>); 8] = [
+    ("reduce", 1..=2),
+    ("some", 1..=1),
+    ("find", 1..=2),
+    ("find_map", 1..=2),
+    ("index_of", 1..=2),
+    ("for_each", 1..=1),
+    ("get", 1..=1),
+    ("extract", 1..=2),
+];
+
+/// These methods, on an array of a range's integers. Not noted: they call script code, and the call stack shows it.
+fn as_arrays(module: &mut Natives, host: &Arc<Host>) {
+    for (name, arguments) in OF_ARRAYS {
+        let host = host.clone();
+        let call = GuardedCall::new(move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
+            let context = context.expect("registered with a context");
+            let Some(steps) = steps(values[0]) else { return Ok(Dynamic::UNIT) };
+            let mut array = Dynamic::from_array(integers(&host, &context, steps)?);
+            let mut list: Vec<&mut Dynamic> = vec![&mut array];
+            list.extend(values[1..].iter_mut().map(|value| &mut **value));
+            context.call_fn_raw(name, true, false, &mut list)
+        });
+        for kind in [TypeId::of::<Range<i64>>(), TypeId::of::<RangeInclusive<i64>>(), TypeId::of::<Steps>()] {
+            module.place_on(kind, name, arguments.start() + 1..=arguments.end() + 1, &call);
+        }
+    }
 }
 
 /// As in Python, an integer tensor without dimensions is accepted for each argument.

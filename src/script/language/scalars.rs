@@ -39,7 +39,12 @@ fn operators(natives: &mut Natives) {
             of().place_in(&mut natives.module, move |x: i64, y: f64| real(x as f64, y));
             of().place_in(&mut natives.module, move |x: f64, y: i64| real(x, y as f64));
             let Some(whole) = whole else {
-                of().place_in(&mut natives.module, move |x: i64, y: i64| real(x as f64, y as f64));
+                match name {
+                    "/" | "div" | "divide" | "true_divide" => {
+                        of().place_in(&mut natives.module, arithmetic::true_divide);
+                    }
+                    _ => _ = of().place_in(&mut natives.module, move |x: i64, y: i64| real(x as f64, y as f64)),
+                }
                 continue;
             };
             of().place_in(

@@ -77,8 +77,9 @@ fn extremes(natives: &mut Natives, host: &Arc<Host>) {
 const REDUCTIONS: [&str; 5] = ["sum", "min", "max", "any", "all"];
 
 /// Types that these functions are registered for; others come through `reduce_other`.
-fn walked_types() -> [TypeId; 8] {
+fn walked_types() -> [TypeId; 9] {
     [
+        TypeId::of::<char>(),
         TypeId::of::<Array>(),
         TypeId::of::<Range<i64>>(),
         TypeId::of::<RangeInclusive<i64>>(),
@@ -171,10 +172,16 @@ fn order_within(
     b: &Dynamic,
     depth: usize,
 ) -> Outcome<Option<Ordering>> {
-    if let (Ok(a), Ok(b)) = (a.as_int(), b.as_int()) {
+    // Rhai's `as_int` and its kin look for the name of the type where they fail.
+    if a.is_int()
+        && b.is_int()
+        && let (Ok(a), Ok(b)) = (a.as_int(), b.as_int())
+    {
         return Ok(Some(a.cmp(&b)));
     }
-    if let (Ok(a), Ok(b)) = (a.as_float(), b.as_float())
+    if a.is_float()
+        && b.is_float()
+        && let (Ok(a), Ok(b)) = (a.as_float(), b.as_float())
         && let Some(order) = a.partial_cmp(&b)
     {
         return Ok(Some(order));
@@ -413,6 +420,10 @@ fn reduce(host: &Arc<Host>, context: &NativeCallContext, name: &'static str, val
         "sum" => {
             let start = values.get(1).map_or(Dynamic::from_int(0), |start| (**start).clone());
             total(context, &all, start)
+        }
+        "min" | "max" if values.get(1).is_some_and(|second| !second.is_map() && !second.is_fnptr()) => {
+            let both = values.iter().map(|value| (**value).clone()).collect();
+            best(host, context, name, both, None)
         }
         "min" | "max" => {
             let keywords = Keywords::read(host, context, name, &["key", "default"], &values[1..])?;

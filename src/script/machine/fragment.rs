@@ -1,7 +1,7 @@
 //! What Rhai's evaluator is asked for: an expression whose operands are at hand, or a part of a body in a scope that
 //! mirrors the variables of its frame.
 
-use super::native::{again_with_integers, keeping};
+use super::native::{again_with_integers, again_with_texts, keeping};
 use super::rest::Declared;
 use super::run::{Fault, Frame, Jump, Machine, R};
 use super::tree::{Fragment, Operands};
@@ -144,7 +144,8 @@ impl Machine<'_> {
             native.site.remember(types, &mut caches, false);
         }
         let all = 0..values.len();
-        let call = |values: &mut [&mut Dynamic]| self.operate(&native.operands.expr, values, &mut Caches::new());
-        Ok(again_with_integers(result, &native.name, values, all, call)?)
+        let mut call = |values: &mut [&mut Dynamic]| self.operate(&native.operands.expr, values, &mut Caches::new());
+        let result = again_with_integers(result, &native.name, values, all, &mut call);
+        Ok(again_with_texts(result, &native.name, values, call)?)
     }
 }

@@ -2,6 +2,7 @@
 
 use super::run::{Fault, Machine};
 use crate::base::arithmetic;
+use crate::script::values::ascii::text_of;
 use rhai::{Caches, Dynamic, EvalAltResult, FnResolutionCacheEntry, NativeCallContext, Position, RhaiFunc};
 use smallvec::SmallVec;
 use std::any::TypeId;
@@ -165,6 +166,31 @@ pub fn again_with_integers<T>(
         }
     }
     result
+}
+
+/// Makes a call that found no function for its values again with the strings of characters: `text[0] * 3`.
+pub fn again_with_texts<T>(
+    result: Result<T, Box<EvalAltResult>>,
+    name: &str,
+    values: &mut [&mut Dynamic],
+    mut call: impl FnMut(&mut [&mut Dynamic]) -> Result<T, Box<EvalAltResult>>,
+) -> Result<T, Box<EvalAltResult>> {
+    if !is_not_found(&result, name) {
+        return result;
+    }
+    let letters = values.iter().enumerate().filter_map(|(at, value)| Some((at, value.as_char().ok()?)));
+    let letters: SmallVec<[(usize, char); 2]> = letters.collect();
+    if letters.is_empty() {
+        return result;
+    }
+    for &(at, letter) in &letters {
+        *values[at] = text_of(letter).into();
+    }
+    let again = call(values);
+    for &(at, letter) in &letters {
+        *values[at] = letter.into();
+    }
+    if is_not_found(&again, name) { result } else { again }
 }
 
 /// An error with the place of its call, unless it has one.

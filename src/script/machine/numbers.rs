@@ -109,7 +109,7 @@ pub fn integers(op: Op, a: i64, b: i64) -> Option<Value> {
         Op::Add => a.checked_add(b)?,
         Op::Subtract => a.checked_sub(b)?,
         Op::Multiply => a.checked_mul(b)?,
-        Op::Divide => return Some(Value::Float(a as f64 / b as f64)),
+        Op::Divide => return Some(Value::Float(arithmetic::true_divide(a, b))),
         Op::Remainder => arithmetic::remainder(a, b)?,
         Op::Power => match arithmetic::power(a, b)? {
             Power::Int(power) => power,

@@ -7,6 +7,7 @@ use super::places::place;
 use super::run::{Frame, R};
 use super::tree::{Binary, Chain, Native, Node, Op, Root, Step, StepKind};
 use super::value::Value;
+use crate::base::arithmetic;
 use crate::script::values::ascii::character;
 use crate::script::values::module::{ModuleValue, module};
 use rhai::{Array, Dynamic, ImmutableString, Map};
@@ -318,7 +319,7 @@ fn integers(op: Op, a: i64, b: i64) -> Number {
         Op::GreaterEqual => return Number::bool(a >= b),
         Op::Equal => return Number::bool(a == b),
         Op::NotEqual => return Number::bool(a != b),
-        Op::Divide => return Number::float(a as f64 / b as f64),
+        Op::Divide => return Number::float(arithmetic::true_divide(a, b)),
         Op::Range | Op::RangeInclusive => return Number::NONE,
         _ => return numbers::integers(op, a, b).as_ref().map_or(Number::NONE, Number::of),
     };

@@ -223,6 +223,7 @@ const NATIVES: &[Native] = &[
     entry(Function, "slice", "slice(start?, stop?, step?)", "An index with a step; `()` is an open end.", "arange(6)[slice((), (), 2)]", "tensor([0, 2, 4])"),
     entry(Function, "cell", "cell(value)", "A value behind a handle that all copies share.", "let c = cell(1); c.set(2); c.get()", "2"),
     entry(Of("c"), "get", "get()", "The value in a cell.", "cell(5).get()", "5"),
+    entry(PropertyOf("c"), "value", "value", "The value in a cell, as a place: what it leads to is read and changed where it stands.", "let c = cell([1]); c.value.push(2); c.value[0] = 5; c.value", "[5, 2]"),
     entry(Of("c"), "set", "set(value)", "Puts a value into a cell.", "let c = cell(1); c.set(2); c.get()", "2"),
     entry(Function, "exit", "exit(status?)", "Ends the script; its exit status is from 0 to 255. `catch` does not see it.", "", ""),
     entry(Function, "arg", "arg(name, default)", "The value after `--name` on the command line, with the type of the default.", "arg(\"lr\", 0.1)", "0.1"),

@@ -14,6 +14,14 @@ pub fn is_counter(name: &str) -> bool {
     is_short || word || name.starts_with('_')
 }
 
+/// Whether a name is one of an index alone: `for (pair, i) in m.items()`. Another name, such as `count`, may be that of what the
+/// pairs hold.
+pub fn is_index(name: &str) -> bool {
+    let last = name.rsplit('_').next().unwrap_or(name);
+    matches!(last, "" | "i" | "j" | "idx" | "index" | "step" | "iter" | "iteration" | "it" | "epoch")
+        || name.starts_with('_')
+}
+
 /// Whether a method returns pairs of a name and a value.
 pub fn gives_pairs(method: &str) -> bool {
     matches!(method, "items" | "named_parameters" | "named_buffers" | "named_modules" | "named_children")
@@ -31,5 +39,6 @@ mod tests {
         for name in ["b", "v", "value", "label", "y", "target", "indices"] {
             assert!(!is_counter(name), "{name}");
         }
+        assert!(["i", "_", "batch_idx"].into_iter().all(is_index) && !["n", "count", "v"].into_iter().any(is_index));
     }
 }

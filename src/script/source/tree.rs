@@ -171,6 +171,8 @@ pub struct Tree {
     pub idle_loops: Vec<Run>,
     /// The iterable of `for (a, b) in values`, if `b` does not look like a counter.
     pub counted: Vec<Run>,
+    /// Those of them that certainly give pairs.
+    pub counted_pairs: Vec<Run>,
     pub marks: Vec<Mark>,
     /// Assignments to an element or property of a call's result: the whole, and the call.
     pub temporaries: Vec<(Run, Run)>,

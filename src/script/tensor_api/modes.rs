@@ -146,6 +146,9 @@ fn values(module: &mut Natives, host: &Arc<Host>) {
     rhai::FuncRegistration::new("set")
         .in_global_namespace()
         .place_in(&mut module.module, |cell: Cell, value: Dynamic| cell.set(value));
+    rhai::FuncRegistration::new_getter("value").place_in(&mut module.module, |cell: &mut Cell| cell.get());
+    rhai::FuncRegistration::new_setter("value")
+        .place_in(&mut module.module, |cell: &mut Cell, value: Dynamic| cell.set(value));
 }
 
 /// An integer, or a tensor that stands for one.

@@ -45,6 +45,28 @@ impl Deref for Fields<'_> {
 pub struct MissingField {
     pub name: String,
     pub fields: Vec<String>,
+    pub of: Missing,
+}
+
+/// Where a name is missing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Missing {
+    InModule,
+    InMap,
+    /// In a map whose entry is changed: `m.count += 1`.
+    ChangedInMap,
+}
+
+/// Bound: keys of a map that are looked through for a name like the missing one.
+const LISTED_KEYS: usize = 256;
+
+/// The error of a key that a map has not, at the place where it is named.
+#[cold]
+pub fn missing_key(map: &Map, name: &str, of: Missing, at: Position) -> Box<EvalAltResult> {
+    let few = if map.len() > LISTED_KEYS { 0 } else { map.len() };
+    let fields = map.keys().take(few).map(|key| key.to_string()).collect();
+    let missing = MissingField { name: name.to_string(), fields, of };
+    Box::new(EvalAltResult::ErrorRuntime(Dynamic::from(missing), at))
 }
 
 /// The entries of a map, or the fields of a module.
@@ -116,7 +138,7 @@ impl ModuleValue {
     #[cold]
     pub fn missing(&self, name: &str, at: Position) -> Box<EvalAltResult> {
         let fields = self.read().keys().map(|key| key.to_string()).collect();
-        let missing = MissingField { name: name.to_string(), fields };
+        let missing = MissingField { name: name.to_string(), fields, of: Missing::InModule };
         Box::new(EvalAltResult::ErrorRuntime(Dynamic::from(missing), at))
     }
 

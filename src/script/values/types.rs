@@ -47,6 +47,11 @@ impl Cell {
         work(&mut self.0.lock())
     }
 
+    /// The same; none where the cell is at work already, as one that holds itself is.
+    pub fn try_with<R>(&self, work: impl FnOnce(&mut Dynamic) -> Option<R>) -> Option<R> {
+        work(&mut *self.0.try_lock()?)
+    }
+
     /// Whether two handles belong to one cell.
     pub fn same(&self, other: &Cell) -> bool {
         std::sync::Arc::ptr_eq(&self.0, &other.0)

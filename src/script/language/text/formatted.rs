@@ -73,7 +73,7 @@ fn formatted(host: &Host, values: &[&mut Dynamic]) -> Result<String> {
 fn spec_of(text: &str, spec: &Dynamic) -> Option<ImmutableString> {
     let spec = spec.read_lock::<ImmutableString>()?.clone();
     let has_places = format::parts(text).is_ok_and(|parts| parts.iter().any(|part| matches!(part, Part::Place { .. })));
-    (!has_places && !spec.is_empty() && format::validate(&spec).is_ok()).then_some(spec)
+    (!has_places && (spec.is_empty() || format::validate(&spec).is_ok())).then_some(spec)
 }
 
 /// One value; without a format, as `print` shows it.

@@ -9,9 +9,9 @@ use crate::script::machine::quick;
 use crate::script::machine::run::{Frame, Machine, R};
 use crate::script::machine::tree::{Chain, Node, Op, Root, Step, StepKind};
 use crate::script::machine::value::Value;
-use crate::script::values::module::may_hold_modules;
+use crate::script::values::module::{ModuleValue, may_hold_modules};
 use crate::script::values::set::Set;
-use crate::script::values::types::Tensor;
+use crate::script::values::types::{Cell, Tensor};
 use rhai::{Dynamic, ImmutableString, Map};
 use smallvec::SmallVec;
 
@@ -111,7 +111,15 @@ impl Machine<'_> {
         }
         let Some(mut operands) = operands_at_hand(frame, chain) else { return Ok(None) };
         let (indices, arguments) = operands.split_at_mut(*first);
+        let mut handle;
         let root = match &chain.root {
+            // What closures share: handles are asked apart from the variable.
+            Root::Local(slot) if frame.slots[*slot as usize].is_shared() => {
+                let Value::Other(shared) = &frame.slots[*slot as usize] else { return Ok(None) };
+                let Some(inside) = handle_in(shared) else { return Ok(None) };
+                handle = inside;
+                &mut handle
+            }
             Root::Local(slot) => match &mut frame.slots[*slot as usize] {
                 Value::Other(root) => root,
                 _ => return Ok(None),
@@ -204,6 +212,15 @@ impl Machine<'_> {
         }
         result.map(Some)
     }
+}
+
+/// The cell or module that closures share.
+fn handle_in(shared: &Dynamic) -> Option<Dynamic> {
+    if shared.is_locked() {
+        return None;
+    }
+    let cell = shared.read_lock::<Cell>().map(|cell| Dynamic::from(cell.clone()));
+    cell.or_else(|| shared.read_lock::<ModuleValue>().map(|module| Dynamic::from(module.clone())))
 }
 
 /// Gives a value with operands behind it to a call. They come back where it does not take place.

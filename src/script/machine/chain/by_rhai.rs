@@ -2,7 +2,7 @@
 
 use super::Goal;
 use crate::script::machine::compile::operand;
-use crate::script::machine::native::{Site, again_with_integers, keeping};
+use crate::script::machine::native::{Site, again_with_integers, again_with_texts, keeping};
 use crate::script::machine::places::Values;
 use crate::script::machine::run::{Machine, R};
 use crate::script::machine::tree::{AssignChain, Chain, StepKind};
@@ -104,7 +104,9 @@ impl Machine<'_> {
                 match &step.kind {
                     StepKind::Method { name, first, count, .. } => {
                         let call = |list: &mut [&mut Dynamic]| self.operate(expr, list, &mut Caches::new());
-                        again_with_integers(result, name, &mut list, *first..*first + *count, call)
+                        let result = again_with_integers(result, name, &mut list, *first..*first + *count, call);
+                        let call = |list: &mut [&mut Dynamic]| self.operate(expr, list, &mut Caches::new());
+                        again_with_texts(result, name, &mut list, call)
                     }
                     _ => result,
                 }

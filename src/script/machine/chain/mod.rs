@@ -9,14 +9,14 @@ mod lost;
 use at_hand::in_a_row;
 pub use at_hand::indices_at_hand;
 
-use super::places::{Values, bytes, place, read, replace, slices, text, write, write_letter};
+use super::places::{Values, bytes, cell_of, place, read, replace, slices, text, write, write_letter};
 use super::quick::{self, Number};
 use super::run::{Frame, Machine, R};
 use super::tree::{AssignChain, Chain, Node, Root, Step, StepKind};
 use super::value::Value;
 use crate::base::arithmetic;
 use crate::script::bind::apply::{Callee, callee};
-use crate::script::values::module::{ModuleValue, is_handle, module};
+use crate::script::values::module::{Missing, ModuleValue, is_handle, missing_key, module};
 use crate::script::values::set::Set;
 use crate::script::values::types::{Cell, Tensor};
 use lost::{changes_tensor, differ, is_own_closure, keep, outer_name};
@@ -228,6 +228,11 @@ impl Machine<'_> {
         {
             return self.through_module(stack, chain, at, &module, target, operands, goal);
         }
+        if let StepKind::Property { name, .. } = &step.kind
+            && let Some(cell) = cell_of(target, name)
+        {
+            return self.through_cell(stack, chain, at, (&cell, target), operands, goal);
+        }
         let is_last = at + 1 == chain.steps.len();
         if is_last
             && let Some(name) = if chain.loses_result { chain.lost } else { self.losing.take() }
@@ -385,6 +390,38 @@ impl Machine<'_> {
         }
     }
 
+    /// `c.value.a[0]`: the value of a cell, where it stands; a copy of it goes back where code of the script runs meanwhile.
+    fn through_cell(
+        &mut self,
+        stack: &mut [Value],
+        chain: &Chain,
+        at: usize,
+        (cell, target): (&Cell, &mut Dynamic),
+        operands: &mut Values,
+        mut goal: Goal,
+    ) -> R {
+        // All holders of the cell see what is changed in it.
+        self.losing = None;
+        let rest = &chain.steps[at..];
+        let in_place = match &mut goal {
+            Goal::Read | Goal::Ask => read(target, rest, operands, false),
+            Goal::Write(assign, value) => write(target, rest, operands, assign, value).map(|()| Value::Unit),
+        };
+        if let Some(found) = in_place {
+            return Ok(found);
+        }
+        if rest.len() == 1 {
+            return self.hand_over(chain, at, target, operands, goal);
+        }
+        let changes = matches!(goal, Goal::Write(..)) || rest.iter().any(Step::may_change);
+        let mut inside = cell.get();
+        let result = self.walk(stack, chain, at + 1, &mut inside, operands, goal);
+        if changes {
+            cell.set(inside);
+        }
+        result
+    }
+
     /// An entry of a map.
     #[allow(clippy::too_many_arguments)]
     fn entry(
@@ -427,10 +464,14 @@ impl Machine<'_> {
                 Expr::Dot(pair, ..) | Expr::Index(pair, ..) => pair.rhs.start_position(),
                 rest => rest.position(),
             };
-            return Err(Some(Box::new(EvalAltResult::ErrorPropertyNotFound(name.to_string(), at))));
+            return Err(Some(missing_key(&map, name, Missing::ChangedInMap, at)));
         }
         drop(map);
-        self.hand_over(chain, at, target, operands, goal)
+        let result = self.hand_over(chain, at, target, operands, goal);
+        match result {
+            Err(Some(error)) => Err(Some(with_keys(error, name, target))),
+            result => result,
+        }
     }
 
     /// The end of a chain: reads or writes; `None` where Rhai must do it.
@@ -544,5 +585,16 @@ impl Step {
     /// Whether the step may change the value before it, so that a property gets it back.
     pub(super) fn may_change(&self) -> bool {
         matches!(self.kind, StepKind::Method { .. })
+    }
+}
+
+/// The error of a missing entry with the keys of its map.
+#[cold]
+fn with_keys(error: Box<EvalAltResult>, name: &str, target: &Dynamic) -> Box<EvalAltResult> {
+    match (&*error, target.read_lock::<Map>()) {
+        (EvalAltResult::ErrorPropertyNotFound(missing, at), Some(map)) if missing == name => {
+            missing_key(&map, name, Missing::InMap, *at)
+        }
+        _ => error,
     }
 }

@@ -11,6 +11,7 @@ use super::tree::{AssignChain, Op, Step, StepKind};
 use super::value::Value;
 use crate::script::values::ascii::{self, text_of};
 use crate::script::values::module::{Computed, ModuleValue, is_own, may_hold_modules, mode, module};
+use crate::script::values::types::Cell;
 use rhai::{Array, Dynamic, ImmutableString, Map};
 use smallvec::SmallVec;
 
@@ -50,6 +51,9 @@ pub fn reach<T>(
         },
         StepKind::Method { .. } => return None,
     };
+    if let Some(cell) = cell_of(value, name) {
+        return cell.try_with(|inside| reach(inside, rest, operands, shared, ask));
+    }
     match value.read_lock::<Map>() {
         Some(map) => reach(map.get(name)?, rest, operands, shared, ask),
         None => match module(value)?.read().get(name)? {
@@ -95,6 +99,9 @@ pub fn reach_mut<T>(
     if target.is_map() {
         return reach_mut(target.write_lock::<Map>()?.get_mut(name)?, rest, indices, through_modules, change);
     }
+    if let Some(cell) = cell_of(target, name) {
+        return cell.try_with(|inside| reach_mut(inside, rest, indices, through_modules, change));
+    }
     if !through_modules || is_own(name) {
         return None;
     }
@@ -103,6 +110,11 @@ pub fn reach_mut<T>(
         Some(field) => reach_mut(field, rest, indices, through_modules, change),
         None => None,
     })?
+}
+
+/// The cell whose value a name leads to: `c.value.push(x)`.
+pub fn cell_of(value: &Dynamic, name: &str) -> Option<Cell> {
+    if name == "value" && !value.is_map() { value.read_lock::<Cell>().map(|cell| cell.clone()) } else { None }
 }
 
 /// Writes what indices and names lead to in arrays and maps, in place, and takes the value; none where something else is
@@ -137,6 +149,9 @@ pub fn write(
         },
         StepKind::Method { .. } => return None,
     };
+    if let Some(cell) = cell_of(target, name) {
+        return cell.try_with(|inside| write(inside, rest, operands, assign, value));
+    }
     if !target.is_map() {
         return write_field(&module(target)?, name, rest, operands, assign, value);
     }

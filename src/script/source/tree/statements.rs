@@ -5,7 +5,7 @@ use super::{
     block_statement, is_assignment, pattern_names,
 };
 use crate::base::limits::EXPR_DEPTH;
-use crate::script::source::counters::{gives_pairs, is_counter};
+use crate::script::source::counters::{gives_pairs, is_counter, is_index};
 use crate::script::source::hooks::is_free_word;
 use crate::script::source::lex::Kind;
 use crate::script::source::scope::parameters;
@@ -303,6 +303,47 @@ impl Reader<'_> {
         }
     }
 
+    /// Whether the text shows that pairs are walked: `sorted(m.items(), key)`, `zip(xs, ys)[1..]`, `m.items().filter(f)`.
+    fn walks_pairs(&self, over: Run) -> bool {
+        let (first, last) = (over.first as usize, over.last as usize);
+        let is_called = |at: usize| self.text_at(at + 1) == "(" && at < last;
+        let mut at = first;
+        let mut found = match self.text_at(first) {
+            "sorted" | "reversed" | "list" if is_called(first) => {
+                let inside = Run { first: over.first + 2, last: self.tokens[first + 1].partner - 1 };
+                inside.first <= inside.last && self.walks_pairs(self.first_argument(inside))
+            }
+            "zip" | "enumerate" => is_called(first),
+            _ => false,
+        };
+        while at <= last {
+            match self.text_at(at) {
+                "." | "?." => {
+                    let method = self.text_at(at + 1);
+                    found = gives_pairs(method)
+                        || (found && matches!(method, "filter" | "extract"))
+                        || method == "enumerate";
+                }
+                "(" | "[" | "#{" | "{" => at = self.tokens[at].partner as usize,
+                _ => {}
+            }
+            at += 1;
+        }
+        found
+    }
+
+    /// What stands before the first comma.
+    fn first_argument(&self, all: Run) -> Run {
+        let mut at = all.first as usize;
+        while at <= all.last as usize {
+            if self.text_at(at) == "," {
+                return Run { first: all.first, last: at as u32 - 1 };
+            }
+            at = (self.tokens[at].partner as usize).max(at) + 1;
+        }
+        all
+    }
+
     /// Whether there is no top-level comma between two brackets, but for one at the end.
     fn has_one_argument(&self, open: usize, close: usize) -> bool {
         let mut at = open + 1;
@@ -376,7 +417,7 @@ impl Reader<'_> {
                 let mut counts = false;
                 let mut pattern = None;
                 if self.peek() == "(" {
-                    counts = self.text_at(self.at + 2) == "," && !is_counter(self.text_at(self.at + 3));
+                    counts = self.text_at(self.at + 2) == ",";
                     self.declare_all();
                 } else if matches!(self.peek(), "[" | "#{") {
                     pattern = Some(self.pattern());
@@ -387,6 +428,9 @@ impl Reader<'_> {
                 // The names are in scope in the body only.
                 let declared = self.visible.split_off(visible);
                 let over = if self.eat("in") { self.head_expression() } else { None };
+                let walks_pairs = over.is_some_and(|over| self.walks_pairs(over.run));
+                let second = self.text_at(names + 3);
+                counts &= if walks_pairs { !is_index(second) } else { !is_counter(second) };
                 let is_map = |run: &Run| {
                     let opens = self.text_at(run.first as usize) == "#{";
                     opens && self.tokens[run.first as usize].partner == run.last
@@ -403,7 +447,10 @@ impl Reader<'_> {
                     }
                     match over.map(|over| (over.run, self.pairs(names, over.run, body))) {
                         Some((_, Some(pairs))) => self.tree.pairs.push(pairs),
-                        Some((values, None)) if counts => self.tree.counted.push(values),
+                        Some((values, None)) if counts => {
+                            self.tree.counted.push(values);
+                            self.tree.counted_pairs.extend(walks_pairs.then_some(values));
+                        }
                         _ => {}
                     }
                     if body.last == body.first + 1 {
