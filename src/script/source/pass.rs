@@ -191,6 +191,18 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
             incomplete: false,
         });
     }
+    if let Some(&(first, second)) = tree.chained.first() {
+        let [first, second] = [first, second].map(|token| tokens[token as usize].range());
+        return Err(LexError {
+            message: "comparisons cannot be chained".into(),
+            labels: vec![
+                (second, "this compares with a truth value, `true` or `false`".into()),
+                (first, "which this gives".into()),
+            ],
+            help: Some("write `a < b && b < c`; of tensors, `(a < b) & (b < c)`".into()),
+            incomplete: false,
+        });
+    }
     for pattern in &tree.patterns {
         parts::check(src, &tokens, pattern.run)?;
     }

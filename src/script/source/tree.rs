@@ -163,6 +163,8 @@ pub struct Tree {
     pub groups: Vec<Run>,
     /// `[` and `]` of `x[a, b]`.
     pub index_lists: Vec<Run>,
+    /// The two operators of `a < b < c`.
+    pub chained: Vec<(u32, u32)>,
     /// `{` and `}` of `try` blocks.
     pub tries: Vec<Run>,
     /// `;` after a call whose value is not used, followed by another statement.
@@ -241,6 +243,8 @@ enum Shape {
     Power,
     /// By `&`, `^` or `|`.
     Bits,
+    /// By `<`, `<=`, `>` or `>=`, whose operator is the token.
+    Ordered(u32),
     Other,
 }
 

@@ -55,6 +55,10 @@ impl<'a> Reader<'a> {
                 args.push(left.run);
             }
             args.extend(right.map(|right| right.run));
+            let orders = matches!(symbol, "<" | "<=" | ">" | ">=");
+            if let (true, Shape::Ordered(before)) = (orders, left.shape) {
+                self.tree.chained.push((before, focus as u32));
+            }
             let logical = matches!(symbol, "&&" | "||");
             let bits = matches!(symbol, "&" | "^" | "|");
             if logical {
@@ -74,6 +78,7 @@ impl<'a> Reader<'a> {
                 "in" | "!in" => Shape::Bool,
                 _ if logical || compared => Shape::Bool,
                 _ if bits => Shape::Bits,
+                _ if orders => Shape::Ordered(focus as u32),
                 _ => Shape::Other,
             };
             let call = Run { first: focus as u32, last: focus as u32 };
@@ -335,7 +340,7 @@ impl<'a> Reader<'a> {
                     let (items, _) = self.group();
                     shape = match items[..] {
                         [] if unit => Shape::Opaque,
-                        [item] if !matches!(item.shape, Shape::Power | Shape::Bits) => item.shape,
+                        [item] if !matches!(item.shape, Shape::Power | Shape::Bits | Shape::Ordered(_)) => item.shape,
                         _ => Shape::Other,
                     };
                 }
