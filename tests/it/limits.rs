@@ -21,6 +21,58 @@ fn statements_among_many_variables_end_in_time() {
     assert_eq!(code(builder().time_limit(std::time::Duration::from_secs(15)), &text), "no error");
 }
 
+/// Reading a text takes a time in proportion to its size. Each of these took a debug build minutes, or a good part of one.
+#[test]
+fn large_texts_are_read_in_time() {
+    let lines = |n: usize, line: &dyn Fn(usize) -> String| (0..n).map(line).collect::<String>();
+    let entries = lines(60_000, &|n| format!("k{n}: {n},\n"));
+    let cases = lines(10_000, &|n| format!("\"k{n}\" => {n},\n"));
+    let loops = lines(2_000, &|n| format!("let a{n} = [t]; for x in a{n} {{ a{n}[0] = x + 1; }} t = a{n}[0];\n"));
+    let texts = [
+        format!("let m = #{{{entries}}}; if m.len() != 60_000 || m.k59999 != 59_999 {{ throw m.len(); }}"),
+        format!("fn f(x) {{ switch x {{ {cases} _ => 0 }} }} if f(\"k9\") != 9 {{ throw 0; }}"),
+        format!("fn main() {{ let t = 0; {loops} t }} if main() != 2000 {{ throw 0; }}"),
+        lines(6_000, &|n| format!("fn f{n}(x) {{ if x > {n} {{ x }} else {{ -x }} }} f{n}({n});\n")),
+        lines(6_000, &|n| format!("let f{n} = |x| x + {n};\n")),
+    ];
+    for text in texts {
+        let start = std::time::Instant::now();
+        assert_eq!(code(builder(), &text), "no error", "{}", &text[..40]);
+        let mut session = builder().build().expect("a session");
+        let found = session.check_source(std::path::Path::new("large.rhai"), &text);
+        assert!(found.iter().all(|error| error.code() != "E0101"), "{}", &text[..40]);
+        let took = start.elapsed();
+        assert!(took.as_secs() < 30, "{took:?}: {}", &text[..40]);
+    }
+}
+
+/// A literal of very many entries is read in parts, and is the same as if it were not.
+#[test]
+fn long_map_literals_are_whole() {
+    let entries = |n: usize| (0..n).map(|n| format!("k{n}: {n},\n")).collect::<String>();
+    for n in [511, 512, 513, 768, 1000] {
+        let of_strings = entries(n).replace('k', "\"k \\u0041").replace(':', "\":");
+        let text = format!(
+            "let m = #{{{}}}; let s = #{{{of_strings}}}; \
+             if m.len() != {n} || s.len() != {n} {{ throw \"length\"; }} \
+             for i in 0..{n} {{ if m[`k${{i}}`] != i || s[`k A${{i}}`] != i {{ throw i; }} }}",
+            entries(n)
+        );
+        assert_eq!(code(builder(), &text), "no error", "{n}");
+    }
+    let inner =
+        format!("let m = #{{ a: [#{{{}}}], b: |x| x + this.a[0].k3 }}; if m.b(1) != 4 {{ throw 0; }}", entries(600));
+    assert_eq!(code(builder(), &inner), "no error");
+    // Errors are told at their places.
+    let error = |text: &str| run(builder(), "long", text).result.expect_err("an error");
+    let twice = error(&format!("let m = #{{\n{}k3: 1 }};", entries(600)));
+    assert!(twice.to_string().contains("k3"), "{twice}");
+    assert_eq!(twice.location().map(|at| at.line), Some(602), "{twice}");
+    let wrong =
+        error(&format!("let m = #{{\n{}x: 1 + no_such_name,\n{} }};", entries(600), entries(600).replace('k', "l")));
+    assert_eq!(wrong.location().map(|at| at.line), Some(602), "{wrong}");
+}
+
 /// The old value moves into the new one, whatever stands beside it.
 #[test]
 fn values_that_grow_around_themselves_are_not_copied() {

@@ -80,7 +80,7 @@ impl<'a> Flow<'a> {
 
     /// The numbers of parameters of the script's functions of that name.
     fn own_counts(&self, name: &str) -> Vec<usize> {
-        self.functions.keys().filter(|(known, _)| *known == name).map(|(_, n)| *n).collect()
+        self.functions.get(name).map_or(Vec::new(), |own| own.keys().copied().collect())
     }
 
     /// A call of a function of the script.

@@ -14,7 +14,7 @@ impl<'a> Flow<'a> {
     /// Whether an expression is a constant or a part of one: `XS`, `M.a[0]`.
     fn is_constant(&self, expr: &Expr) -> bool {
         match &expr.kind {
-            Kind::Name(name) => self.vars.iter().rev().find(|var| var.name == *name).is_some_and(|var| var.constant),
+            Kind::Name(name) => self.vars.find(name).is_some_and(|var| var.constant),
             Kind::Property { of, .. } | Kind::Index { of, .. } => self.is_constant(of),
             _ => false,
         }

@@ -198,9 +198,10 @@ impl<'a> Flow<'a> {
         if let Some(value) = self.read(name) {
             return value;
         }
-        let mut own = self.functions.keys().filter(|(known, _)| *known == name);
-        if let Some((_, params)) = own.next() {
-            return Value::Closure(own.next().is_none().then_some(*params));
+        if let Some(own) = self.functions.get(name) {
+            let mut counts = own.keys();
+            let first = counts.next().copied();
+            return Value::Closure(first.filter(|_| counts.next().is_none()));
         }
         match DType::parse(name) {
             Some(dtype) if !is_keyword(name) => Value::DType(Some(dtype)),

@@ -1,6 +1,8 @@
 //! Walks a script's statements in order and tracks what is known of each variable. Knowledge that depends on a
 //! branch, on a loop or on a closure that runs later is dropped: better to miss a mistake than to report a wrong one.
 
+mod vars;
+
 use super::guards::{self, Asked};
 use super::layers::Layer;
 use super::lints;
@@ -18,29 +20,20 @@ use crate::script::nn::optimizer_state::ASSIGNED;
 use crate::script::source::tree::CopyOf;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
+pub(super) use vars::Mark;
+use vars::{Changed, Var, Vars};
 
 /// Bound: expressions that are analyzed, including those of functions that are analyzed again.
 const STEPS: usize = 200_000;
-
-/// A visible variable.
-pub(super) struct Var {
-    pub name: String,
-    pub token: u32,
-    pub value: Value,
-    pub read: bool,
-    /// A `let` of the user, to find out whether it is used.
-    pub watched: bool,
-    pub constant: bool,
-    pub asked: Asked,
-}
 
 /// A finding: its token and message.
 pub type Finding = (u32, Box<Diag>);
 
 pub struct Flow<'a> {
     pub(super) world: &'a World<'a>,
-    pub(super) functions: BTreeMap<(&'a str, usize), &'a Function>,
-    pub(super) vars: Vec<Var>,
+    /// The script's functions of each name, by their numbers of parameters.
+    pub(super) functions: HashMap<&'a str, BTreeMap<usize, &'a Function>>,
+    pub(super) vars: Vars,
     pub(super) found: Vec<Finding>,
     reported: HashSet<(u32, u16)>,
     /// Variables that closures change, at any time; variables that anything changes.
@@ -97,8 +90,8 @@ pub fn findings<'a>(
 ) -> (Vec<Finding>, Option<Seen>) {
     let mut flow = Flow {
         world,
-        functions: BTreeMap::new(),
-        vars: Vec::new(),
+        functions: HashMap::new(),
+        vars: Vars::default(),
         found: Vec::new(),
         reported: HashSet::new(),
         by_closures: Changes::of_closures(body),
@@ -119,7 +112,8 @@ pub fn findings<'a>(
     };
     for stmt in body {
         if let StmtKind::Fn(function) = &stmt.kind {
-            flow.functions.insert((&function.name.name, function.params.len()), function);
+            let of_name = flow.functions.entry(&function.name.name).or_default();
+            of_name.insert(function.params.len(), function);
         }
     }
     flow.body(body);
@@ -246,7 +240,7 @@ impl<'a> Flow<'a> {
 
     /// Marks a variable as used and returns its value, as far as it counts here.
     pub(super) fn read(&mut self, name: &str) -> Option<Value> {
-        let var = self.vars.iter_mut().rev().find(|var| var.name == name)?;
+        let var = self.vars.find_mut(name)?;
         var.read = true;
         let asked = var.asked;
         Some(asked.left(&self.held(name)?))
@@ -254,7 +248,7 @@ impl<'a> Flow<'a> {
 
     /// The value of a variable, whatever conditions have asked about it.
     pub(super) fn held(&self, name: &str) -> Option<Value> {
-        let var = self.vars.iter().rev().find(|var| var.name == name)?;
+        let var = self.vars.find(name)?;
         let value = self.by_closures.left(name, &var.value);
         let value = if self.later > 0 { self.by_anything.left(name, &value) } else { value };
         Some(if self.by_closures.parts.is_empty() { value } else { value.rebuilt() })
@@ -277,9 +271,9 @@ impl<'a> Flow<'a> {
     }
 
     pub(super) fn assign(&mut self, name: &str, value: Value) {
-        if let Some(var) = self.vars.iter_mut().rev().find(|var| var.name == name) {
-            var.value = value;
-            var.asked = Asked::No;
+        if let Some(place) = self.vars.place(name) {
+            self.vars.set(place, value);
+            self.vars.ask(place, Asked::No);
         }
     }
 
@@ -298,47 +292,44 @@ impl<'a> Flow<'a> {
         if changes.parts.iter().any(|name| self.may_hold_module(name)) {
             self.rebuilt();
         }
-        for var in &mut self.vars {
-            var.value = changes.left(&var.name, &var.value);
+        if changes.relays {
+            return self.vars.set_all(|var| changes.left(&var.name, &var.value));
+        }
+        let names: HashSet<&String> =
+            changes.assigned.iter().chain(&changes.compound).chain(&changes.touched).collect();
+        for name in names {
+            for place in self.vars.places(name) {
+                let value = changes.left(name, &self.vars.at(place).value);
+                self.vars.set(place, value);
+            }
         }
     }
 
     /// A method may have changed the variable that it was called on.
     pub(super) fn touch(&mut self, of: &Expr) {
         if let Some(name) = visit::root(of)
-            && let Some(var) = self.vars.iter_mut().rev().find(|var| var.name == name)
+            && let Some(place) = self.vars.place(name)
         {
-            var.value = var.value.widened();
+            self.vars.set(place, self.vars.at(place).value.widened());
         }
     }
 
     /// Some tensor has got another shape in place: every variable may lead to it.
     pub(super) fn relaid(&mut self) {
-        self.vars.iter_mut().for_each(|var| var.value = var.value.relaid());
+        self.vars.set_all(|var| var.value.relaid());
     }
 
     /// Some module has got other parts: every variable may lead to it.
     pub(super) fn rebuilt(&mut self) {
-        self.vars.iter_mut().for_each(|var| var.value = var.value.rebuilt());
-    }
-
-    pub(super) fn values(&self) -> Vec<Value> {
-        self.vars.iter().map(|var| var.value.clone()).collect()
-    }
-
-    pub(super) fn restore(&mut self, values: &[Value]) {
-        for (var, value) in self.vars.iter_mut().zip(values) {
-            var.value = value.clone();
-        }
+        self.vars.set_all(|var| var.value.rebuilt());
     }
 
     /// Analyzes several branches, and continues with what holds after all that return.
     fn branches(&mut self, ways: Vec<Way<'_, 'a>>) -> Done {
-        let before = self.values();
-        let mut after: Option<(Vec<Value>, Value)> = None;
+        let mut after: Option<(Changed, Value)> = None;
         let (mut some_end, mut goes_on) = (false, false);
         for Way { dead, run } in ways {
-            self.restore(&before);
+            let mark = self.vars.mark();
             self.doubt += 1;
             self.dead += dead as usize;
             let done = run(self);
@@ -346,23 +337,20 @@ impl<'a> Flow<'a> {
             self.doubt -= 1;
             some_end |= done.ends || done.dead;
             goes_on |= !(dead || done.ends || done.dead);
+            let changed = self.vars.back(mark);
             if done.ends {
                 continue;
             }
-            let values = self.values();
             after = Some(match after {
-                None => (values, done.value),
-                Some((all, value)) => {
-                    let joined = all.iter().zip(&values).map(|(a, b)| a.join(b)).collect();
-                    (joined, value.join(&done.value))
-                }
+                None => (changed, done.value),
+                Some((all, value)) => (self.vars.joined(&all, &changed), value.join(&done.value)),
             });
         }
         // Code after a branch that leaves may not run.
         self.doubt += some_end as usize;
         match after {
-            Some((values, value)) => {
-                self.restore(&values);
+            Some((changed, value)) => {
+                self.vars.put(changed);
                 Done { dead: !goes_on, ..Done::value(value) }
             }
             None => Done::END,

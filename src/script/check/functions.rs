@@ -15,7 +15,7 @@ impl<'a> Flow<'a> {
         for param in params {
             self.declare(param, Value::Unknown, false);
         }
-        let before = self.values();
+        let mark = self.vars.mark();
         self.later += 1;
         self.doubt += 1;
         if let StmtKind::Expr(Expr { kind: Kind::Block(block), .. }) = &body.kind {
@@ -27,7 +27,7 @@ impl<'a> Flow<'a> {
         self.later -= 1;
         self.doubt = doubt;
         self.returns = returns;
-        self.restore(&before);
+        self.vars.back(mark);
         self.leave(depth);
     }
 
@@ -60,8 +60,8 @@ impl<'a> Flow<'a> {
 
     /// A call of a function of the script: analyzes it again with what is known of the arguments.
     pub(super) fn called(&mut self, name: &str, args: Vec<Value>) -> Value {
-        let Some((_, &function)) = self.functions.iter().find(|((known, n), _)| *known == name && *n == args.len())
-        else {
+        let of_name = self.functions.get_key_value(name);
+        let Some((name, &function)) = of_name.and_then(|(name, all)| Some((*name, all.get(&args.len())?))) else {
             return Value::Unknown;
         };
         if self.active.len() >= CALLS || self.active.contains(&name) || !self.step() {

@@ -2,6 +2,7 @@
 //! for. Under a condition whose truth is not known, a variable that it asks for may be another than before it.
 
 use super::flow::Flow;
+use super::flow::Mark;
 use super::plain::never_equal;
 use super::syntax::{Arm, Expr, Kind};
 use super::value::Value;
@@ -32,22 +33,20 @@ impl Asked {
 
 impl<'a> Flow<'a> {
     /// Marks what a condition asks for, and returns the marks from before.
-    pub(super) fn ask<'e>(&mut self, conditions: impl IntoIterator<Item = &'e Expr>) -> Vec<Asked> {
-        let before = self.vars.iter().map(|var| var.asked).collect();
+    pub(super) fn ask<'e>(&mut self, conditions: impl IntoIterator<Item = &'e Expr>) -> Mark {
+        let before = self.vars.asks();
         for condition in conditions {
             for (name, asked) in self.asked_by(condition) {
-                if let Some(var) = self.vars.iter_mut().rev().find(|var| var.name == name) {
-                    var.asked = var.asked.max(asked);
+                if let Some(place) = self.vars.place(&name) {
+                    self.vars.ask(place, self.vars.at(place).asked.max(asked));
                 }
             }
         }
         before
     }
 
-    pub(super) fn unask(&mut self, before: &[Asked]) {
-        for (var, asked) in self.vars.iter_mut().zip(before) {
-            var.asked = *asked;
-        }
+    pub(super) fn unask(&mut self, before: &Mark) {
+        self.vars.unask(before);
     }
 
     fn asked_by(&self, condition: &Expr) -> HashMap<String, Asked> {

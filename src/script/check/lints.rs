@@ -144,7 +144,7 @@ impl<'a> Flow<'a> {
             Kind::Binary { op, .. } if matches!(&op[..], "&&" | "||" | "??") => return,
             Kind::Binary { .. } | Kind::Unary { .. } => lost("this operation", at, None),
             Kind::Name(name) if matches!(&name[..], "_" | "this") => return,
-            Kind::Name(name) if self.functions.keys().any(|(known, _)| known == name) => {
+            Kind::Name(name) if self.functions.contains_key(&name[..]) => {
                 lost(&format!("`{name}`"), at, Some(format!("a call has parentheses: `{name}()`")))
             }
             Kind::Name(name) if matches!(&name[..], "quit" | "exit" | "help") => {
@@ -195,21 +195,19 @@ impl<'a> Flow<'a> {
     }
 
     pub(super) fn is_own(&self, name: &str) -> bool {
-        self.functions.keys().any(|(known, _)| *known == name)
+        self.functions.contains_key(name)
     }
 
     /// Whether a call of this name is one of the script's: of a function, or of what a variable holds.
     pub(super) fn is_users(&self, name: &str) -> bool {
-        let held = self.vars.iter().rev().find(|var| var.name == name);
+        let held = self.vars.find(name);
         self.is_own(name) || held.is_some_and(|var| var.value.may_be_called())
     }
 
     /// The value of a plain name; does not count as a use.
     pub(super) fn peek_value(&self, expr: &Expr) -> Value {
         match &expr.kind {
-            Kind::Name(name) => {
-                self.vars.iter().rev().find(|var| var.name == *name).map_or(Value::Unknown, |var| var.value.clone())
-            }
+            Kind::Name(name) => self.vars.find(name).map_or(Value::Unknown, |var| var.value.clone()),
             _ => Value::Unknown,
         }
     }

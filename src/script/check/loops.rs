@@ -6,6 +6,7 @@ use super::lints;
 use super::syntax::{Arm, Block, Expr, Kind, Param, Stmt, StmtKind};
 use super::value::Value;
 use super::visit::{Changes, Visit};
+use std::collections::HashSet;
 
 impl<'a> Flow<'a> {
     /// Analyzes a loop's body again for its last iteration: `for i in 0..4 { xs[i] }`.
@@ -14,7 +15,7 @@ impl<'a> Flow<'a> {
         if start >= end || has_break(body) || leaves(body) || ends_script(body) || self.later > 0 || self.quiet > 0 {
             return;
         }
-        let (depth, doubt, before) = (self.vars.len(), self.doubt, self.values());
+        let (depth, doubt, before) = (self.vars.len(), self.doubt, self.vars.mark());
         // Findings must be certain from here on; the loop itself runs if the surrounding code does.
         if self.replay == 0 {
             self.doubt = 0;
@@ -24,20 +25,20 @@ impl<'a> Flow<'a> {
         self.declare(name, Value::Int(Some(end - 1)), false);
         self.block(body);
         self.leave(depth);
-        self.restore(&before);
+        self.vars.back(before);
         self.replay -= 1;
         self.doubt = doubt;
     }
 
     /// Duplicate cases of a `switch`.
     pub(super) fn cases_again(&mut self, arms: &'a [Arm]) {
-        let mut seen: Vec<(&Expr, String)> = Vec::new();
+        let mut seen: HashSet<String> = HashSet::new();
         for case in arms.iter().filter(|arm| arm.guard.is_none()).flat_map(|arm| &arm.cases) {
             let Some(text) = plain_case(case) else { continue };
-            if seen.iter().any(|(_, before)| *before == text) {
+            if seen.contains(&text) {
                 self.warn(case.focus, lints::case_again(&text, self.world.origin(case.focus)));
             } else {
-                seen.push((case, text));
+                seen.insert(text);
             }
         }
     }

@@ -153,8 +153,9 @@ impl<'a> Names<'a> {
 
     /// The innermost function around a token.
     fn owner(&self, token: usize) -> Option<usize> {
-        let inside = |index: &usize| self.functions[*index].run.contains(&token);
-        (0..self.functions.len()).filter(inside).max_by_key(|&index| self.functions[index].run.start)
+        // They stand one behind the other.
+        let index = self.functions.partition_point(|function| function.run.start <= token).checked_sub(1)?;
+        self.functions[index].run.contains(&token).then_some(index)
     }
 
     /// Whether code may create or look up variables that are not visible in the text.

@@ -16,6 +16,7 @@ use crate::script::language::printing::plain_text;
 use crate::script::language::show;
 use crate::script::language::text::numerals;
 use crate::script::language::walk;
+use crate::script::machine::ENTRIES;
 use crate::script::machine::callback::Callback;
 use crate::script::values::panics::{GuardedCall, Place};
 use crate::script::values::raise::Native;
@@ -235,6 +236,12 @@ fn cases(module: &mut Natives, host: &Arc<Host>) {
     }
     let shared = host.clone();
     raw(module, "__args", 0, move |_, _| -> Native { Ok(arguments::words(&shared).into()) });
+    // Where Rhai evaluates it: elsewhere the compiler has made one literal of it.
+    raw(module, ENTRIES, 1, |_, values| -> Native {
+        let parts = values[0].read_lock::<Array>();
+        let parts = parts.iter().flat_map(|parts| parts.iter()).filter_map(Dynamic::read_lock::<Map>);
+        Ok(parts.flat_map(|part| part.clone()).collect::<Map>().into())
+    });
     let shared = host.clone();
     raw(module, "__case", 1, move |context, values| -> Native {
         let context = context.expect("registered with a context");

@@ -36,6 +36,7 @@ mod unit;
 mod unpack;
 mod value;
 
+pub use compile::entries::ENTRIES;
 pub use compile::names::{Called, Foreign, UnknownVariable, foreign_names};
 pub use rest::EVAL;
 pub use top_level::evaluate;

@@ -13,6 +13,7 @@ use rhai::{
     ASTFlags, ASTNode, Caches, Dynamic, Engine, EvalAltResult, EvalContext, Expr, Expression, GlobalRuntimeState,
     ImmutableString, Position, Scope, Stmt, StmtBlock,
 };
+use std::collections::HashSet;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
@@ -102,8 +103,8 @@ fn one(
     }
     let mut declared = declared.clone();
     // What the value declared stands between.
-    let from_end = scope.iter_raw().position(|(known, ..)| known == name.name.as_str()).map_or(0, |at| at + 1);
-    declared.2 = declared.2.and(NonZeroUsize::new(from_end));
+    let from_end = || scope.iter_raw().position(|(known, ..)| known == name.name.as_str()).map_or(0, |at| at + 1);
+    declared.2 = declared.2.and_then(|_| NonZeroUsize::new(from_end()));
     declared.1 = Expr::DynamicConstant(Box::new(value), expr.position());
     by_rhai(engine, global, scope, caches, Stmt::Var(declared, *flags, *at))
 }
@@ -130,9 +131,9 @@ fn compiled(statement: &Stmt, scope: &Scope, unit: &Arc<Unit>) -> Result<(Code, 
 
 /// The variables of the session that a statement names, each once.
 fn named(statement: &Stmt, scope: &Scope) -> Vec<Outer> {
-    let mut found: Vec<Outer> = Vec::new();
+    let (mut found, mut met): (Vec<Outer>, HashSet<ImmutableString>) = Default::default();
     let mut note = |name: &ImmutableString| {
-        if found.iter().all(|(known, _)| known != name) {
+        if met.insert(name.clone()) {
             found.extend(scope.is_constant(name).map(|is_constant| (name.clone(), is_constant)));
         }
     };

@@ -56,9 +56,9 @@ pub fn engine(
 ) -> Engine {
     let mut engine = Engine::new();
     engine.set_max_expr_depths(EXPR_DEPTH, EXPR_DEPTH);
-    // Bound: names and short strings that sources share; the library has about 1500. Cost: with Rhai's default of
-    // 256, a tenth of the time of compiling the library is spent on choosing one to evict.
-    engine.set_max_strings_interned(8192);
+    // Names and short strings that sources share; the library has about 1500. No bound but that of the sources: with one, Rhai
+    // goes over all of them to choose each that has to go, so that large texts are read in quadratic time.
+    engine.set_max_strings_interned(usize::MAX);
     engine.set_max_call_levels(sizes.call_levels);
     // Not: Rhai's optimizer. It folds constants into places that are assigned to, and panics.
     engine.set_optimization_level(rhai::OptimizationLevel::None);

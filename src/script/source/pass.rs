@@ -28,6 +28,7 @@
 //! | `f(x)` where `f` is a variable | `__either(f,f(x))` | a closure or module in it wins over a function of its name |
 //! | `K(x)` in a function, where the text has `const K` | `__either(global::K,K(x))` | the same of a constant |
 //! | `fs[0](x)`, `make(1)(x)` | `fs[0].__apply(x)` | Rhai calls names only |
+//! | `#{..}` of very many entries | `__entries([#{..},#{..}])` | Rhai compares each key with all before it |
 //! | `let [a, b] = f();` | `let a = __unpack(f(),"[a,b]");let b=a[1];a=a[0];` | Rhai's `let` takes one name |
 //! | `for #{x, y} in xs {` | `for x in xs {let x=__unpack(x,"..");let y=x[1];x=x[0];` | the same |
 //! | `let f = \|n\| f(n - 1)` | `let f = \|n\| {let f=__me(1);f(n - 1)}` | a closure cannot take along what is not there yet |
@@ -69,6 +70,7 @@ use super::scope::{self, Names};
 use super::tree::{self, Lost, Run, Tree};
 use crate::base::limits::MAX_COLUMNS;
 use crate::base::order;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 /// The first element of the array that `x[a, b]` becomes.
@@ -259,7 +261,8 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
         edits.push(Edit::behind(end_of(semicolon), "();"));
     }
     // `__counted(..)` hides them, too.
-    let is_hidden = |run: &Run| options.marks == Marks::Set && tree.counted.contains(run);
+    let counted: HashSet<u32> = tree.counted.iter().map(|run| run.first).collect();
+    let is_hidden = |run: &Run| options.marks == Marks::Set && counted.contains(&run.first);
     for &run in tree.veiled.iter().filter(|run| !is_hidden(run)) {
         wrap(&mut edits, bytes(run), bytes(run), "({", "})");
     }
@@ -281,14 +284,16 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
         edits.push(Edit::behind(end_of(first), "()"));
     }
     let formats = formats(src, &tokens);
-    for inside in interpolations(&tokens).filter(|inside| formats.iter().all(|format| format.start != inside.start)) {
+    let formatted: HashSet<usize> = formats.iter().map(|format| format.start).collect();
+    for inside in interpolations(&tokens).filter(|inside| !formatted.contains(&inside.start)) {
         wrap(&mut edits, inside.clone(), inside, "__text({", "})");
         widen(&mut edits);
     }
+    // A format specification is not code, but for the values in it: nothing else is rewritten.
+    let mut by_colon: Vec<&Format> = formats.iter().collect();
+    order::by_key(&mut by_colon, |format| format.colon.end);
+    edits.retain(|edit| is_code(&by_colon, edit.at));
     for format in formats {
-        // A format specification is not code, but for the values in it: nothing else is rewritten.
-        let is_code = |at: usize| format.values.iter().any(|value| (value.start..=value.end).contains(&at));
-        edits.retain(|edit| !(format.colon.end..format.end).contains(&edit.at) || is_code(edit.at));
         edits.extend(format.values.iter().map(|value| Edit::before(value.start - 1, "$")));
         let quotes = if format.values.is_empty() { [",\"", "\")"] } else { [",`", "`)"] };
         let (width, whole) = (format.end - format.start, format.start..format.colon.start);
@@ -320,7 +325,8 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
     if options.underscore == Underscore::LastValue {
         let text = |index: usize| tokens.get(index).map_or("", |token: &Token| &src[token.range()]);
         let is_value = |&index: &usize| text(index) == "_" && text(index + 1) != "=>";
-        for index in (0..tokens.len()).filter(is_value).filter(|&index| !tree.ignored.contains(&(index as u32))) {
+        let ignored: HashSet<u32> = tree.ignored.iter().copied().collect();
+        for index in (0..tokens.len()).filter(is_value).filter(|&index| !ignored.contains(&(index as u32))) {
             edits.push(Edit::before(tokens[index].start as usize, "__last"));
         }
     }
@@ -330,6 +336,7 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
         edits.push(Edit::before(bar.start, "{").removing(bar.len()));
         edits.push(Edit::behind(end, "}").around(end - bar.start));
     }
+    long_maps(&mut edits, &tokens, &tree);
     order::by(&mut edits, |a, b| {
         let order = |edit: &Edit| (edit.at, edit.opens);
         let width = if a.opens { b.width.cmp(&a.width) } else { a.width.cmp(&b.width) };
@@ -338,13 +345,40 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
     let unused_properties = tree.unused_properties.iter().map(|&name| tokens[name as usize].range()).collect();
     let out = emit(src, &tokens, edits, options.base);
     let lost = tree.lost.iter().filter(|_| options.marks == Marks::Set);
-    let lost = lost.map(|lost| (out.position(start_of(lost.token)), *lost)).collect();
+    let lost = by_place(lost.map(|lost| (out.position(start_of(lost.token)), *lost)));
     let each_counted = tree.each_counted.iter().filter(|_| options.marks == Marks::Set);
     let each_counted =
-        each_counted.map(|&(at, name)| (out.position(start_of(at)), tokens[name as usize].range())).collect();
+        by_place(each_counted.map(|&(at, name)| (out.position(start_of(at)), tokens[name as usize].range())));
     let leaves = |token: &Token| matches!(&src[token.range()], "fn" | "Fn" | "|" | "||" | "import" | "catch");
     let is_passing = !tokens.iter().any(leaves);
     Ok(Rewritten { unused_properties, lost, each_counted, is_passing, ..out })
+}
+
+/// Map literals of very many entries are read in parts.
+fn long_maps(edits: &mut Vec<Edit>, tokens: &[Token], tree: &Tree) {
+    for map in &tree.long_maps {
+        let bytes = tokens[map.run.first as usize].start as usize..tokens[map.run.last as usize].end as usize;
+        // Inside of all else that stands around the literal.
+        let width = bytes.len() - 1;
+        edits.push(Edit::before(bytes.start, "__entries([").around(width).standing_for(bytes.clone()));
+        edits.push(Edit::behind(bytes.end, "])").around(width).standing_for(bytes));
+        let between =
+            |comma: &u32| Edit::behind(tokens[*comma as usize].start as usize, "},#{").removing(1).outermost();
+        edits.extend(map.commas.iter().map(between));
+    }
+}
+
+/// What stands at places, in their order.
+fn by_place<T>(found: impl Iterator<Item = ((u32, u32), T)>) -> Vec<((u32, u32), T)> {
+    let mut found: Vec<_> = found.collect();
+    order::by_key(&mut found, |(place, _)| *place);
+    found
+}
+
+/// The first of what stands at a place.
+fn at_place<T>(found: &[((u32, u32), T)], line: u32, column: u32) -> Option<&T> {
+    let at = found.partition_point(|(place, _)| *place < (line, column));
+    found.get(at).filter(|(place, _)| *place == (line, column)).map(|(_, what)| what)
 }
 
 /// Loops over pairs get names for the parts, and ignored values get a name that Rhai accepts.
@@ -354,8 +388,9 @@ fn pairs<'a>(edits: &mut Vec<Edit<'a>>, src: &'a str, tokens: &[Token], tree: &T
         edits.push(Edit::before(tokens[token as usize].start as usize, &name[..name.len() - 1]));
     }
     let text = |token: u32| &src[tokens[token as usize].range()];
-    let own = |name: &str| tree.definitions.iter().any(|definition| text(definition.name) == name);
-    let name = |token: u32| match tree.ignored.iter().position(|&ignored| ignored == token) {
+    let enumerates_itself = tree.definitions.iter().any(|definition| text(definition.name) == "enumerate");
+    let ignored: HashMap<u32, usize> = tree.ignored.iter().enumerate().map(|(index, &token)| (token, index)).collect();
+    let name = |token: u32| match ignored.get(&token) {
         Some(index) => IGNORED[index % IGNORED.len()],
         None => text(token),
     };
@@ -364,7 +399,7 @@ fn pairs<'a>(edits: &mut Vec<Edit<'a>>, src: &'a str, tokens: &[Token], tree: &T
         let body = tokens[pair.body as usize].end as usize;
         // A function of the script may return anything.
         let parts = match pair.counts {
-            Some(counts) if !own("enumerate") => {
+            Some(counts) if !enumerates_itself => {
                 edits.push(Edit::before(tokens[counts as usize].start as usize, "__"));
                 ["let __p=", first, ";let ", first, "=", second, ";let ", second, "=__p;"]
             }
@@ -380,6 +415,13 @@ struct Format {
     colon: Range<usize>,
     end: usize,
     values: Vec<Range<usize>>,
+}
+
+/// Whether a byte is in no specification, or in a value of one.
+fn is_code(formats: &[&Format], at: usize) -> bool {
+    let after = formats.partition_point(|format| format.colon.end <= at);
+    let Some(format) = after.checked_sub(1).map(|index| formats[index]) else { return true };
+    at >= format.end || format.values.iter().any(|value| (value.start..=value.end).contains(&at))
 }
 
 /// The specifications of a text's interpolations. No expression has a colon outside of brackets.
@@ -506,6 +548,7 @@ fn emit(src: &str, tokens: &[Token], edits: Vec<Edit<'_>>, base: u32) -> Rewritt
         out.text.push_str(edit.text);
     }
     out.copy(src, from..src.len());
+    order::by_key(&mut out.moved, |(start, _)| *start);
     out.line_starts = std::iter::once(0).chain(out.text.match_indices('\n').map(|(at, _)| at as u32 + 1)).collect();
     out.fill(&holes, base);
     let targets = assigned(src, tokens).map(|(at, how)| (out.position(at), how)).collect();
@@ -570,11 +613,11 @@ impl Rewritten {
     /// If a change that nobody sees begins at the name at a line and column, both from 1: of what copy.
     /// The bytes of the parameter where a `for_each` at a place counts in it.
     pub fn each_counted(&self, line: u32, column: u32) -> Option<std::ops::Range<usize>> {
-        self.each_counted.iter().find(|(place, _)| *place == (line, column)).map(|(_, name)| name.clone())
+        at_place(&self.each_counted, line, column).cloned()
     }
 
     pub fn lost(&self, line: u32, column: u32) -> Option<Lost> {
-        self.lost.iter().find(|(place, _)| *place == (line, column)).map(|(_, lost)| *lost)
+        at_place(&self.lost, line, column).copied()
     }
 
     pub fn line_count(&self) -> u32 {
@@ -593,7 +636,8 @@ impl Rewritten {
     pub fn position(&self, original: usize) -> (u32, u32) {
         let after = self.copies.partition_point(|(start, _)| *start as usize <= original);
         let copied = after.checked_sub(1).map(|index| self.copies[index]);
-        let moved = self.moved.iter().find(|(start, _)| *start as usize == original).copied();
+        let found = self.moved.partition_point(|(start, _)| (*start as usize) < original);
+        let moved = self.moved.get(found).filter(|(start, _)| *start as usize == original).copied();
         let at = match moved.or(copied) {
             Some((start, at)) => at as usize + (original - start as usize),
             None => 0,

@@ -41,7 +41,7 @@ fn place(source: &Arc<Source>, start: usize, starts: &[u32], bytes: Range<usize>
 }
 
 /// The text of a literal, and for each of its bytes and its end the byte of the literal.
-fn decode(literal: &str) -> Option<(String, Vec<u32>)> {
+pub(super) fn decode(literal: &str) -> Option<(String, Vec<u32>)> {
     let first = literal.chars().next()?;
     match first {
         '"' => escaped(literal),

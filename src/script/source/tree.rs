@@ -12,10 +12,15 @@ use crate::base::order;
 use std::collections::HashSet;
 
 pub use lost::{CopyOf, Lost};
+pub use maps::LongMap;
+use visible::Visible;
 
 mod expressions;
 mod lost;
+mod maps;
 mod statements;
+mod uses;
+mod visible;
 
 /// Bound: nesting that is parsed; Rhai's own limit is `base::limits::EXPR_DEPTH`. Keeps the stack small.
 const DEPTH: usize = 300;
@@ -230,6 +235,8 @@ pub struct Tree {
     pub lent: Vec<Lent>,
     /// Where changes of copies begin that nobody sees if the values are arrays or maps.
     pub lost: Vec<Lost>,
+    /// Map literals of very many entries.
+    pub long_maps: Vec<LongMap>,
     /// The token at which nesting exceeds the limit.
     pub too_deep: Option<u32>,
 }
@@ -266,7 +273,7 @@ struct Reader<'a> {
     own_functions: HashSet<&'a str>,
     is_native: &'a dyn Fn(&str) -> bool,
     /// Variables in scope, the latest last; first come those of earlier texts.
-    visible: Vec<&'a str>,
+    visible: Visible<'a>,
     /// How many of them are of earlier texts.
     earlier: usize,
     /// How many of them are outside of the closure that is read.
@@ -281,7 +288,9 @@ struct Reader<'a> {
     /// The functions and closures around.
     methods: Vec<Method<'a>>,
     /// The bodies around whose variables are copies.
-    copies: Vec<lost::Uses>,
+    copies: Vec<uses::Uses>,
+    /// The loops so far.
+    loops: uses::Loops,
     /// How many blocks are around.
     blocks: usize,
     /// Names of methods that change their `this`.
@@ -318,6 +327,7 @@ pub fn read(src: &str, tokens: &[Token], is_native: &dyn Fn(&str) -> bool, earli
         holders: Vec::new(),
         methods: Vec::new(),
         copies: Vec::new(),
+        loops: uses::Loops::default(),
         blocks: 0,
         changers: HashSet::new(),
         field: false,

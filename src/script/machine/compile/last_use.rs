@@ -1,6 +1,7 @@
 //! `heap = rest;`, `rows[i] = row;`, `grid.push(row);` and `heap = pair[1];`: where a variable of a block is named for the last
 //! time, its value or that part of it moves. So a value costs the same to hand on however large it is.
 
+use super::ahead::Block;
 use super::lending;
 use super::walk;
 use crate::script::machine::intrinsics::Intrinsic;
@@ -10,7 +11,7 @@ use rhai::{ASTNode, Expr, Stmt};
 
 /// Moves the value of a statement, if it is a variable that `is_own` says the block has declared and that nothing behind it
 /// names.
-pub fn move_last(node: &mut Node, statement: &Stmt, behind: &[Stmt], is_own: &dyn Fn(Slot, &str) -> bool) {
+pub fn move_last(node: &mut Node, (block, at): (&Block, usize), statement: &Stmt, is_own: &dyn Fn(Slot, &str) -> bool) {
     let Some(name) = moved_name(statement) else { return };
     let Some(value) = handed_on(node) else { return };
     let slot = match value {
@@ -21,7 +22,7 @@ pub fn move_last(node: &mut Node, statement: &Stmt, behind: &[Stmt], is_own: &dy
         },
         _ => return,
     };
-    if !is_own(slot, name) || lending::mentions(behind, name) || behind.iter().any(sees_all) {
+    if !is_own(slot, name) || !block.is_last(at, name) {
         return;
     }
     match value {
@@ -86,7 +87,7 @@ fn is_push(step: &StepKind) -> bool {
 }
 
 /// Whether something in a statement may name a variable without its name in the text.
-fn sees_all(statement: &Stmt) -> bool {
+pub fn sees_all(statement: &Stmt) -> bool {
     !walk::statement(statement, &mut |node| match node {
         ASTNode::Expr(Expr::FnCall(call, _)) | ASTNode::Stmt(Stmt::FnCall(call, _)) => {
             !call.capture_parent_scope && !matches!(&*call.name, "eval" | "is_def_var")

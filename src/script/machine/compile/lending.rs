@@ -190,34 +190,6 @@ fn move_all(call: &mut Call, is_dead: impl Fn(Slot) -> bool) {
     });
 }
 
-/// Whether a variable gets another value in what follows, before anything reads it or leads elsewhere.
-pub fn is_overwritten(following: &[Stmt], name: &str) -> bool {
-    for statement in following {
-        match statement {
-            Stmt::Assignment(assignment) => {
-                let (info, pair) = &**assignment;
-                if let Expr::Variable(variable, ..) = &pair.lhs
-                    && variable.1 == name
-                    && variable.2.path.is_empty()
-                {
-                    return !info.is_op_assignment() && !mentions_in(&pair.rhs, name);
-                }
-            }
-            Stmt::Var(declared, ..) if declared.0.name == name => return false,
-            Stmt::Var(..) | Stmt::Expr(_) | Stmt::FnCall(..) => {}
-            _ => return false,
-        }
-        let is_calm = |node: &ASTNode| match node {
-            ASTNode::Stmt(inner) => std::ptr::eq(*inner, statement),
-            node => !names(node, name),
-        };
-        if !walk::statement(statement, &mut |node| is_calm(node)) {
-            return false;
-        }
-    }
-    false
-}
-
 /// Whether statements mention a variable of a name.
 pub fn mentions(statements: &[Stmt], name: &str) -> bool {
     !statements.iter().all(|statement| walk::statement(statement, &mut |node| !names(node, name)))

@@ -1,12 +1,15 @@
 //! From Rhai's tree to ours: names become slots, operators and calls are bound. What has no node of its own is a fragment,
 //! which Rhai evaluates; what stands behind a fragment that declares variables is compiled again when they are known.
 
+mod ahead;
 mod chain_tree;
+pub mod entries;
 mod last_use;
 mod lending;
 mod moved_parts;
 pub mod names;
 mod pairs;
+mod scope;
 mod unpack;
 pub mod walk;
 
@@ -33,6 +36,7 @@ use rhai::{
     ASTFlags, CustomExpr, Expr, FlowControl, FnCallExpr, Ident, ImmutableString, Position, ScriptFuncDef, Stmt,
     StmtBlock,
 };
+use scope::Scope;
 use smallvec::SmallVec;
 use std::cell::{Cell, RefCell};
 use std::num::NonZeroUsize;
@@ -41,7 +45,7 @@ use std::sync::{OnceLock, Weak};
 pub struct Compiler {
     pub unit: Weak<Unit>,
     /// Variables in the order of Rhai's scope, so that its distances from the end are right.
-    pub visible: Vec<Visible>,
+    pub visible: Scope,
     /// Rhai must see all variables of the session.
     needs_all: Cell<bool>,
     next: usize,
@@ -148,7 +152,7 @@ impl Compiler {
     pub fn new(unit: Weak<Unit>) -> Compiler {
         Compiler {
             unit,
-            visible: Vec::new(),
+            visible: Scope::default(),
             needs_all: Cell::new(false),
             next: 0,
             most: 0,
@@ -177,7 +181,7 @@ impl Compiler {
     /// Where a variable is among those that are visible: the latest of its name. Rhai's distances count none that `eval`
     /// declares.
     fn find(&self, name: &str) -> Option<usize> {
-        self.visible.iter().rposition(|visible| visible.name == name)
+        self.visible.place(name)
     }
 
     /// The variable that an expression names; none where it is a name of another kind.
@@ -186,7 +190,7 @@ impl Compiler {
         if !variable.2.path.is_empty() {
             return None;
         }
-        self.find(&variable.1).map(|at| &self.visible[at])
+        self.find(&variable.1).map(|at| self.visible.at(at))
     }
 
     fn note_unknown(&self, at: Position) {
@@ -205,7 +209,7 @@ impl Compiler {
     fn fragment(&self, expr: Expr) -> Fragment {
         self.needs_all.set(true);
         self.changed.note_all();
-        Fragment { expr, variables: self.visible.clone().into(), declares: false }
+        Fragment { expr, variables: self.visible.all().into(), declares: false }
     }
 
     fn left_to_rhai(&self, statement: &Stmt) -> Option<Node> {
@@ -217,7 +221,8 @@ impl Compiler {
         let (visible, first) = (self.visible.len(), self.next);
         let evaluates = statements.iter().any(rest::may_declare);
         let nodes = self.in_order(statements);
-        let declares = first as Slot..self.visible[visible..].iter().map(|v| v.slot + 1).max().unwrap_or(first as Slot);
+        let declares =
+            first as Slot..self.visible.all()[visible..].iter().map(|v| v.slot + 1).max().unwrap_or(first as Slot);
         self.visible.truncate(visible);
         self.next = first;
         let mut nodes = unpack::folded(nodes?);
@@ -232,14 +237,15 @@ impl Compiler {
     pub fn in_order(&mut self, statements: &[Stmt]) -> Option<Vec<Node>> {
         let mut nodes = Vec::with_capacity(statements.len());
         let first = self.visible.len();
+        let block = ahead::Block::of(statements);
         for (at, statement) in statements.iter().enumerate() {
             let mut node = self.statement(statement)?;
             let behind = &statements[at + 1..];
             let is_own =
-                |slot, name: &str| self.find(name).is_some_and(|at| at >= first && self.visible[at].slot == slot);
-            last_use::move_last(&mut node, statement, behind, &is_own);
+                |slot, name: &str| self.find(name).is_some_and(|at| at >= first && self.visible.at(at).slot == slot);
+            last_use::move_last(&mut node, (&block, at), statement, &is_own);
             if let Node::Let(_, value) = &mut node {
-                self.move_dead(value, behind);
+                self.move_dead(value, (&block, at));
             }
             nodes.push(node);
             if rest::may_declare(statement) && !behind.is_empty() {
@@ -257,22 +263,21 @@ impl Compiler {
     }
 
     /// Moves the variables into a call that what follows gives another value.
-    fn move_dead(&self, value: &mut Node, following: &[Stmt]) {
+    fn move_dead(&self, value: &mut Node, (block, at): (&ahead::Block, usize)) {
         if !self.ends_with_errors() {
             return;
         }
         lending::move_to_call(value, &|slot| {
-            let mut of_slot = self.visible.iter().rev().filter(|visible| visible.slot == slot);
-            of_slot.next().is_some_and(|visible| {
-                let is_latest = self.find(&visible.name).is_some_and(|at| self.visible[at].slot == slot);
-                is_latest && !visible.is_constant && lending::is_overwritten(following, &visible.name)
+            self.visible.of_slot(slot).is_some_and(|visible| {
+                let is_latest = self.find(&visible.name).is_some_and(|at| self.visible.at(at).slot == slot);
+                is_latest && !visible.is_constant && block.is_overwritten(at, &visible.name)
             })
         });
     }
 
     /// What stands behind a statement that may declare variables when it runs.
     fn rest(&mut self, statements: &[Stmt], own: Option<&ImmutableString>) -> Option<Node> {
-        let (visible, next) = (self.visible.clone(), self.next);
+        let (visible, next) = (self.visible.all().to_vec(), self.next);
         self.open += 1;
         let plain = self.statements(statements);
         self.open -= 1;
@@ -293,14 +298,14 @@ impl Compiler {
     pub fn among(rest: &Rest, declared: &[Outer]) -> Option<Code> {
         let mut compiler = Compiler::new(rest.unit.clone());
         compiler.running.clone_from(&rest.running);
-        compiler.visible.clone_from(&rest.visible);
+        compiler.visible = Scope::of(&rest.visible);
         (compiler.next, compiler.most) = (rest.next, rest.next);
         // A `return` may lead to what reads a variable of the frame around it.
         compiler.tries = 1;
         for (name, is_constant) in declared {
             compiler.declare(name.clone(), *is_constant)?;
             if rest.own.as_ref() == Some(name) {
-                compiler.visible.pop();
+                compiler.visible.truncate(compiler.visible.len() - 1);
             }
         }
         let body = compiler.statements(&rest.statements)?;
@@ -326,9 +331,10 @@ impl Compiler {
                 let is_constant = flags.contains(ASTFlags::CONSTANT);
                 let slot = match reused.and_then(|_| self.find(name)) {
                     Some(at) => {
-                        self.visible[at].is_constant = is_constant;
-                        self.changed.note(self.visible[at].slot);
-                        self.visible[at].slot
+                        self.visible.make_constant(at, is_constant);
+                        let slot = self.visible.at(at).slot;
+                        self.changed.note(slot);
+                        slot
                     }
                     None => self.declare(name.clone(), is_constant)?,
                 };
@@ -440,8 +446,9 @@ impl Compiler {
                     .iter()
                     .map(|(name, _)| {
                         let at = self.find(&name.name)?;
-                        self.changed.note(self.visible[at].slot);
-                        Some((self.visible[at].slot, self.visible[at].is_constant))
+                        let visible = self.visible.at(at);
+                        self.changed.note(visible.slot);
+                        Some((visible.slot, visible.is_constant))
                     })
                     .collect();
                 Node::Share(slots?.into())
@@ -667,6 +674,9 @@ impl Compiler {
         }
         if call.op_token.is_some() {
             return self.operator(call, at);
+        }
+        if let Some(parts) = entries::parts(call) {
+            return self.entries(parts);
         }
         if &*call.name == "curry" && call.args.len() > 1 {
             if let Expr::DynamicConstant(pointer, _) = &call.args[0]

@@ -462,23 +462,21 @@ impl<'a> Reader<'a> {
 
     /// Whether a name is that of a variable here, or of the one that will hold the closure that is read.
     fn is_visible(&self, name: &str) -> bool {
-        self.visible.contains(&name) || self.holders.iter().any(|(holder, _)| *holder == name)
+        self.visible.contains(name) || self.holders.iter().any(|(holder, _)| *holder == name)
     }
 
     /// Notes the name of a variable here, if a closure takes the variable along: one outside, or one that will hold a closure
     /// around.
     fn note_captured(&mut self, name: usize) {
         let word = self.text_at(name);
-        if self.outside > 0
-            && self.visible.iter().rposition(|visible| *visible == word).is_none_or(|at| at < self.outside)
-        {
+        if self.outside > 0 && self.visible.place(word).is_none_or(|at| at < self.outside) {
             self.tree.captured.push(name as u32);
         }
     }
 
     /// Notes that the closure which is read names the variable that will hold it.
     fn name_holder(&mut self, name: &str) {
-        if self.visible.iter().skip(self.earlier).any(|visible| *visible == name) {
+        if self.is_own(name) {
             return;
         }
         if let Some((_, named)) = self.holders.iter_mut().rev().find(|(holder, _)| *holder == name) {
@@ -504,25 +502,6 @@ impl<'a> Reader<'a> {
         if (name == first && word == "eval") || (is_free_word(word) && script) {
             self.tree.renamed.push(name as u32);
         }
-    }
-
-    pub(super) fn map(&mut self) {
-        let end = self.tokens[self.at].partner as usize;
-        let (head, pattern) = (std::mem::take(&mut self.head), std::mem::take(&mut self.pattern));
-        self.at += 1;
-        while self.at < end {
-            if self.text_at(self.at + 1) == ":" {
-                self.at += 2;
-            }
-            self.field = matches!(self.peek(), "|" | "||");
-            self.entry = Some(self.text_at(self.at.saturating_sub(2)));
-            self.expression();
-            if self.at < end {
-                self.at += 1;
-            }
-        }
-        self.at = end + 1;
-        (self.head, self.pattern) = (head, pattern);
     }
 
     pub(super) fn closure(&mut self) {

@@ -2,6 +2,7 @@
 //! get copies of arrays and maps, so that a change of one that is neither returned nor read afterwards is lost (E0114);
 //! so is one of what a call gives. Found by names; what the values are is known when they run.
 
+use super::uses::{Event, Uses, What};
 use super::{Reader, Run};
 use crate::script::source::lex::Kind;
 use crate::script::source::tree::{is_assignment, is_keyword};
@@ -58,60 +59,6 @@ pub struct Lost {
 /// Methods that give a part of what they are called on, as it stands there.
 const GIVE_PART: [&str; 5] = ["get", "find", "values", "first", "last"];
 
-/// What the body of a function or of a `for` does with the variables that begin there.
-pub(super) struct Uses {
-    of: CopyOf,
-    /// The variables, by their places among the visible ones.
-    names: std::ops::Range<usize>,
-    /// How many functions and closures the body stands in.
-    depth: usize,
-    outlives: bool,
-    events: Vec<Event>,
-    /// Loops of the body.
-    loops: Vec<Run>,
-}
-
-struct Event {
-    name: usize,
-    token: u32,
-    what: What,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum What {
-    Read,
-    /// In a closure, which may run at any time.
-    Anytime,
-    /// A statement that calls a method, whose name is at the first token, with its last one.
-    Call(u32, u32),
-    /// A statement that only changes it, with its last token.
-    Change(u32),
-}
-
-impl Uses {
-    fn lost(&self) -> impl Iterator<Item = Lost> {
-        self.events.iter().filter_map(|change| {
-            let (until, by) = match change.what {
-                What::Change(until) => (until, None),
-                What::Call(method, until) => (until, Some(method)),
-                _ => return None,
-            };
-            let seen = self.events.iter().any(|event| {
-                let together =
-                    |run: &Run| [change.token, event.token].iter().all(|at| (run.first..=run.last).contains(at));
-                event.name == change.name
-                    && match event.what {
-                        What::Change(_) => false,
-                        What::Anytime => true,
-                        What::Call(..) if event.token == change.token => false,
-                        What::Read | What::Call(..) => event.token > until || self.loops.iter().any(together),
-                    }
-            });
-            (!seen).then_some(Lost { token: change.token, of: self.of, outlives: self.outlives, by })
-        })
-    }
-}
-
 impl Reader<'_> {
     /// Reads a body in which the visible variables from `first` on are copies.
     pub(super) fn with_copies<R>(&mut self, of: CopyOf, first: usize, body: impl FnOnce(&mut Self) -> R) -> R {
@@ -124,13 +71,15 @@ impl Reader<'_> {
 
     fn copy_begins(&mut self, of: CopyOf, first: usize, outlives: bool) {
         let (names, depth) = (first..self.visible.len(), self.methods.len());
-        self.copies.push(Uses { of, names, depth, outlives, events: Vec::new(), loops: Vec::new() });
+        if !names.is_empty() {
+            self.copies.push(Uses { of, names, depth, outlives, events: Vec::new() });
+        }
     }
 
     /// The variables of a block are gone: all copies but the first `outer` ones.
     pub(super) fn copies_end(&mut self, outer: usize) {
         for uses in self.copies.drain(outer.min(self.copies.len())..) {
-            self.tree.lost.extend(uses.lost());
+            self.tree.lost.extend(uses.lost(&self.loops));
         }
     }
 
@@ -160,7 +109,7 @@ impl Reader<'_> {
             }
         }
         // Constants are changed nowhere.
-        last > first || self.visible.contains(&self.text_at(first))
+        last > first || self.visible.contains(self.text_at(first))
     }
 
     /// The text may use every variable: `eval`.
@@ -173,11 +122,19 @@ impl Reader<'_> {
 
     /// Notes the use of a name, if it is that of a copy.
     pub(super) fn note_use(&mut self, token: usize) {
-        let text = self.text_at(token);
-        let Some(name) = self.visible.iter().rposition(|visible| *visible == text) else { return };
-        let Some(uses) = self.copies.iter_mut().rev().find(|uses| uses.names.contains(&name)) else { return };
-        let what = if uses.depth == self.methods.len() { What::Read } else { What::Anytime };
+        let depth = self.methods.len();
+        let Some((name, uses)) = self.uses_of(token) else { return };
+        let what = if uses.depth == depth { What::Read } else { What::Anytime };
         uses.events.push(Event { name, token: token as u32, what });
+    }
+
+    /// The variable that a token names and what is noted of it, if it is a copy.
+    fn uses_of(&mut self, token: usize) -> Option<(usize, &mut Uses)> {
+        let name = self.visible.place(self.text_at(token))?;
+        // Each body's variables stand behind those of the bodies around it.
+        let at = self.copies.partition_point(|uses| uses.names.start <= name).checked_sub(1)?;
+        let uses = self.copies.get_mut(at).filter(|uses| uses.names.contains(&name))?;
+        Some((name, uses))
     }
 
     /// Notes a statement that ends here and began at a token: one that changes a copy does not read it there.
@@ -196,8 +153,9 @@ impl Reader<'_> {
         } else {
             return;
         };
-        let events = self.copies.iter_mut().rev().flat_map(|uses| uses.events.iter_mut().rev());
-        if let Some(event) = events.into_iter().find(|event| event.token as usize == first)
+        let Some((_, uses)) = self.uses_of(first) else { return };
+        let mut own = uses.events.iter_mut().rev().take_while(|event| event.token as usize >= first);
+        if let Some(event) = own.find(|event| event.token as usize == first)
             && event.what == What::Read
         {
             event.what = what;
@@ -218,13 +176,6 @@ impl Reader<'_> {
             && let Some(method) = self.methods.last()
         {
             self.changers.extend(method.name);
-        }
-    }
-
-    pub(super) fn note_loop(&mut self, run: Run) {
-        let depth = self.methods.len();
-        for uses in self.copies.iter_mut().filter(|uses| uses.depth == depth) {
-            uses.loops.push(run);
         }
     }
 

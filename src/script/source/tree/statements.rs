@@ -168,8 +168,8 @@ impl Reader<'_> {
     }
 
     /// Whether this text has a variable of the name in scope.
-    fn is_own(&self, name: &str) -> bool {
-        self.visible.iter().skip(self.earlier).any(|visible| *visible == name)
+    pub(super) fn is_own(&self, name: &str) -> bool {
+        self.visible.place(name).is_some_and(|at| at >= self.earlier)
     }
 
     /// Notes the closure at a token, which names the variable that will hold it.
@@ -380,7 +380,7 @@ impl Reader<'_> {
         self.at += 1;
         self.flow_of(word);
         if matches!(word, "while" | "loop" | "do" | "for") {
-            self.note_loop(self.run_from(first));
+            self.loops.push(self.run_from(first));
         }
         Some(Expr { run: self.run_from(first), shape: Shape::Other })
     }
