@@ -62,6 +62,7 @@ pub mod internals;
 #[doc(hidden)]
 pub mod program {
     pub use crate::device::heap::{Heap, one_arena};
+    pub use crate::device::signals::file_size_is_an_error;
     pub use crate::tools::main;
 }
 

@@ -6,5 +6,6 @@ static HEAP: tscript::program::Heap = tscript::program::Heap;
 
 fn main() -> std::process::ExitCode {
     tscript::program::one_arena();
+    tscript::program::file_size_is_an_error();
     tscript::program::main()
 }

@@ -34,7 +34,7 @@ codes! {
     BORROWED = 111, "a value changed while a method of it is at work";
     COUNTED = 112, "a loop's second name, which counts";
     LOST_CHANGE = 114, "a change that nobody sees";
-    UNUSED = 115, "a variable that is never used";
+    UNUSED = 115, "a variable or an import that is never used";
     LOST = 116, "a value that is thrown away";
     UNREACHABLE = 117, "a statement that is never reached";
     NEVER_EQUAL = 118, "values that are never equal";

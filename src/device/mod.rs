@@ -15,6 +15,7 @@ pub mod metered;
 pub mod planned_fault;
 pub mod queues;
 pub mod race;
+pub mod signals;
 pub mod simulated;
 pub mod stop;
 pub mod system_memory;

@@ -115,6 +115,12 @@ fn is_number(text: &str) -> bool {
     text.parse::<f32>().is_ok()
 }
 
+/// Whether a cell holds what belongs into a table, if not as it is written there: numbers between other marks, truth values.
+fn is_value(text: &str) -> bool {
+    let is_truth = |part: &str| part.eq_ignore_ascii_case("true") || part.eq_ignore_ascii_case("false");
+    text.split([';', '\t']).all(|part| is_number(part.trim()) || is_truth(part.trim()))
+}
+
 /// Passes every cell of the body to `cell` with its column, row by row; it returns false for a cell that is not a
 /// number.
 fn scan(source: &mut dyn Source, first: Header, mut cell: impl FnMut(usize, &str) -> bool) -> Result<Table> {
@@ -128,7 +134,7 @@ fn scan(source: &mut dyn Source, first: Header, mut cell: impl FnMut(usize, &str
             table.columns = record.len();
             let texts = || (0..record.len()).filter_map(|i| text(&record, i)).filter(|text| !text.is_empty());
             let is_header = match first {
-                Header::Words => texts().next().is_some() && !texts().any(is_number),
+                Header::Words => texts().next().is_some() && !texts().any(is_value),
                 Header::Names => !texts().all(is_number),
             };
             if is_header {
@@ -206,6 +212,8 @@ fn not_a_number(record: &ByteRecord, column: usize, line: u64, header: &[String]
         diag = diag.help("cells are separated by commas");
     } else if shown.is_empty() {
         diag = diag.help("write `nan` where a value is missing");
+    } else if ["true", "false"].iter().any(|truth| shown.eq_ignore_ascii_case(truth)) {
+        diag = diag.help("a table has truth values as 1 and 0");
     }
     diag
 }

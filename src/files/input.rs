@@ -4,6 +4,7 @@ use crate::base::code::{FILE, FILE_FORMAT};
 use crate::base::diag::{Diag, Result};
 use crate::fail;
 use std::io::{BufRead, ErrorKind, Read, Seek};
+use std::path::Path;
 
 /// What a format is read from: an open file or bytes in memory.
 pub trait Source: BufRead + Seek {}
@@ -81,6 +82,14 @@ impl<'a> Input<'a> {
     }
 }
 
+/// No file has a name with a zero byte; asked for it, the system says less.
+pub fn check_path(path: &Path) -> Result<()> {
+    if path.as_os_str().as_encoded_bytes().contains(&0) {
+        fail!(FILE, "no file can have this name: it has a zero byte");
+    }
+    Ok(())
+}
+
 /// The system's reason, or what a decompressor found wrong.
 pub fn unreadable(error: &std::io::Error) -> Box<Diag> {
     match error.kind() {
@@ -93,6 +102,9 @@ pub fn unreadable(error: &std::io::Error) -> Box<Diag> {
 
 /// The system's message, without the error number.
 pub fn os_reason(error: &std::io::Error) -> String {
+    if error.raw_os_error().is_none() && error.kind() == ErrorKind::NotFound {
+        return "No such file or directory".into();
+    }
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or_default().to_string()
 }

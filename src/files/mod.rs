@@ -133,6 +133,7 @@ pub fn write_text(path: &Path, text: &str) -> Result<()> {
 
 fn open<R>(path: &Path, read: impl Fn(&mut dyn Source, u64) -> Result<R>) -> Result<R> {
     let attempt = || {
+        input::check_path(path)?;
         let mut how = std::fs::OpenOptions::new();
         how.read(true);
         // A pipe without a writer would block.

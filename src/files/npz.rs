@@ -8,7 +8,7 @@ use crate::base::code::{FILE, FILE_FORMAT};
 use crate::base::diag::{Diag, Result};
 use crate::fail;
 use std::collections::HashSet;
-use std::io::Write;
+use std::io::{self, Seek, SeekFrom, Write};
 use zip::result::ZipError;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipArchive, ZipWriter};
@@ -76,7 +76,7 @@ pub fn check(named: &Named) -> Result<()> {
 
 /// Precondition: `check` found nothing.
 pub fn write(named: &Named, sink: &mut dyn Sink) -> Result<()> {
-    let mut archive = ZipWriter::new(sink);
+    let mut archive = ZipWriter::new(Once { sink, at: 0, has_failed: false });
     for (name, array) in &named.arrays {
         let header = npy::header(array)?;
         let large = header.len() + array.bytes().len() >= u32::MAX as usize;
@@ -89,6 +89,47 @@ pub fn write(named: &Named, sink: &mut dyn Sink) -> Result<()> {
     }
     archive.finish().map_err(failed)?;
     Ok(())
+}
+
+/// A sink that fails once, and takes what comes then without writing it: an archive that is given up is finished as it is
+/// dropped, and tells the standard error of another failure.
+struct Once<'a> {
+    sink: &'a mut dyn Sink,
+    at: u64,
+    has_failed: bool,
+}
+
+impl Once<'_> {
+    fn tell<T>(&mut self, done: io::Result<T>) -> io::Result<T> {
+        self.has_failed |= done.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::Interrupted);
+        done
+    }
+}
+
+impl Write for Once<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let done = if self.has_failed { Ok(bytes.len()) } else { self.sink.write(bytes) };
+        self.at += *done.as_ref().unwrap_or(&0) as u64;
+        self.tell(done)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let done = if self.has_failed { Ok(()) } else { self.sink.flush() };
+        self.tell(done)
+    }
+}
+
+impl Seek for Once<'_> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let done = match (self.has_failed, to) {
+            (false, to) => self.sink.seek(to),
+            (true, SeekFrom::Start(at)) => Ok(at),
+            (true, SeekFrom::Current(by)) => Ok(self.at.saturating_add_signed(by)),
+            (true, SeekFrom::End(_)) => Ok(self.at),
+        };
+        self.at = *done.as_ref().unwrap_or(&self.at);
+        self.tell(done)
+    }
 }
 
 fn failed(error: ZipError) -> Box<Diag> {

@@ -29,6 +29,7 @@ pub struct Replacement {
 impl Replacement {
     /// A link is followed, and the permissions of an existing file are kept.
     pub fn of(path: &Path) -> Result<Replacement> {
+        super::input::check_path(path)?;
         let target = target(path)?;
         let old = fs::metadata(&target).ok();
         if let Some(old) = &old {

@@ -538,7 +538,7 @@ impl Runtime {
             output.write_by(node.origin);
             note_writer(&output.buffer, slot, node.number);
         }
-        let at_once = self.options.blocking || self.options.check;
+        let at_once = self.runs_at_once();
         let window = &mut state.windows[slot as usize];
         if window.nodes.capacity() == 0 {
             window.nodes = state.lists.pop().unwrap_or_else(|| Vec::with_capacity(window.usual));
@@ -626,6 +626,11 @@ impl Runtime {
 
     /// Runs everything on every device and raises the earliest unreported fault.
     pub fn synchronize(&self) -> Result<()> {
+        self.synchronize_before(u64::MAX)
+    }
+
+    /// As `synchronize`, but a fault from a queue number on is left to be raised later.
+    pub fn synchronize_before(&self, limit: u64) -> Result<()> {
         let _waiting = self.waiting("waiting for everything");
         let mut state = self.state.lock();
         let state = &mut *state;
@@ -642,7 +647,7 @@ impl Runtime {
             let number = state.streams[slot as usize].last_work.0;
             self.host_came_after(state, slot, number);
         }
-        self.raise_first(state, |_| true)
+        self.raise_first(state, |unreported| unreported.order < limit)
     }
 
     /// The current queue number: everything that is recorded already comes before it.

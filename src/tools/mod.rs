@@ -1,5 +1,6 @@
 //! Floor 6: the program. Uses `Session`; independent of kernels and devices.
 
+mod cache;
 mod check;
 pub mod command;
 mod devices;
@@ -11,6 +12,7 @@ mod long_lines;
 mod lsp;
 mod new;
 pub mod profile;
+mod races;
 pub mod render;
 mod repl;
 pub mod run;

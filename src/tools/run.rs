@@ -2,6 +2,7 @@
 
 use super::command::{Settings, UsageError};
 use super::profile;
+use super::races::Found;
 use super::render::{Coloring, render, render_error};
 use super::{FAILED, LOST, STACK_BYTES, complain, print_line, say};
 use crate::base::code;
@@ -123,7 +124,14 @@ pub enum Script<'a> {
 
 pub fn run(script: Script, words: Vec<String>, settings: &Settings) -> u8 {
     let work = || -> Result<u8, Error> {
-        let mut session = builder(settings).ends_when_interrupted().arguments(words.clone()).build()?;
+        let races = Found::default();
+        let noted = races.clone();
+        let warned = move |warning: &Error| {
+            noted.note(warning);
+            complain(&render_error(warning, Coloring::of_stderr()));
+        };
+        let builder = builder(settings).on_warning(warned).ends_when_interrupted().arguments(words.clone());
+        let mut session = builder.build()?;
         session.set_terminal(super::terminal::of_stdout());
         session.runs_one_script();
         interruptible(session.interrupt_handle());
@@ -131,10 +139,13 @@ pub fn run(script: Script, words: Vec<String>, settings: &Settings) -> u8 {
             Script::File(file) => (named(file), source(&session, file)?),
             Script::Text(text) => (PathBuf::from("-e"), text.to_string()),
         };
-        if let Some(wrong) = unused_word(&text, &words) {
+        let judged = if words.is_empty() { Vec::new() } else { session.texts_of(&name, &text) };
+        if let Some(wrong) = unused_word(&judged, &words) {
             return Ok(super::wrong(UsageError { message: wrong.message, help: Some(wrong.help) }));
         }
         let ran = session.run_source(&name, &text);
+        ran.as_ref().err().into_iter().for_each(|error| races.note(error));
+        races.write(&session.files());
         let told = if settings.profile { profile::finish(&session, settings.trace_file.as_deref()) } else { Ok(()) };
         let status = session.exit_status().unwrap_or(0);
         // The process ends: dropping the interpreter would take a third of the time of starting it.

@@ -44,8 +44,10 @@ pub fn test(folder: &Path, settings: &Settings) -> u8 {
             }
         }
     }
-    if files.is_empty() {
-        say(&format!("no file named *_test.rhai in {}", folder.display()));
+    if passed + failed == 0 {
+        let what = if files.is_empty() { "file named *_test.rhai" } else { "function named test_*" };
+        complain(&format!("error: there is no {what} in {}\n", folder.display()));
+        return FAILED;
     }
     say(&format!("\n{passed} passed, {failed} failed"));
     if failed > 0 { FAILED } else { 0 }
@@ -92,12 +94,17 @@ impl Search<'_> {
                 if self.enters(&path) {
                     self.collect(&path, depth + 1, files)?;
                 }
-            } else if name.ends_with(self.ending) {
+            } else if name.ends_with(self.ending) && may_be_read(&path) {
                 files.push(path);
             }
         }
         Ok(())
     }
+}
+
+/// Not: a pipe or a device, which would be waited for. A link to nothing is a file that cannot be read.
+fn may_be_read(path: &Path) -> bool {
+    path.metadata().map_or(true, |about| about.is_file())
 }
 
 fn functions(file: &Path) -> Result<Vec<String>, Failure> {

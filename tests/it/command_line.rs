@@ -70,6 +70,15 @@ fn an_exit_ends_the_repl_and_fails_a_test() {
     let (out, complaint, status) = tscript(&["test", path.to_str().expect("a name")], "");
     assert!(out.contains("0 passed, 1 failed") && complaint.contains("`exit(0)` ended it"), "{out}{complaint}");
     assert_eq!(status, 1);
+    // Where nothing is tested nothing has passed.
+    for text in ["fn other() {}", ""] {
+        std::fs::write(&path, text).expect("it can be written");
+        let (_, complaint, status) = tscript(&["test", path.to_str().expect("a name")], "");
+        assert!(status == 1 && complaint.starts_with("error: there is no function named test_*"), "{complaint}");
+    }
+    std::fs::remove_file(&path).expect("it is there");
+    let (_, complaint, status) = tscript(&["test", folder.path().to_str().expect("a name")], "");
+    assert!(status == 1 && complaint.starts_with("error: there is no file named *_test.rhai"), "{complaint}");
 }
 
 #[test]
@@ -119,6 +128,14 @@ fn words_that_a_script_does_not_ask_for_are_wrong_usage() {
         ("error: the script asks for no argument `--lrr`\n  help: did you mean `--lr`?\n", 2)
     );
     assert_eq!(with(&["--fast=1"]).1, 2);
+    // Those that its modules ask for are its own, and others are wrong there, too.
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str| folder.path().join(name).display().to_string();
+    std::fs::write(file("settings.rhai"), "fn rate() { arg(\"lr\", 0.1) }").expect("written");
+    std::fs::write(file("s.rhai"), "import \"settings\" as s; print(s::rate(), flag(\"fast\"));").expect("written");
+    assert_eq!(tscript(&["run", &file("s.rhai"), "--", "--lr", "3"], "").0, "3.0 false\n");
+    let (_, complaint, status) = tscript(&["run", &file("s.rhai"), "--", "--lrr", "3"], "");
+    assert!(status == 2 && complaint.contains("did you mean `--lr`?"), "{complaint}");
     assert_eq!(tscript(&["run", "-", "--", "--lr", "3"], "print(args);").0, "[\"--lr\", \"3\"]\n");
 }
 
@@ -199,4 +216,24 @@ fn check_reports_folders_in_three_formats() {
     assert_eq!(tscript(&["check", &only_odd], "").2, 0);
     assert_eq!(tscript(&["check", "--deny-warnings", &only_odd], "").2, 1);
     assert_eq!(tscript(&["check", "--message-format", "xml", &only_odd], "").2, 2);
+}
+
+/// Words part words, and brackets do that as well.
+#[test]
+fn brackets_of_patterns_need_no_blanks() {
+    let text =
+        "for [i, v]in [[1, 2]] { print(i, v); } for[i,v]in [[3, 4]] { print(i, v); } for #{x}in [#{x: 5}] { print(x); }
+        let[a, b]=[6, 7]; const[c, d]= [8, 9]; print(a, b, c, d);";
+    assert_eq!(tscript(&["-e", text], ""), ("1 2\n3 4\n5\n6 7 8 9\n".into(), String::new(), 0));
+}
+
+/// Nothing is written below a folder that everybody may write.
+#[cfg(unix)]
+#[test]
+fn without_a_folder_of_the_user_there_is_none() {
+    let mut command = Command::new(super::scripts::program());
+    let done = command.args(["doctor", "--json"]).env_remove("HOME").env_remove("XDG_CACHE_HOME").output();
+    let text = String::from_utf8(done.expect("it runs").stdout).expect("UTF-8");
+    let shared = std::env::temp_dir().join("tscript");
+    assert!(text.contains("\"library\"") && !text.contains(&shared.display().to_string()), "{text}");
 }

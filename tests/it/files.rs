@@ -234,6 +234,8 @@ fn tables() {
         ("5.1,setosa\n4.9,setosa\n", "line 1, column 2: `setosa` is not a number"),
         ("5.1,NA,1.4\n4.9,3.0,1.4\n", "line 1, column 2: `NA` is not a number"),
         ("a;b\n1;2\n", "line 2, column 1 (`a;b`): `1;2` is not a number"),
+        ("1;2\n", "line 1, column 1: `1;2` is not a number"),
+        ("true,false\n", "line 1, column 1: `true` is not a number"),
         ("\"a,1\n2,3\n", "line 1: a quote is never closed"),
         ("a,b\n1,2\n3,\"4", "line 3: a quote is never closed"),
     ] {

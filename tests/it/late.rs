@@ -614,3 +614,109 @@ fn call_stacks_hold_what_was_entered_and_nothing_else() {
         &[("half", 7)],
     );
 }
+
+/// Runs a script with the program, where a file may have no more than some KiB: what is printed, and the errors.
+#[cfg(unix)]
+fn with_small_files(folder: &std::path::Path, flags: &str, text: &str) -> (String, String) {
+    std::fs::write(folder.join("s.rhai"), text).expect("written");
+    let limited = format!("ulimit -f 16; exec \"$0\" run {flags} s.rhai");
+    let mut command = std::process::Command::new("sh");
+    let done = command.args(["-c", &limited]).arg(super::scripts::program()).current_dir(folder).output();
+    let done = done.expect("it starts");
+    assert!(done.status.code().is_some(), "ended by a signal: {:?}", done.status);
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("UTF-8");
+    (text(done.stdout), text(done.stderr))
+}
+
+/// A file that cannot be written is an error of the `try` around its save, and of no other save.
+#[cfg(unix)]
+#[test]
+fn a_failed_save_is_raised_where_its_try_ends() {
+    let text = "let x = randn([100, 100]);
+let small = ones([2]);
+for name in [\"a.safetensors\", \"b.npz\", \"c.csv\", \"d.npy\"] {
+    try { save(name, #{x: x}); } catch (e) { print(name, e.code, e.line); }
+    if name != \"b.npz\" { continue; }
+    try {
+        save(\"small.npy\", small);
+        try { save(\"e.npy\", x); save(\"later.npy\", small); } catch (e) { print(`inner ${e.line}`); throw e; }
+    } catch (e) { print(`outer ${e.line}`); }
+}
+fn leaves() { try { save(\"f.npy\", randn([100, 100])); return 1; } catch (e) { return e.notes[-1]; } }
+print(leaves());
+save(\"good.npy\", small);
+print(equal(load(\"good.npy\"), small), equal(load(\"later.npy\"), small), equal(load(\"small.npy\"), small));";
+    let text = text.replace("save(name, #{x: x})", "save(name, if name.ends_with(\"npy\") { x } else { #{x: x} })");
+    let text = text.replace("#{x: x} }); }", "#{x: x.flatten()} }); }");
+    let expected = "a.safetensors E0601 4
+b.npz E0601 4
+inner 8
+outer 8
+c.csv E0601 4
+d.npy E0601 4
+the `try` was being left by `return`
+true true true
+";
+    for flags in ["", "--blocking", "--check", "--simulate-gpus 1 --device cuda"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (printed, errors) = with_small_files(folder.path(), flags, &text);
+        let at_once = matches!(flags, "--blocking" | "--check");
+        // With operations that run at once nothing was on its way out yet, and what follows the error is not reached.
+        let expected = match at_once {
+            true => expected.replace("the `try` was being left by `return`", "the path is looked for from"),
+            false => expected.to_string(),
+        };
+        let same = printed.lines().zip(expected.lines()).all(|(printed, expected)| printed.starts_with(expected));
+        let whole = same && printed.lines().count() == expected.lines().count();
+        assert!(at_once || whole, "{flags}:\n{printed}\n{errors}");
+        if at_once {
+            assert!(
+                printed.contains("inner 8\nouter 8\nc.csv E0601 4\nd.npy E0601 4\n"),
+                "{flags}:\n{printed}\n{errors}"
+            );
+        } else {
+            assert_eq!(errors, "", "{flags}");
+        }
+        let left = std::fs::read_dir(folder.path()).expect("there").flatten();
+        let left: Vec<String> = left.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        assert!(!left.iter().any(|name| name.starts_with(".tscript-")), "{left:?}");
+    }
+}
+
+/// Outside of a `try` it is told at the next `synchronize()` or the end, the earliest first, and all at the end.
+#[cfg(unix)]
+#[test]
+fn a_failed_save_outside_of_a_try_is_told_at_the_next_wait() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let begins = "let x = randn([100, 100]);\nsave(\"a.npy\", x);\ntry { save(\"ok.npy\", ones([2])); } catch (e) { print(\"no\"); }
+save(\"b.npy\", x);\n";
+    let (printed, errors) = with_small_files(folder.path(), "", &format!("{begins}print(\"end\");"));
+    assert_eq!(printed, "end\n", "{errors}");
+    let at = |place: &str| errors.find(place).unwrap_or_else(|| panic!("{place}: {errors}"));
+    assert!(at("s.rhai:2:") < at("s.rhai:4:"), "{errors}");
+    assert!(folder.path().join("ok.npy").is_file());
+    let waits =
+        "try { synchronize(); } catch (e) { print(e.line); }\ntry { synchronize(); } catch (e) { print(e.line); }
+synchronize(); print(\"end\");";
+    let (printed, errors) = with_small_files(folder.path(), "", &format!("{begins}{waits}"));
+    assert_eq!((printed.as_str(), errors.as_str()), ("2\n4\nend\n", ""));
+    // Reading the file asks for it.
+    let reads = "try { load(\"a.npy\"); } catch (e) { print(e.line); }\nsynchronize();";
+    let (printed, errors) = with_small_files(folder.path(), "", &format!("{begins}{reads}"));
+    assert!(printed == "2\n" && errors.contains("s.rhai:4:"), "{printed}{errors}");
+    // The earliest of all late errors is the first.
+    let mixed = format!("let bad = arange(3)[tensor([7])];\n{begins}synchronize();");
+    let (_, errors) = with_small_files(folder.path(), "", &mixed);
+    assert!(errors.starts_with("error[E0401]"), "{errors}");
+}
+
+/// The calls are those of the save.
+#[cfg(unix)]
+#[test]
+fn a_failed_save_shows_the_calls_of_its_time() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = "fn keep() { save(\"a.npy\", randn([100, 100])); }\nkeep();\nprint(1);";
+    let (printed, errors) = with_small_files(folder.path(), "", text);
+    assert!(printed == "1\n" && errors.contains("s.rhai:1:18"), "{printed}{errors}");
+    assert!(errors.contains("s.rhai:2"), "{errors}");
+}

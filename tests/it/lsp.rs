@@ -1006,3 +1006,270 @@ fn texts_are_formatted_whole_and_in_part() {
     client.open("broken.rhai", "let a=(1;");
     assert_eq!(client.request("textDocument/formatting", client.document("broken.rhai")), Value::Null);
 }
+
+/// Names of imports begin at the folder of the script that is run, in the server and in `check` as in a run.
+#[test]
+fn imports_are_found_where_a_run_finds_them() {
+    let mut client = Client::new();
+    std::fs::create_dir_all(client.path("a")).expect("a folder");
+    std::fs::create_dir_all(client.path("b")).expect("a folder");
+    client.save("main.rhai", "import \"b/two\" as t;\nprint(t::f(1));\n");
+    client.save("a/one.rhai", "fn g(x) { x + 1 }\n");
+    let good = "import \"a/one\" as o;\nfn f(x) { o::g(x) }\n";
+    client.save("b/two.rhai", good);
+    let check = |client: &Client| {
+        let mut command = Command::new(program());
+        command.args(["check", "--message-format", "short", "b/two.rhai"]).current_dir(client.folder.path());
+        let done = command.output().expect("it runs");
+        String::from_utf8_lossy(&done.stdout).into_owned()
+    };
+    client.open("b/two.rhai", good);
+    assert_eq!(client.diagnostics("b/two.rhai"), [] as [Value; 0]);
+    assert_eq!(check(&client), "");
+    let at = json!({"textDocument": {"uri": client.uri("b/two.rhai")}, "position": {"line": 1, "character": 13}});
+    let found = client.request("textDocument/definition", at);
+    assert_eq!(found["uri"], client.uri("a/one.rhai").as_str(), "{found}");
+    // As a run has it, no name climbs from the module's own folder.
+    let wrong = good.replace("a/one", "../a/one");
+    client.save("b/two.rhai", &wrong);
+    client.open("b/two.rhai", &wrong);
+    let found = client.diagnostics("b/two.rhai");
+    let message = found[0]["message"].as_str().expect("a message");
+    assert!(found[0]["code"] == "E0106" && message.contains("write `import \"a/one\"`"), "{message}");
+    assert!(check(&client).contains("b/two.rhai:1:8: error[E0106]"), "{}", check(&client));
+    let ran = Command::new(program()).args(["run", "main.rhai"]).current_dir(client.folder.path()).output();
+    let errors = String::from_utf8_lossy(&ran.expect("it runs").stderr).into_owned();
+    assert!(errors.contains("write `import \"a/one\"`"), "{errors}");
+    // What nobody above imports is a script of its own.
+    client.save("b/alone.rhai", "import \"../a/one\" as o;\nprint(o::g(1));\n");
+    client.open("b/alone.rhai", "import \"../a/one\" as o;\nprint(o::g(1));\n");
+    assert_eq!(client.diagnostics("b/alone.rhai"), [] as [Value; 0]);
+}
+
+/// What a run has written down of a race becomes an action, until a run has none.
+#[test]
+fn the_missing_wait_of_a_race_is_an_action() {
+    let mut client = Client::new();
+    let text = "let a = empty([100], #{device: \"cuda\"}).normal_();\nlet s = stream();\nwith_stream(s) {\n    print(a.sum().item() < 1e9);\n}\n";
+    client.save("race.rhai", text);
+    let run = |client: &Client| {
+        let mut command = Command::new(program());
+        command.args(["run", "--simulate-gpus", "1", "race.rhai"]).current_dir(client.folder.path());
+        let done = command.env("XDG_CACHE_HOME", client.path(".cache")).output().expect("it runs");
+        String::from_utf8_lossy(&done.stderr).into_owned()
+    };
+    let titles = |client: &mut Client, text: &str, line: u64| {
+        client.open("race.rhai", text);
+        let mut params = client.document("race.rhai");
+        params["range"] = range(line, 0, 5);
+        params["context"] = json!({"diagnostics": []});
+        client.request("textDocument/codeAction", params)
+    };
+    assert_eq!(titles(&mut client, text, 3), json!([]));
+    let warned = run(&client);
+    assert!(warned.contains("E0501") && warned.contains("s.wait_stream(default_stream());"), "{warned}");
+    let actions = titles(&mut client, text, 3);
+    let title = "Insert `s.wait_stream(default_stream())`, for the race that the last run found";
+    assert_eq!(actions[0]["title"], title, "{actions}");
+    let edit = &actions[0]["edit"]["changes"][client.uri("race.rhai")];
+    let mended = edited(text, edit);
+    assert!(mended.contains("{\n    s.wait_stream(default_stream());\n    print("), "{mended}");
+    // Where it is written already, and where the line has changed, there is nothing to offer; the line may have moved.
+    assert_eq!(titles(&mut client, &mended, 4), json!([]));
+    assert_eq!(titles(&mut client, &text.replace("1e9", "1e8"), 3), json!([]));
+    assert_eq!(titles(&mut client, &format!("// first\n{text}"), 4)[0]["title"], title);
+    client.save("race.rhai", &mended);
+    assert_eq!(run(&client), "");
+    assert_eq!(titles(&mut client, text, 3), json!([]));
+}
+
+/// Diagnostics of files that are not open go when they are cured, and when the file is gone.
+#[test]
+fn diagnostics_of_closed_files_are_cleared() {
+    let mut client = Client::new();
+    for name in ["cured.rhai", "gone.rhai"] {
+        client.save(name, "print(nothing);\n");
+    }
+    std::fs::write(client.path("bytes.rhai"), b"let x = \"\xff\";").expect("written");
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("nowhere.rhai", client.path("link.rhai")).expect("a link");
+    #[cfg(unix)]
+    {
+        let made = Command::new("mkfifo").arg(client.path("pipe.rhai")).status().expect("it runs");
+        assert!(made.success());
+    }
+    client.request("workspace/executeCommand", json!({"command": "tscript.checkFolder", "arguments": []}));
+    for name in ["cured.rhai", "gone.rhai"] {
+        assert_eq!(client.diagnostics(name)[0]["code"], "E0102", "{name}");
+    }
+    // What cannot be read is reported, too, as by `check`.
+    assert_eq!(client.diagnostics("bytes.rhai")[0]["code"], "E0101");
+    #[cfg(unix)]
+    assert_eq!(client.diagnostics("link.rhai")[0]["code"], "E0601");
+    client.save("cured.rhai", "print(1);\n");
+    std::fs::remove_file(client.path("gone.rhai")).expect("it is there");
+    let changes = json!([{"uri": client.uri("cured.rhai"), "type": 2}, {"uri": client.uri("gone.rhai"), "type": 3}]);
+    client.notify("workspace/didChangeWatchedFiles", json!({"changes": changes}));
+    for name in ["cured.rhai", "gone.rhai"] {
+        assert_eq!(client.diagnostics(name), [] as [Value; 0], "{name}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn pipes_in_a_folder_are_passed_over() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let made = Command::new("mkfifo").arg(folder.path().join("pipe.rhai")).status().expect("it runs");
+    assert!(made.success());
+    std::fs::write(folder.path().join("good.rhai"), "print(1);\n").expect("written");
+    for command in ["check", "fmt"] {
+        let mut child = Command::new(program()).arg(command).arg(folder.path()).spawn().expect("it starts");
+        let begun = std::time::Instant::now();
+        while child.try_wait().expect("it runs").is_none() {
+            assert!(begun.elapsed() < PATIENCE, "`{command}` waits for a pipe");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        assert!(child.wait().expect("it ends").success(), "{command}");
+    }
+}
+
+/// The server ends with the process that started it, also where its input stays open.
+#[cfg(unix)]
+#[test]
+fn the_server_ends_with_its_client() {
+    let mut client = Client::started();
+    let mut parent = Command::new("sleep").arg("1000").spawn().expect("it starts");
+    client.request("initialize", json!({"processId": parent.id(), "capabilities": {}}));
+    parent.kill().expect("it runs");
+    parent.wait().expect("it ends");
+    let begun = std::time::Instant::now();
+    while client.child.try_wait().expect("it runs").is_none() {
+        assert!(begun.elapsed() < PATIENCE, "it lives on");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn members_of_what_the_library_gives_are_its_own() {
+    let mut client = Client::new();
+    let optimizer =
+        "import \"nn\" as nn;\nimport \"optim\" as optim;\nlet o = optim::adam(nn::linear(2, 3).parameters());\n";
+    let has = |client: &mut Client, text: &str, wanted: &[&str], others: &[&str]| {
+        let found = completed(client, text);
+        for name in wanted {
+            assert!(found.iter().any(|label| label == name), "{text}: no {name} in {found:?}");
+        }
+        for name in others {
+            assert!(!found.iter().any(|label| label == name), "{text}: {name} is offered");
+        }
+    };
+    has(
+        &mut client,
+        &format!("{optimizer}o.|"),
+        &["step", "param_groups", "add_param_group"],
+        &["forward", "add_module"],
+    );
+    let schedule = format!("{optimizer}let s = optim::step_lr(o, 2);\ns.|");
+    has(&mut client, &schedule, &["step", "get_last_lr"], &["param_groups", "forward"]);
+    has(&mut client, "try { f(); } catch (e) { e.| }", &["code", "message", "line", "notes"], &["relu"]);
+    let loader = "import \"data\" as data;\nlet l = data::loader(data::tensors(ones([4]), ones([4])));\n";
+    has(&mut client, &format!("{loader}for b in l {{ b.| }}"), &["x", "y"], &["relu"]);
+    has(&mut client, &format!("{loader}for (i, b) in enumerate(l) {{ b.| }}"), &["x", "y"], &["relu"]);
+    has(&mut client, &format!("{loader}l.|"), &["state_dict", "batch_size"], &["forward"]);
+    // Before a word is begun there is more to ask for.
+    let mut is_incomplete = |text: &str| {
+        let at = client.at("i.rhai", text);
+        client.request("textDocument/completion", at)["isIncomplete"].as_bool().expect("a truth value")
+    };
+    assert!(is_incomplete("no_grad(|| {|}") || is_incomplete("let x = |"));
+    assert!(is_incomplete("let x = |") && !is_incomplete("let x = ran|") && !is_incomplete("ones([2]).|"));
+    // Folders of modules.
+    std::fs::create_dir_all(client.path("sub dir")).expect("a folder");
+    client.save("sub dir/deep.rhai", "fn f() { 1 }\n");
+    client.save("beside.rhai", "fn f() { 1 }\n");
+    has(&mut client, "import \"sub dir/|\" as d;", &["sub dir/deep"], &[]);
+    has(&mut client, "import \"./|\" as d;", &["./beside", "./sub dir/"], &[]);
+    has(&mut client, "import \"|\" as d;", &["nn", "beside", "sub dir/"], &[]);
+}
+
+#[test]
+fn signatures_of_closures_and_modules_are_shown() {
+    let mut client = Client::new();
+    // Bars are part of these scripts.
+    let mut help = |text: &str| {
+        let offset = text.find('§').expect("a cursor");
+        client.open("s.rhai", &text.replacen('§', "", 1));
+        let at = json!({"textDocument": {"uri": client.uri("s.rhai")}, "position": place(text, offset)});
+        let help = client.request("textDocument/signatureHelp", at);
+        let label = help["signatures"][0]["label"].as_str().unwrap_or("").to_string();
+        (label, help["activeParameter"].as_u64())
+    };
+    assert_eq!(help("let f = |a, b| a + b;\nf(1, §)"), ("f(a, b)".into(), Some(1)));
+    assert_eq!(help("let f = |a, b| a + b;\nf.call(1, §)"), ("f(a, b)".into(), Some(1)));
+    assert_eq!(help("import \"nn\" as nn;\nlet m = nn::linear(2, 3);\nm(§)"), ("m(x)".into(), Some(0)));
+    // Between keywords it is the next one, since a client would show the first parameter otherwise.
+    let (label, active) = help("ones([2]).sum(#{§})");
+    assert!(label.starts_with("sum(dim") && active == Some(0), "{label} {active:?}");
+    let (label, active) = help("full([2], 1.0, #{§})");
+    assert!(label.starts_with("full(size") && active >= Some(2), "{label} {active:?}");
+}
+
+/// The comment of a file is not that of its first function; constants and variables of modules have hovers, too.
+#[test]
+fn hovers_over_names_of_modules_show_what_they_are() {
+    let mut client = Client::new();
+    let module = "//! The module.\n/// Adds.\nfn helper(a, b) { a + b }\n/// How many.\nconst K = 3;\nexport K;\n";
+    client.save("lib.rhai", module);
+    let text = hovered(&mut client, "import \"lib\" as lib;\nprint(lib::hel|per(1, 2));");
+    assert!(text.contains("Adds.") && !text.contains("The module"), "{text}");
+    let text = hovered(&mut client, "import \"lib\" as lib;\nprint(lib::|K);");
+    assert!(text.contains("const K") && text.contains("How many."), "{text}");
+}
+
+#[test]
+fn references_of_the_language_are_those_in_the_users_files() {
+    let mut client = Client::new();
+    client.save("other.rhai", "import \"nn\" as n;\nprint(n::linear(1, 2), relu(ones([2])));\n");
+    let mut count = |text: &str| {
+        let mut at = client.at("r.rhai", text);
+        at["context"] = json!({"includeDeclaration": true});
+        let found = client.request("textDocument/references", at);
+        found.as_array().map(Vec::len)
+    };
+    assert_eq!(count("import \"nn\" as nn;\nlet a = nn::lin|ear(1, 2);\nlet b = nn::linear(1, 2);"), Some(3));
+    assert_eq!(count("print(ones([2]).re|lu());"), Some(2));
+    assert_eq!(count("print(nothing_of_this_n|ame);"), None);
+}
+
+#[test]
+fn actions_put_in_what_is_missing() {
+    let mut client = Client::new();
+    let import = "import \"nn\" as nn;";
+    let cases = [
+        (
+            "//! A script.\nlet a = n|n::linear(1, 2);\n",
+            format!("//! A script.\n{import}\nlet a = nn::linear(1, 2);\n"),
+        ),
+        (
+            "import \"optim\" as optim;\nprint(optim::sgd(n|n::linear(1, 2).parameters()));\n",
+            format!("import \"optim\" as optim;\n{import}\nprint(optim::sgd(nn::linear(1, 2).parameters()));\n"),
+        ),
+    ];
+    for (text, expected) in cases {
+        assert_eq!(after(&mut client, text, import), expected);
+    }
+    let title = "Write the missing `;`";
+    assert_eq!(after(&mut client, "let a = 1|\nprint(a);\n", title), "let a = 1;\nprint(a);\n");
+    assert_eq!(after(&mut client, "let a = 1 l|et b = 2;\n", title), "let a = 1; let b = 2;\n");
+    // Devices that methods name.
+    let text = "let a = ones([2]).cpu();\nlet b = a.to(\"cuda:1\");\nprint(a |+ b);";
+    assert!(after(&mut client, text, "Move `a`").ends_with("print(a.to(\"cuda:1\") + b);"));
+    let text = "let a = ones([2]).cpu();\nlet b = a.cuda(1);\nprint(a |+ b);";
+    assert!(after(&mut client, text, "Move `b`").ends_with("print(a + b.to(\"cpu\"));"));
+    // What nothing uses is told of, too.
+    client.open("u.rhai", "import \"nn\" as nn;\nprint(1);\n");
+    let found = client.diagnostics("u.rhai");
+    assert_eq!((&found[0]["code"], &found[0]["tags"]), (&json!("E0115"), &json!([1])));
+    client.open("v.rhai", "import \"nn\" as _nn;\nimport \"optim\" as optim;\nfn f(p) { optim::sgd(p) }\n");
+    assert_eq!(client.diagnostics("v.rhai"), [] as [Value; 0]);
+}

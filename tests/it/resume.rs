@@ -37,7 +37,7 @@ fn code(text: &str) -> (String, String) {
 #[test]
 fn a_file_that_cannot_be_written_is_told_at_its_line() {
     for (end, after) in
-        [("", 3), ("\nload(\"x.npy\")", 3), ("\nsynchronize()", 3), ("\nsave(\"/nowhere/x.npy\", x)", 3)]
+        [("", 3), ("\nload(\"FOLDER/a.npy\")", 3), ("\nsynchronize()", 3), ("\nsave(\"/nowhere/x.npy\", x)", 4)]
     {
         let text = format!("let x = zeros([64, 1024, 1024]);\nx += 1.0;\nsave(\"FOLDER/a.npy\", x);{end}");
         let folder = tempfile::tempdir().expect("a folder");

@@ -7,6 +7,7 @@ pub mod call_chain;
 pub mod diagnose;
 pub mod ledger;
 pub mod loss_report;
+pub mod outside;
 pub mod poison;
 pub mod shutdown;
 pub mod suspects;

@@ -505,7 +505,7 @@ impl<'a> Flow<'a> {
                         self.assign(variable, Value::Map(Some(Rc::new(map))));
                     }
                     (_, Value::Tensor(_)) if name == "data" => self.relaid(),
-                    (_, Value::Layer(layer)) if matches!(*layer, Layer::Stepped) => {
+                    (_, Value::Layer(layer)) if matches!(*layer, Layer::Stepped(_)) => {
                         let diag = Diag::error(
                             code::UNKNOWN_PROPERTY,
                             format!("an optimizer has no property `{name}` to assign"),
@@ -550,7 +550,7 @@ impl<'a> Flow<'a> {
     /// Whether a variable may lead to a module of the library.
     fn may_hold_module(&self, name: &str) -> bool {
         match self.held(name) {
-            Some(Value::Layer(layer)) => !matches!(*layer, Layer::Stepped),
+            Some(Value::Layer(layer)) => !matches!(*layer, Layer::Stepped(_)),
             Some(value) => matches!(value, Value::Unknown | Value::Array(_) | Value::Map(_)),
             // Declared inside of what changes it.
             None => true,

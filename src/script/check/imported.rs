@@ -4,11 +4,11 @@
 use crate::base::diag::Diag;
 use crate::base::span::Origin;
 use crate::script::error::{self, Context};
+use crate::script::library::home::imports;
 use crate::script::library::texts;
 use crate::script::session::handle::Session;
 use crate::script::session::modules::{Resolver, circle};
 use crate::script::source::SourceKind;
-use crate::script::source::lex::{Token, lex_partial};
 use rhai::Scope;
 use std::collections::HashSet;
 
@@ -72,20 +72,4 @@ impl<'s> Imports<'s> {
         }
         Ok(())
     }
-}
-
-/// The names of modules that a text imports at its top level.
-pub(in crate::script) fn imports(text: &str) -> impl Iterator<Item = String> {
-    let (tokens, _) = lex_partial(text);
-    let word = |at: usize| tokens.get(at).map_or("", |token: &Token| &text[token.range()]);
-    let (mut found, mut at) = (Vec::new(), 0);
-    while at < tokens.len() {
-        if word(at) == "import"
-            && let Some(name) = word(at + 1).strip_prefix('"').and_then(|name| name.strip_suffix('"'))
-        {
-            found.push(name.to_string());
-        }
-        at = (tokens[at].partner as usize).max(at) + 1;
-    }
-    found.into_iter()
 }

@@ -286,7 +286,7 @@ impl<'a> Flow<'a> {
         let Some(Value::Layer(layer)) = values.first() else { return };
         let takes_parameters = self.world.modules.get("optim").and_then(|module| module.signatures.get(name));
         let takes_parameters = takes_parameters.is_some_and(|signature| signature.first() == Some("params"));
-        if takes_parameters && !matches!(**layer, Layer::Stepped | Layer::Opaque) {
+        if takes_parameters && !matches!(**layer, Layer::Stepped(_) | Layer::Opaque) {
             let text = format!("`{name}`: the parameters are an array, and this is a module");
             let diag = Diag::error(code::ARGUMENT_TYPE, text).help("write `model.parameters()`");
             self.report_at(token, diag, "in this call");

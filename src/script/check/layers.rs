@@ -6,6 +6,7 @@ use super::value::Value;
 use crate::base::dtype::DType;
 use crate::op::dry_run;
 use crate::op::table;
+use crate::script::manual;
 use std::rc::Rc;
 
 #[derive(Debug)]
@@ -23,9 +24,31 @@ pub enum Layer {
     Pointwise,
     Chain(Vec<Rc<Layer>>),
     /// An optimizer or a schedule: its entries cannot be assigned.
-    Stepped,
+    Stepped(Stepped),
+    Loader,
     /// Not known.
     Opaque,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stepped {
+    Optimizer,
+    Schedule,
+    /// Something else of the module.
+    Other,
+}
+
+impl Stepped {
+    /// What a function of `optim` makes, by its first parameter.
+    fn by(name: &str) -> Stepped {
+        let signature = manual::signature(&format!("optim::{name}"), false);
+        let first = signature.as_ref().and_then(|signature| signature.params.first());
+        match first.map_or("", |param| param.name.as_str()) {
+            "params" => Stepped::Optimizer,
+            "optimizer" | "opt" if name.ends_with("_lr") || name.starts_with("cosine") => Stepped::Schedule,
+            _ => Stepped::Other,
+        }
+    }
 }
 
 /// Functions of `nn` whose layers keep shape and dtype of their input.
@@ -52,7 +75,8 @@ const POINTWISE: &[&str] = &[
 /// What a function of a library module creates from these arguments.
 pub fn made(space: &str, name: &str, values: &[Value]) -> Layer {
     match (name, values) {
-        _ if space == "optim" => Layer::Stepped,
+        _ if space == "optim" => Layer::Stepped(Stepped::by(name)),
+        ("loader", _) if space == "data" => Layer::Loader,
         ("linear", [Value::Int(Some(inputs)), Value::Int(Some(outputs)), ..]) if *inputs >= 0 && *outputs >= 0 => {
             Layer::Linear(*inputs as usize, *outputs as usize)
         }

@@ -18,6 +18,12 @@ pub fn unused(name: &str, at: Origin) -> Box<Diag> {
         .help(format!("leave it out, or call it `_{name}` if it is meant so"))
 }
 
+pub fn unused_import(name: &str, at: Origin) -> Box<Diag> {
+    Diag::warning(code::UNUSED, format!("the import `{name}` is never used"))
+        .label(at, Focus::Call, "nothing of this module is used")
+        .help(format!("leave it out, or call it `_{name}` if the module is imported for what it does"))
+}
+
 pub fn unreachable(at: Origin) -> Box<Diag> {
     Diag::warning(code::UNREACHABLE, "this statement is never reached").label(
         at,

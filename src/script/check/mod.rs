@@ -16,7 +16,7 @@ mod functions;
 mod guards;
 pub(in crate::script) mod imported;
 mod judged;
-mod layers;
+pub mod layers;
 mod lints;
 mod literals;
 mod loops;
@@ -33,6 +33,7 @@ pub mod visit;
 mod world;
 
 use super::error::Error;
+use super::library::home::home;
 use super::source::lex::{Kind, Token, lex, script_start};
 use super::source::tree::{self, Tree};
 use super::source::{Source, SourceKind};
@@ -66,7 +67,7 @@ impl Session {
     // Diagnostics are boxed, since results contain them.
     #[allow(clippy::vec_box)]
     fn findings(&mut self, path: &Path, text: &str) -> Vec<Box<Diag>> {
-        self.imports_beside(path);
+        self.imports_from(&home(path, text, &|_| None));
         let source = match self.add(SourceKind::File, &path.display().to_string(), text) {
             Ok(source) => source,
             Err(error) => return parts(&error),
@@ -105,6 +106,9 @@ impl Session {
             names.calls(&foreign.calls);
             names.paths();
             names.loops();
+            if !names.has_hidden_variables() {
+                names.unused_imports();
+            }
         }
         let mut found = std::mem::take(&mut names.found);
         let body = parse::parse(text, tokens);

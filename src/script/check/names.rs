@@ -6,6 +6,7 @@
 
 use super::flow::Finding;
 use super::imported;
+use super::lints;
 use super::world::{Module, Unknown};
 use crate::base::code;
 use crate::base::diag::{Diag, Focus};
@@ -230,7 +231,7 @@ impl<'a> Names<'a> {
                 continue;
             }
             self.is_open = true;
-            match resolver.found(name, self.origin(at + 1), None) {
+            match resolver.found(name, self.origin(at + 1), Some(&*self.source.name)) {
                 Ok((key, texts)) => {
                     let module = self.modules.entry(alias).or_default();
                     texts.iter().for_each(|text| module.add(text));
@@ -245,6 +246,27 @@ impl<'a> Names<'a> {
                 Err(diag) => self.found.push((at as u32 + 1, diag)),
             }
         }
+    }
+
+    /// Imports under names that nothing uses.
+    pub fn unused_imports(&mut self) {
+        // `nn.linear` is told of anyway.
+        let is_used = |alias: &str| {
+            let names = |at: usize| self.word(at) == alias && matches!(self.word(at + 1), "::" | "." | "?.");
+            let named = format!("\"{alias}::");
+            (0..self.tokens.len()).any(|at| names(at) || self.word(at).starts_with(&named))
+        };
+        let imports =
+            |at: &usize| self.word(*at) == "import" && self.tokens[*at].kind == Kind::Word && self.word(at + 2) == "as";
+        let aliases = (0..self.tokens.len()).filter(imports).map(|at| at + 3);
+        // Not: what is not found.
+        let is_judged = |name: &str| !name.starts_with('_') && self.modules.contains_key(name);
+        let unused = aliases.filter(|&at| is_judged(self.word(at)) && !is_used(self.word(at)));
+        let found: Vec<Finding> = unused
+            .filter(|&at| at < self.tokens.len())
+            .map(|at| (at as u32, lints::unused_import(self.word(at), self.origin(at))))
+            .collect();
+        self.found.extend(found);
     }
 
     /// Calls of functions that there are not.

@@ -44,11 +44,11 @@ impl Reading {
 
 #[doc(hidden)]
 impl Session {
-    /// Reads a file's text for an editor. The session keeps nothing of it.
-    pub fn reading(&mut self, path: &Path, text: &str) -> Reading {
+    /// Reads a file's text for an editor; its imports begin at a folder. The session keeps nothing of it.
+    pub fn reading(&mut self, path: &Path, home: &Path, text: &str) -> Reading {
         // Of this file alone.
         self.modules.lock().roots.clear();
-        self.imports_beside(path);
+        self.imports_from(home);
         let name = path.display().to_string();
         let compiled = self.add(SourceKind::File, &name, text).and_then(|source| {
             let compiled = self.compile(&source)?;
@@ -86,9 +86,9 @@ impl Session {
     }
 
     /// The same without its problems, in a third of the time: for what is asked between two keystrokes.
-    pub fn quick_reading(&mut self, path: &Path, text: &str) -> Reading {
+    pub fn quick_reading(&mut self, home: &Path, text: &str) -> Reading {
         self.modules.lock().roots.clear();
-        self.imports_beside(path);
+        self.imports_from(home);
         // Without findings nobody looks at positions.
         let Ok(source) = self.add(SourceKind::File, "", "") else { return Reading::of_text(text) };
         let mut reading = Reading::unread(text, recover(text));

@@ -137,7 +137,7 @@ impl Value {
     /// What is left where some module has got other parts.
     pub fn rebuilt(&self) -> Value {
         match self {
-            Value::Layer(layer) if !matches!(**layer, Layer::Stepped) => Value::Layer(Rc::new(Layer::Opaque)),
+            Value::Layer(layer) if !matches!(**layer, Layer::Stepped(_)) => Value::Layer(Rc::new(Layer::Opaque)),
             other => other.inside(Value::rebuilt),
         }
     }

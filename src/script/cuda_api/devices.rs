@@ -178,8 +178,7 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     let shared = host.clone();
     raw(module, "synchronize", 0, move |context, _| -> Native {
         let context = context.expect("registered with a context");
-        let all = || shared.rt.synchronize().and_then(|()| shared.writer.finish());
-        shared.call(&context, |_| all()).map(|()| Dynamic::UNIT)
+        shared.call(&context, |_| shared.writer.synchronize(&shared.rt)).map(|()| Dynamic::UNIT)
     });
     let shared = host.clone();
     raw(module, "synchronize", 1, move |context, values| -> Native {

@@ -58,6 +58,8 @@ pub fn above(text: &str, offset: usize) -> String {
     let mut lines: Vec<&str> = Vec::new();
     for before in text[..line].lines().rev() {
         match before.trim_start().strip_prefix("//") {
+            // What is said of the whole file.
+            Some(words) if words.starts_with('!') => break,
             // The signature of a library function.
             Some(words) if words.starts_with(':') => {}
             Some(words) => lines.push(words.trim_start_matches('/').trim_end()),

@@ -54,6 +54,7 @@ fn device(expr: &Expr, names: &Names, known: &HashMap<u32, String>) -> Option<St
         Kind::Method { of, name, args, .. } => match (&name[..], &args[..]) {
             ("cpu", []) => Some("cpu".into()),
             ("cuda", []) => Some("cuda:0".into()),
+            ("cuda", [Expr { kind: Kind::Int(Some(index)), .. }, ..]) => Some(format!("cuda:{index}")),
             ("to", [Expr { kind: Kind::Str(Some(text)), .. }, ..]) if is_device(text) => Some(numbered(text)),
             ("to", _) => keyword(args).or_else(|| device(of, names, known)),
             _ => common(std::iter::once(&**of).chain(args), names, known),

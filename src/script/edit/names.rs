@@ -35,6 +35,17 @@ pub struct Symbol {
     pub whole: (u32, u32),
     /// `#{x}` in a pattern: the name is also that of the entry.
     pub is_entry: bool,
+    /// What gives it a value, other than an assignment.
+    pub comes_from: ComesFrom,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ComesFrom {
+    Elsewhere,
+    /// `catch (e)`
+    Caught,
+    /// A loop over what has its focus at a token.
+    Loop(u32),
 }
 
 /// `nn::linear`: a name in a module.

@@ -1,11 +1,10 @@
 //! Walks over a syntax tree with the scopes of Rhai: blocks, functions that see only constants, modules and functions
 //! of the outside, closures that see everything around them.
 
-use super::names::{Call, Names, Qualified, Symbol, SymbolKind};
+use super::names::{Call, ComesFrom, Names, Qualified, Symbol, SymbolKind};
 use crate::script::check::reading::Reading;
 use crate::script::check::syntax::{Block, Expr, Function, Kind, Param, Stmt, StmtKind};
 use std::collections::HashMap;
-use std::ops::Range;
 
 pub(super) struct Resolver<'a> {
     reading: &'a Reading,
@@ -14,6 +13,10 @@ pub(super) struct Resolver<'a> {
     functions: HashMap<&'a str, Vec<usize>>,
     /// Variables that can be named here, the latest last.
     visible: Vec<usize>,
+    /// Their places in `visible`, by name.
+    places: HashMap<String, Vec<usize>>,
+    /// Symbols of the top level, by name.
+    top: HashMap<String, Vec<usize>>,
     /// Those before are of the function around.
     base: usize,
     owner: Option<usize>,
@@ -31,6 +34,8 @@ impl<'a> Resolver<'a> {
             names: Names::default(),
             functions: HashMap::new(),
             visible: Vec::new(),
+            places: HashMap::new(),
+            top: HashMap::new(),
             base: 0,
             owner: None,
             end: reading.tokens.len() as u32 + 1,
@@ -52,7 +57,7 @@ impl<'a> Resolver<'a> {
                 }
             }
         }
-        self.visible.clear();
+        self.hide(0);
         self.stmts(body);
         // What functions name may be declared below them.
         for stmt in body {
@@ -76,8 +81,22 @@ impl<'a> Resolver<'a> {
             params: Vec::new(),
             whole: self.whole,
             is_entry: false,
+            comes_from: ComesFrom::Elsewhere,
         });
+        self.places.entry(name.name.clone()).or_default().push(self.visible.len());
         self.visible.push(symbol);
+        if self.depth == 0 {
+            self.top.entry(name.name.clone()).or_default().push(symbol);
+        }
+    }
+
+    /// What was declared since cannot be named any more.
+    fn hide(&mut self, from: usize) {
+        for symbol in self.visible.drain(from..) {
+            if let Some(places) = self.places.get_mut(&self.names.symbols[symbol].name) {
+                places.pop();
+            }
+        }
     }
 
     /// Names of a pattern: of entries, where they stand in `#{ }` without a key.
@@ -98,6 +117,12 @@ impl<'a> Resolver<'a> {
         }
     }
 
+    fn last_comes_from(&mut self, comes_from: ComesFrom) {
+        if let Some(symbol) = self.names.symbols.last_mut() {
+            symbol.comes_from = comes_from;
+        }
+    }
+
     /// What happens in a block that ends before a token.
     fn inside(&mut self, end: u32, walk: impl FnOnce(&mut Self)) {
         let (depth, outer) = (self.visible.len(), self.end);
@@ -106,7 +131,7 @@ impl<'a> Resolver<'a> {
         walk(self);
         self.depth -= 1;
         self.end = outer;
-        self.visible.truncate(depth);
+        self.hide(depth);
     }
 
     fn function(&mut self, function: &Function) {
@@ -260,13 +285,17 @@ impl<'a> Resolver<'a> {
                 self.expr(values);
                 self.inside(body.close + 1, |resolver| {
                     resolver.declare_pattern(names, SymbolKind::Variable);
+                    resolver.last_comes_from(ComesFrom::Loop(looped(values)));
                     resolver.stmts(&body.body);
                 });
             }
             Kind::Try { body, name, caught } => {
                 self.block(body);
                 self.inside(caught.close + 1, |resolver| {
-                    name.iter().for_each(|name| resolver.declare(name, SymbolKind::Variable));
+                    if let Some(name) = name {
+                        resolver.declare(name, SymbolKind::Variable);
+                        resolver.last_comes_from(ComesFrom::Caught);
+                    }
                     resolver.stmts(&caught.body);
                 });
             }
@@ -320,20 +349,23 @@ impl<'a> Resolver<'a> {
         self.names.qualified.push(Qualified { token, space, is_call, owner: self.owner });
     }
 
-    fn named(&self, name: &str, among: Range<usize>) -> Option<usize> {
-        self.visible[among].iter().rev().copied().find(|&symbol| self.names.symbols[symbol].name == name)
+    /// The latest variable of a name that can be named here.
+    fn named(&self, name: &str) -> Option<usize> {
+        let place = self.places.get(name)?.last().copied().filter(|&place| place >= self.base)?;
+        self.visible.get(place).copied()
     }
 
     /// A variable, a constant, a parameter or an import that can be named here.
     fn variable(&self, name: &str) -> Option<usize> {
-        let here = self.named(name, self.base..self.visible.len());
+        let here = self.named(name);
         let of_function = || self.owner.and_then(|_| self.outside(name, SymbolKind::Constant));
         here.or_else(of_function)
     }
 
     /// The last one of the top level.
     fn outside(&self, name: &str, kind: SymbolKind) -> Option<usize> {
-        self.names.symbols.iter().rposition(|symbol| symbol.is_top && symbol.kind == kind && symbol.name == name)
+        let of_name = self.top.get(name)?.iter().rev();
+        of_name.copied().find(|&symbol| self.names.symbols[symbol].kind == kind)
     }
 
     /// A function of the text, if possible with this number of parameters.
@@ -341,5 +373,13 @@ impl<'a> Resolver<'a> {
         let all = self.functions.get(name)?;
         let fits = |at: &&usize| count.is_none_or(|count| self.names.symbols[**at].params.len() == count);
         all.iter().find(fits).or(all.first()).copied()
+    }
+}
+
+/// The focus of what gives the last name of a loop its values: `loader` of `enumerate(loader)`.
+fn looped(values: &Expr) -> u32 {
+    match &values.kind {
+        Kind::Call { space: None, name, args, .. } if name == "enumerate" && !args.is_empty() => args[0].focus,
+        _ => values.focus,
     }
 }

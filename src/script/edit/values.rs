@@ -1,5 +1,6 @@
 //! What a value can do, and how it is described, as far as the text tells.
 
+use crate::script::check::layers::{Layer, Stepped};
 use crate::script::check::value::Value;
 use crate::script::manual;
 use crate::script::manual::members;
@@ -46,6 +47,57 @@ pub fn is_tensor(value: &Value) -> bool {
     matches!(value, Value::Tensor(_))
 }
 
+/// What the library's values have. Not: the entries that its own functions keep there.
+fn of_library(layer: &Layer) -> Vec<String> {
+    let names: &[&str] = match layer {
+        Layer::Stepped(Stepped::Optimizer) => OPTIMIZER,
+        Layer::Stepped(Stepped::Schedule) => SCHEDULE,
+        Layer::Loader => LOADER,
+        _ => return members::of_module(),
+    };
+    names.iter().map(|name| name.to_string()).collect()
+}
+
+const OPTIMIZER: &[&str] = &[
+    "add_param_group(",
+    "defaults",
+    "get(",
+    "load_state_dict(",
+    "lr(",
+    "name",
+    "param_groups",
+    "register_load_state_dict_post_hook(",
+    "register_load_state_dict_pre_hook(",
+    "register_state_dict_post_hook(",
+    "register_state_dict_pre_hook(",
+    "register_step_post_hook(",
+    "register_step_pre_hook(",
+    "set(",
+    "set_lr(",
+    "state",
+    "state_dict(",
+    "step(",
+    "zero_grad(",
+];
+const SCHEDULE: &[&str] = &[
+    "base_lrs",
+    "get_last_lr(",
+    "last_epoch",
+    "last_lr(",
+    "load_state_dict(",
+    "name",
+    "optimizer",
+    "state_dict(",
+    "step(",
+];
+const LOADER: &[&str] = &["batch_size", "dataset", "drop_last", "len(", "load_state_dict(", "sampler", "state_dict("];
+
+/// What `catch (e)` gives of an error.
+pub const ERROR: &[&str] = &["code", "column", "file", "help", "line", "message", "notes"];
+
+/// What a batch of most datasets has.
+pub const BATCH: &[&str] = &["x", "y"];
+
 /// The names after a dot; those of methods end with a parenthesis. Of an unknown value, those of all usual types.
 pub fn members(value: &Value) -> Vec<String> {
     let calls = |names: &[&str]| names.iter().map(|name| format!("{name}(")).collect::<Vec<String>>();
@@ -64,7 +116,7 @@ pub fn members(value: &Value) -> Vec<String> {
         Value::Object("event") => members::of_event(),
         Value::Object("set") => members::of_set(),
         Value::Object(name) => manual::members_of(name),
-        Value::Layer(_) => members::of_module(),
+        Value::Layer(layer) => of_library(layer),
         Value::Unknown => {
             let mut all = members::of_tensor();
             all.extend(calls(&[members::ARRAY, members::MAP].concat()));

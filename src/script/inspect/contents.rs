@@ -2,8 +2,8 @@
 
 use crate::base::order;
 use crate::base::span::Origin;
-use crate::script::check::imported::imports;
 use crate::script::error::Error;
+use crate::script::library::home::imports;
 use crate::script::library::texts;
 use crate::script::session::handle::Session;
 use crate::script::session::modules::Resolver;
@@ -38,6 +38,25 @@ impl Session {
         let mut found = Vec::new();
         self.arguments_in(path.display().to_string(), text, &mut HashSet::new(), &mut found)?;
         Ok(found)
+    }
+
+    /// The texts of a script and of the files that it imports.
+    pub fn texts_of(&mut self, path: &Path, text: &str) -> Vec<String> {
+        self.imports_beside(path);
+        let resolver = Resolver { host: self.host.clone(), modules: self.modules.clone() };
+        let (mut seen, mut all, mut at) = (HashSet::new(), vec![text.to_string()], 0);
+        while let Some(text) = all.get(at).cloned() {
+            for import in imports(&text).filter(|name| texts::library(name).is_none()) {
+                // A run says what is wrong with an import.
+                if let Ok((key, parts)) = resolver.found(&import, Origin::NONE, None)
+                    && seen.insert(key)
+                {
+                    all.extend(parts);
+                }
+            }
+            at += 1;
+        }
+        all
     }
 
     /// The same of a text, and of the files that it imports.

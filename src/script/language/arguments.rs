@@ -7,7 +7,6 @@ use crate::base::suggest::nearest;
 use crate::script::bind::properties::number;
 use crate::script::bind::rows::Natives;
 use crate::script::host::Host;
-use crate::script::library::texts::STD;
 use crate::script::source::lex::{lex, script_start};
 use crate::script::values::raise::Native;
 use rhai::{Array, Dynamic};
@@ -67,22 +66,27 @@ struct ArgumentsRead<'a> {
     flags: Vec<&'a str>,
 }
 
-/// Collects `arg("name", ..)` and `flag("name")` of a text. None where the script may read arguments that are not
-/// visible here: it uses `args` itself, computes names, imports files, or reads no argument by name.
-fn arguments_read(text: &str) -> Option<ArgumentsRead<'_>> {
+/// Collects `arg("name", ..)` and `flag("name")` of a script's texts. None where the script may read arguments that are
+/// not visible here: it uses `args` itself, computes names or modules, or reads no argument by name.
+fn arguments_read(texts: &[String]) -> Option<ArgumentsRead<'_>> {
+    let mut found = ArgumentsRead::default();
+    texts.iter().try_for_each(|text| read_in(text, &mut found))?;
+    (!found.values.is_empty() || !found.flags.is_empty()).then_some(found)
+}
+
+fn read_in<'a>(text: &'a str, found: &mut ArgumentsRead<'a>) -> Option<()> {
     let tokens = lex(text, script_start(text)).ok()?;
     let word = |at: usize| tokens.get(at).map_or("", |token| &text[token.range()]);
     let string = |at: usize| {
         let plain = word(at).strip_prefix('"')?.strip_suffix('"')?;
         (!plain.contains('\\')).then_some(plain)
     };
-    let mut found = ArgumentsRead::default();
     for at in 0..tokens.len() {
         let is_member = at > 0 && matches!(word(at - 1), "." | "?.");
         match word(at) {
             "args" if !is_member => return None,
             "eval" if word(at + 1) == "(" => return None,
-            "import" if !STD.iter().any(|library| string(at + 1) == Some(library.name)) => return None,
+            "import" if string(at + 1).is_none() => return None,
             "\"arg\"" | "\"flag\"" => return None,
             "arg" | "flag" if is_member => return None,
             "arg" if word(at + 1) == "(" => found.values.push(string(at + 2).filter(|_| word(at + 3) == ",")?),
@@ -90,13 +94,13 @@ fn arguments_read(text: &str) -> Option<ArgumentsRead<'_>> {
             _ => {}
         }
     }
-    (!found.values.is_empty() || !found.flags.is_empty()).then_some(found)
+    Some(())
 }
 
 /// The first word after `--` that the script does not read, or that lacks its value. Otherwise a misspelt `--lr`
-/// would be ignored.
-pub fn unused_word(text: &str, words: &[String]) -> Option<UnusedWord> {
-    let read = if words.is_empty() { return None } else { arguments_read(text)? };
+/// would be ignored. `texts` are those of the script and of the files that it imports.
+pub fn unused_word(texts: &[String], words: &[String]) -> Option<UnusedWord> {
+    let read = if words.is_empty() { return None } else { arguments_read(texts)? };
     let wrong = |message: String, help: &str| Some(UnusedWord { message, help: help.to_string() });
     let mut words = words.iter().peekable();
     while let Some(word) = words.next() {
@@ -141,7 +145,7 @@ mod tests {
 
     fn report(text: &str, line: &str) -> Option<String> {
         let words: Vec<String> = line.split_whitespace().map(str::to_string).collect();
-        unused_word(text, &words).map(|wrong| format!("{} | {}", wrong.message, wrong.help))
+        unused_word(&[text.to_string()], &words).map(|wrong| format!("{} | {}", wrong.message, wrong.help))
     }
 
     #[test]
@@ -169,7 +173,7 @@ mod tests {
             "print(1);",
             "arg(\"a\", 1); print(args);",
             "arg(\"a\", 1); let n = \"b\"; arg(n, 1);",
-            "arg(\"a\", 1); import \"settings\" as s;",
+            "arg(\"a\", 1); import `settings` as s;",
             "arg(\"a\", 1); \"b\".arg(2);",
             "arg(\"a\", 1); call(Fn(\"arg\"), 1);",
             "arg(\"a\", 1); eval(\"1\");",

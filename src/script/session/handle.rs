@@ -183,6 +183,11 @@ impl Session {
     /// Modules are searched beside a file, where scripts may use that folder.
     pub(in crate::script) fn imports_beside(&mut self, path: &Path) {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        self.imports_from(folder);
+    }
+
+    /// Modules are searched in a folder first, where scripts may use it.
+    pub(in crate::script) fn imports_from(&mut self, folder: &Path) {
         if crate::script::tensor_api::storage::permitted(&self.host, &folder.join("."), false).is_ok() {
             let mut modules = self.modules.lock();
             modules.roots.retain(|root| root != folder);
@@ -281,9 +286,9 @@ impl Session {
         let functions = self.callable.as_ref().unwrap_or(&self.functions);
         let (engine, persistent, calls) = (&*self.engine, &self.persistent, &mut self.calls);
         let result = guarded(|| calls.call(engine, persistent, functions, name, &mut values));
-        let saved = self.host.writer.finish();
+        self.host.writer.wait(&self.host.rt);
         let value = exit_as_value(result.map_err(|diag| self.error(diag))?).map_err(|failure| self.failure(failure))?;
-        saved.map_err(|diag| self.error(diag))?;
+        self.saved()?;
         self.cast(value)
     }
 
@@ -303,13 +308,21 @@ impl Session {
     /// # Ok::<(), tscript::Error>(())
     /// ```
     pub fn synchronize(&self) -> Result<(), Error> {
-        self.host.rt.synchronize().and_then(|()| self.host.writer.finish()).map_err(|diag| self.error(diag))
+        self.host.writer.synchronize(&self.host.rt).map_err(|diag| self.error(diag))
     }
 
     /// The arguments that the script read with `arg` and `flag`: name and default.
     #[doc(hidden)]
     pub fn asked_arguments(&self) -> Vec<(String, Option<String>)> {
         self.host.arguments.lock().asked.clone()
+    }
+
+    /// The files whose texts this session has read: scripts and modules of the user.
+    #[doc(hidden)]
+    pub fn files(&self) -> Vec<std::path::PathBuf> {
+        let sources = self.host.sources.read();
+        let files = sources.sources().iter().filter(|source| source.kind == SourceKind::File);
+        files.map(|source| std::path::PathBuf::from(&*source.name)).collect()
     }
 
     /// Any value as `print` shows it.
@@ -377,17 +390,29 @@ impl Session {
         self.callable = Some(merged.clone_functions_only());
         let (engine, scope, persistent) = (&self.engine, &mut self.scope, &mut self.persistent);
         let result = guarded(|| persistent.evaluate(engine, scope, &merged, &unit));
-        let saved = self.host.writer.finish();
+        self.host.writer.wait(&self.host.rt);
         match exit_as_value(result.map_err(|diag| self.error(diag))?) {
-            Ok(value) => saved.map(|()| value).map_err(|diag| self.error(diag)),
+            Ok(value) => self.saved().map(|()| value),
             Err(failure) => {
                 let first = self.diagnose(failure);
                 // A fault that was not reported is added.
                 let faults = self.host.rt.synchronize().err().into_iter().filter(|d| !is_repeated(d, &first));
-                let extra: Vec<Box<Diag>> = faults.chain(saved.err()).collect();
+                let extra: Vec<Box<Diag>> = faults.chain(self.host.writer.take_all(&self.host.rt)).collect();
                 Err(Error::with_related(first, extra, &self.host.sources.read()))
             }
         }
+    }
+
+    /// The errors of files that could not be written, as one; with them a fault of queued work.
+    fn saved(&self) -> Result<(), Error> {
+        let mut failed = self.host.writer.take_all(&self.host.rt);
+        if failed.is_empty() {
+            return Ok(());
+        }
+        failed.extend(self.host.rt.synchronize().err());
+        failed.sort_by_key(|diag| diag.queued);
+        let first = failed.remove(0);
+        Err(Error::with_related(first, failed, &self.host.sources.read()))
     }
 
     pub(in crate::script) fn known(&self) -> error::Known {

@@ -170,7 +170,7 @@ impl Hooks for SessionHooks {
             Err(error) => fault_in(error).filter(|fault| fault.queued >= entered).map(|fault| fault.queued),
             Ok(_) => None,
         };
-        match self.0.rt.leave_block(entered, by_fault.unwrap_or(u64::MAX)) {
+        match self.leave_block(entered, by_fault.unwrap_or(u64::MAX)) {
             Ok(None) => left,
             Err(stopped) => Err(raise(stopped, Position::NONE)),
             Ok(Some(fault)) => {
@@ -188,6 +188,17 @@ impl Hooks for SessionHooks {
 }
 
 impl SessionHooks {
+    /// Waits for what was queued and saved since `entered`; its earliest error that comes before `left_by`. The others
+    /// are spent.
+    fn leave_block(&self, entered: u64, left_by: u64) -> crate::base::diag::Result<Option<Box<Diag>>> {
+        if self.0.rt.current_queue_number() == entered {
+            return Ok(None);
+        }
+        let saved = self.0.writer.leave_block(&self.0.rt, entered).filter(|diag| diag.queued < left_by);
+        let left_by = saved.as_ref().map_or(left_by, |diag| diag.queued);
+        Ok(self.0.rt.leave_block(entered, left_by)?.or(saved))
+    }
+
     fn moment(&self) -> Moment {
         let (now_ns, busy_ns) = self.0.rt.profile_now().unwrap_or_default();
         Moment { now_ns, busy_ns }

@@ -9,6 +9,7 @@ use crate::base::suggest::nearest;
 use crate::script::bind::callable;
 use crate::script::error;
 use crate::script::host::Host;
+use crate::script::library::home::plain;
 use crate::script::library::reach;
 use crate::script::library::reach::{File, Reached};
 use crate::script::library::texts::{self, STD};
@@ -192,7 +193,7 @@ impl Resolver {
                 return Err(raise(circle(&modules.loading[start..], &found.key, origin), at));
             }
             if modules.loaded.len() + modules.loading.len() >= modules.max_loaded {
-                let text = format!("a session of this program imports at max_loaded {} modules", modules.max_loaded);
+                let text = format!("a session of this program imports at most {} modules", modules.max_loaded);
                 let diag = Diag::error(code::LIMIT_SIZE, text).label(origin, Focus::Call, "one too many");
                 return Err(raise(diag, at));
             }
@@ -268,11 +269,12 @@ fn with_exports(ast: &AST, signatures: &BTreeMap<String, Signature>) -> AST {
 
 /// The name that denotes a file beside a module that imports it.
 fn beside(module: &str, path: &str, roots: &[PathBuf]) -> Option<String> {
-    let folder = Path::new(module).parent()?;
+    let module = Path::new(module).canonicalize().ok()?;
+    let meant = plain(&module.parent()?.join(path));
     let from = |root: &PathBuf| {
-        let name = folder.strip_prefix(root.canonicalize().ok()?).ok()?.join(path).components().collect::<PathBuf>();
-        let name = name.to_string_lossy().replace('\\', "/");
-        inside(root, &name).map(|_| name)
+        let name = meant.strip_prefix(root.canonicalize().ok()?).ok()?.to_string_lossy().replace('\\', "/");
+        let differs = Path::new(&name) != Path::new(path);
+        inside(root, &name).filter(|_| differs).map(|_| name)
     };
     roots.iter().find_map(from)
 }

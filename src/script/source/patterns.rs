@@ -12,7 +12,7 @@ pub struct Patterns<'t> {
 }
 
 struct Texts {
-    /// In the place of the pattern.
+    /// In the place of the pattern, with the blanks that part it from words around it.
     name: String,
     /// Behind the value.
     close: String,
@@ -78,5 +78,10 @@ fn texts(src: &str, tokens: &[Token], pattern: &Pattern) -> Texts {
     if matches!(pattern.of, Destructured::Each(_)) {
         parts.push((";".to_string(), None));
     }
-    Texts { name: name.to_string(), close, parts }
+    // `for[i, x]in xs`: brackets need no blanks around them, and a name does.
+    let touches = |c: Option<char>| if c.is_some_and(|c| c.is_alphanumeric() || c == '_') { " " } else { "" };
+    let range = |token: u32| tokens[token as usize].range();
+    let before = touches(src[..range(pattern.run.first).start].chars().next_back());
+    let after = touches(src[range(pattern.run.last).end..].chars().next());
+    Texts { name: format!("{before}{name}{after}"), close, parts }
 }

@@ -13,6 +13,7 @@ use crate::script::bind::convert;
 use crate::script::bind::native::{flag, given, native};
 use crate::script::bind::rows::{Natives, raw};
 use crate::script::host::Host;
+use crate::script::host::writer::Save;
 use crate::script::tensor_api::checkpoint;
 use crate::script::values::module::ModuleValue;
 use crate::script::values::raise::Native;
@@ -28,8 +29,10 @@ use std::sync::Arc;
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
     bytes(module, host);
     native(module, host, "load", |host, engine, [path, device, dtype, columns, map_location]| {
-        host.writer.finish()?;
         let path = self::path(path)?;
+        if let Some(diag) = host.writer.take_of(&host.rt, &path) {
+            return Err(diag);
+        }
         let device = given(device).or(given(map_location));
         let target = Target {
             device: device.map(|device| convert::device(host, device)).transpose()?,
@@ -45,9 +48,10 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     });
 }
 
-/// Waits for the tensors, and for the file before; a format of plain bytes is written while the script goes on.
+/// Waits for the tensors, and for the file before; a format of plain bytes is written while the script goes on, unless
+/// operations run at once.
 fn save(host: &Host, origin: Origin, path: &Dynamic, value: &Dynamic) -> Result<()> {
-    host.writer.finish()?;
+    host.writer.wait(&host.rt);
     let path = self::path(path)?;
     let told = |diag| at_path(diag, &path);
     if files::is_text(&path) {
@@ -57,11 +61,10 @@ fn save(host: &Host, origin: Origin, path: &Dynamic, value: &Dynamic) -> Result<
     Kind::of(&path).map_err(told)?;
     let value = to_file(host, &path, value)?;
     let prepared = permitted(host, &path, true).and_then(|()| Prepared::new(&path, value)).map_err(told)?;
-    if !prepared.is_plain() {
+    if !prepared.is_plain() || host.rt.runs_at_once() {
         return prepared.write().map_err(told);
     }
-    let path = path.clone();
-    host.writer.begin(prepared, origin, move |diag| at_path(diag, &path))
+    host.writer.begin(prepared, Save { path, origin, queued: host.rt.queue_outside(), about: at_path })
 }
 
 /// `_bytes(text)` as a `u8` tensor, and `_text(tensor)` back; invalid UTF-8 becomes the replacement character.

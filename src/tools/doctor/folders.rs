@@ -13,7 +13,7 @@ pub fn findings() -> Vec<Finding> {
             crate::script::inspect::machine::kernel_cache(),
             "kernels for GPUs are compiled at each start",
         ),
-        folder("library", Some(library_folder()), "editors cannot show the library's texts"),
+        folder("library", library_folder(), "editors cannot show the library's texts"),
         history(),
     ]
 }

@@ -1,6 +1,7 @@
 //! `textDocument/codeAction`: what a message advises, carried out.
 
 use super::checks;
+use super::mending::{self, Put};
 use super::view::View;
 use crate::base::code;
 use crate::base::diag::Diag;
@@ -22,6 +23,12 @@ struct Edit {
     text: String,
 }
 
+impl Edit {
+    fn of(put: Put) -> Edit {
+        Edit { bytes: put.at..put.at, text: put.text }
+    }
+}
+
 pub fn actions(view: &View, params: &Value) -> Value {
     let within = view.lines.bytes(view.text(), &params["range"]);
     let touches = |bytes: &Range<usize>| bytes.start <= within.end && within.start <= bytes.end;
@@ -31,11 +38,17 @@ pub fn actions(view: &View, params: &Value) -> Value {
     let diags =
         all.flat_map(|problem| std::iter::once(problem.diag()).chain(problem.extra()).map(move |d| (problem, d)));
     for ((problem, diag), diagnostic) in diags.zip(&diagnostics) {
-        let Some((_, bytes, _)) = labeled(diag, problem.sources()).into_iter().next() else { continue };
-        if touches(&bytes) {
-            let fixes = advised(view, diag, &bytes).into_iter().chain(unused(view, diag, &bytes));
+        let places = labeled(diag, problem.sources());
+        let Some((_, bytes, _)) = places.first() else { continue };
+        if touches(bytes) {
+            let put = mending::missing(view, diag, &places).map(|put| (put.title.clone(), Edit::of(put)));
+            let fixes = advised(view, diag, bytes).into_iter().chain(put).chain(unused(view, diag, bytes));
             found.extend(fixes.map(|(title, edit)| action(view, &title, FIX, &[edit], Some(diagnostic))));
         }
+    }
+    for (_, put) in mending::waits(view).into_iter().filter(|(line, _)| touches(line)) {
+        let title = put.title.clone();
+        found.push(action(view, &title, FIX, &[Edit::of(put)], None));
     }
     for (title, kind, bytes, edits) in imports(view).into_iter().chain(calls(view)).chain(devices(view)) {
         if touches(&bytes) {

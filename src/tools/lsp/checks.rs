@@ -21,6 +21,18 @@ pub fn diagnostics(view: &View) -> Vec<Value> {
         .collect()
 }
 
+/// Why a file cannot be read.
+pub fn unreadable(diag: &Diag) -> Value {
+    let start = json!({"line": 0, "character": 0});
+    json!({
+        "range": {"start": start, "end": start},
+        "severity": 1,
+        "code": diag.code.to_string(),
+        "source": "tscript",
+        "message": diag.message,
+    })
+}
+
 fn one(view: &View, problem: &Error, diag: &Diag) -> Value {
     let places = labeled(diag, problem.sources());
     let first = places.first().map_or_else(|| view.range(0..0), |place| range(view, place));

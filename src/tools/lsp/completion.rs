@@ -4,10 +4,11 @@
 use super::meaning::{module_path, signature};
 use super::view::View;
 use crate::base::order;
+use crate::script::check::layers::Layer;
 use crate::script::check::value::Value as Known;
 use crate::script::edit::around::{Around, around, path_before, tokens_before};
-use crate::script::edit::names::SymbolKind;
-use crate::script::edit::values::{describe, members};
+use crate::script::edit::names::{ComesFrom, SymbolKind};
+use crate::script::edit::values::{BATCH, ERROR, describe, members};
 use crate::script::inspect::complete::Completions;
 use crate::script::manual;
 use crate::script::session::handle::Session;
@@ -62,14 +63,14 @@ pub struct Shows {
 /// The items at a position. `session` knows the words of natives and of strings; it runs nothing.
 pub fn complete(view: &View, session: &Session, shows: Shows, params: &Value) -> Value {
     let offset = view.offset(params);
-    let (start, mut items) = items(view, session, shows, offset);
+    let Offered { start, mut items, goes_on } = items(view, session, shows, offset);
     let prefix = view.text().get(start..offset).unwrap_or("").to_ascii_lowercase();
     items.retain(|item| {
         let label = item["label"].as_str().unwrap_or("");
         // Names with an underscore are not for everybody.
         label.to_ascii_lowercase().starts_with(&prefix) && (!label.starts_with('_') || prefix.starts_with('_'))
     });
-    let is_incomplete = items.len() > ITEMS;
+    let is_incomplete = items.len() > ITEMS || goes_on;
     items.truncate(ITEMS);
     let range = view.range(start..offset);
     for item in &mut items {
@@ -80,8 +81,21 @@ pub fn complete(view: &View, session: &Session, shows: Shows, params: &Value) ->
     json!({"isIncomplete": is_incomplete, "items": items})
 }
 
-/// Where the word to be replaced begins, and all items.
-fn items(view: &View, session: &Session, shows: Shows, offset: usize) -> (usize, Vec<Value>) {
+struct Offered {
+    /// Where the word to be replaced begins.
+    start: usize,
+    items: Vec<Value>,
+    /// Whether there is more to offer once a word begins.
+    goes_on: bool,
+}
+
+impl Offered {
+    fn all(start: usize, items: Vec<Value>) -> Offered {
+        Offered { start, items, goes_on: false }
+    }
+}
+
+fn items(view: &View, session: &Session, shows: Shows, offset: usize) -> Offered {
     let reading = &view.reading;
     let count = tokens_before(reading, offset);
     let last = (0..count).rev().find(|&at| !reading.tokens[at].range().is_empty());
@@ -99,10 +113,13 @@ fn items(view: &View, session: &Session, shows: Shows, offset: usize) -> (usize,
     };
     let offered = session.complete(&view.text()[..offset], offset);
     if let Some(keys) = keys(view, offered.start).filter(|_| offered.files) {
-        return (offered.start, keys);
+        return Offered::all(offered.start, keys);
     }
     if offered.files {
-        return (offered.start, files(view, &view.text()[offered.start..offset]));
+        return Offered::all(offered.start, files(view, &view.text()[offered.start..offset]));
+    }
+    if let Some((start, modules)) = modules(view, offset, &offered) {
+        return Offered::all(start, modules);
     }
     match before.map_or("", |at| view.word(at)) {
         _ if is_in_text(view, offset, &offered) => {
@@ -115,20 +132,22 @@ fn items(view: &View, session: &Session, shows: Shows, offset: usize) -> (usize,
                     items.push(plain(&label, item::VALUE));
                 }
             }
-            (start, items)
+            Offered::all(start, items)
         }
-        "." | "?." => (start, of_value(view, before.unwrap_or(0) + 1)),
-        "::" => (start, of_module(view, before.unwrap_or(0) + 1)),
+        "." | "?." => Offered::all(start, of_value(view, before.unwrap_or(0) + 1)),
+        "::" => Offered::all(start, of_module(view, before.unwrap_or(0) + 1)),
         _ => {
             let mut items = keywords(view, offset);
-            if items.is_empty() {
+            let is_name = items.is_empty();
+            if is_name {
                 items = names(view, offset);
                 items.extend(natives(&offered));
                 if shows.snippets {
                     items.extend(snippets());
                 }
             }
-            (start, items)
+            // Natives are offered from their first letter on.
+            Offered { start, items, goes_on: is_name && start == offset }
         }
     }
 }
@@ -197,10 +216,28 @@ fn of_value(view: &View, member: usize) -> Vec<Value> {
         None if fields.contains(&name) => plain(name, item::FIELD),
         None => described(name, item::PROPERTY, name),
     };
+    if matches!(receiver, Known::Unknown)
+        && let Some(fields) = of_unknown(view, member)
+    {
+        return fields.iter().map(|name| plain(name, item::FIELD)).collect();
+    }
     // A property goes before the method of its name.
     let mut items: Vec<Value> = members(receiver).iter().map(one).collect();
     items.dedup_by(|item, before| item["label"] == before["label"]);
     items
+}
+
+/// Of a variable of which the text tells no more than where it comes from: what an error has, or a batch.
+fn of_unknown(view: &View, member: usize) -> Option<&'static [&'static str]> {
+    let holder = &view.names.symbols[view.names.at(member.checked_sub(2)? as u32)?];
+    match holder.comes_from {
+        ComesFrom::Caught => Some(ERROR),
+        ComesFrom::Loop(over) => match view.reading.seen.value(over) {
+            Known::Layer(layer) if matches!(**layer, Layer::Loader) => Some(BATCH),
+            _ => None,
+        },
+        ComesFrom::Elsewhere => None,
+    }
 }
 
 /// Functions and submodules of a module.
@@ -306,6 +343,34 @@ fn snippets() -> impl Iterator<Item = Value> {
             "sortText": format!("2{label}"),
         })
     })
+}
+
+/// Modules in the string of an import, and where the string begins: those that need no folder, files and folders.
+fn modules(view: &View, offset: usize, offered: &Completions) -> Option<(usize, Vec<Value>)> {
+    let tokens = &view.reading.tokens;
+    let is_around = |at: &usize| {
+        let range = tokens[*at].range();
+        tokens[*at].kind == Kind::Str && range.start < offset && offset <= range.end && view.before(*at) == "import"
+    };
+    let start = tokens[(0..tokens.len()).find(is_around)?].start as usize + 1;
+    let typed = view.text().get(start..offset)?;
+    let folder = typed.rfind('/').map_or("", |end| &typed[..=end]);
+    let entries = std::fs::read_dir(view.home().join(folder)).into_iter().flatten().flatten();
+    let one = |entry: std::fs::DirEntry| {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        match entry.path().is_dir() {
+            _ if name.starts_with('.') => None,
+            true => Some((format!("{folder}{name}/"), item::FOLDER)),
+            false => Some((format!("{folder}{}", name.strip_suffix(".rhai")?), item::MODULE)),
+        }
+    };
+    let mut found: Vec<(String, u64)> = entries.filter_map(one).collect();
+    if folder.is_empty() {
+        found.extend(offered.words.iter().map(|name| (name.clone(), item::MODULE)));
+    }
+    order::by(&mut found, Ord::cmp);
+    found.dedup();
+    Some((start, found.iter().take(ITEMS).map(|(name, kind)| plain(name, *kind)).collect()))
 }
 
 /// Files and folders beside the text, below what is typed of a path.

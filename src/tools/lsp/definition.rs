@@ -5,6 +5,7 @@ use super::meaning::{Meaning, meaning};
 use super::view::View;
 use super::workspace::Workspace;
 use crate::script::edit::names::SymbolKind;
+use crate::script::manual;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::rc::Rc;
@@ -116,8 +117,10 @@ pub fn is_same(a: &Path, b: &Path) -> bool {
 
 /// `textDocument/references`
 pub fn references(workspace: &Workspace, view: &Rc<View>, params: &Value, goes_on: &dyn Fn() -> bool) -> Value {
-    let found = view.token(params).and_then(|token| target(workspace, view, token));
-    let Some(target) = found else { return Value::Null };
+    let Some(token) = view.token(params) else { return Value::Null };
+    let Some(target) = target(workspace, view, token) else {
+        return of_the_language(workspace, view, token, goes_on).unwrap_or_default();
+    };
     let declared = params["context"]["includeDeclaration"].as_bool().unwrap_or(true);
     let token = target.view.names.symbols[target.symbol].token;
     let mut all = Vec::new();
@@ -126,6 +129,31 @@ pub fn references(workspace: &Workspace, view: &Rc<View>, params: &Value, goes_o
         all.extend(wanted.map(|used| view.location(view.name_bytes(*used as usize))));
     }
     Value::Array(all)
+}
+
+/// Where the user's files use an operation, or a function of the library.
+fn of_the_language(workspace: &Workspace, view: &Rc<View>, token: usize, goes_on: &dyn Fn() -> bool) -> Option<Value> {
+    let wanted = meaning(view, token)?;
+    let name = match &wanted {
+        Meaning::Native(name) | Meaning::Member(name) => manual::page(name).map(|_| name)?,
+        Meaning::InModule(module, name) => manual::page(&format!("{module}::{name}")).map(|_| name)?,
+        _ => return None,
+    };
+    // `relu(x)` is `x.relu()`.
+    let is_one = |found: Meaning| match (&wanted, &found) {
+        (Meaning::Native(_) | Meaning::Member(_), Meaning::Native(other) | Meaning::Member(other)) => other == name,
+        _ => found == wanted,
+    };
+    let mut all = Vec::new();
+    for view in std::iter::once(view.clone()).chain(workspace.views(view)).filter(|view| view.text().contains(name)) {
+        if !goes_on() {
+            break;
+        }
+        let named = (0..view.reading.tokens.len()).filter(|&at| view.word(at) == name);
+        let used = named.filter(|&at| meaning(&view, at).is_some_and(is_one));
+        all.extend(used.map(|at| view.location(view.name_bytes(at))));
+    }
+    Some(Value::Array(all))
 }
 
 /// `textDocument/documentHighlight`

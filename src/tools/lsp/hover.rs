@@ -35,7 +35,7 @@ fn text(view: &View, token: usize) -> Option<String> {
         }
         Meaning::InModule(module, name) => {
             let page = manual::page(&format!("{module}::{name}")).map(|page| markdown(&page));
-            page.or_else(|| super::library::of_user(view, &module).and_then(|other| of_function(&other, &name)))
+            page.or_else(|| super::library::of_user(view, &module).and_then(|other| of_other(&other, &name)))
         }
         Meaning::Module(module) | Meaning::ImportPath(module) => of_module(&module),
         Meaning::Native(name) => {
@@ -93,10 +93,13 @@ pub fn declaration(symbol: &Symbol) -> String {
     format!("fn {}({})", symbol.name, symbol.params.join(", "))
 }
 
-/// A function that another file defines.
-fn of_function(view: &View, name: &str) -> Option<String> {
-    let (symbol, found) = view.names.functions().find(|(_, symbol)| symbol.name == name)?;
-    Some(of_symbol(view, symbol, found.token as usize))
+/// A function, a constant or a variable that another file defines.
+fn of_other(view: &View, name: &str) -> Option<String> {
+    let is_offered = |symbol: &Symbol| {
+        symbol.is_top && symbol.name == name && !matches!(symbol.kind, SymbolKind::Parameter | SymbolKind::Import)
+    };
+    let symbol = view.names.symbols.iter().position(is_offered)?;
+    Some(of_symbol(view, symbol, view.names.symbols[symbol].token as usize))
 }
 
 fn of_module(path: &str) -> Option<String> {

@@ -2,21 +2,20 @@
 //! user's cache, where an editor can show them.
 
 use super::view::View;
+use crate::script::library::home::plain;
 use crate::script::library::texts::{self, Library};
+use crate::tools::cache;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
-/// The file of a user's module, beside the text that imports it.
+/// The file of a user's module, where a run finds it.
 pub fn file_of(view: &View, module: &str) -> Option<PathBuf> {
     if module.is_empty() || texts::library(module).is_some() {
         return None;
     }
-    // Without `.`, as clients name files.
-    let mut file = view.path.parent()?.join(module).components().collect::<PathBuf>().into_os_string();
-    if !module.ends_with(".rhai") {
-        file.push(".rhai");
-    }
-    let file = PathBuf::from(file);
+    let ending = if module.ends_with(".rhai") { "" } else { ".rhai" };
+    // As clients name files.
+    let file = plain(&view.home().join(format!("{module}{ending}")));
     (view.open.contains_key(&file) || file.is_file()).then_some(file)
 }
 
@@ -55,14 +54,12 @@ fn folder(text: &str) -> Option<PathBuf> {
     let mut hasher = DefaultHasher::new();
     text.hash(&mut hasher);
     let version = format!("{}-{:016x}", env!("CARGO_PKG_VERSION"), hasher.finish());
-    Some(all_versions().join(version))
+    Some(all_versions()?.join(version))
 }
 
 /// `$XDG_CACHE_HOME/tscript/std`, of all versions.
-pub fn all_versions() -> PathBuf {
-    let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let base = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
-    base.unwrap_or_else(std::env::temp_dir).join("tscript").join("std")
+pub fn all_versions() -> Option<PathBuf> {
+    Some(cache::folder()?.join("std"))
 }
 
 /// Whether a path is one of the library's files.

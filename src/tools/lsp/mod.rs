@@ -20,6 +20,7 @@ mod lenses;
 mod library;
 mod links;
 mod meaning;
+mod mending;
 mod protocol;
 mod rename;
 mod semantic;

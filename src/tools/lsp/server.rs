@@ -1,6 +1,6 @@
 //! The loop: one message after another, and between them the diagnostics of texts that have changed.
 
-use super::checks::diagnostics;
+use super::checks::{diagnostics, unreadable};
 use super::documents::{Document, Documents};
 use super::execute::{CHECK_FOLDER, RUN, TEST};
 use super::protocol::transport::{
@@ -10,13 +10,14 @@ use super::protocol::transport::{
 use super::protocol::uri;
 use super::semantic::Sent;
 use super::setup::{Client, Settings};
-use super::view::View;
+use super::view::{View, text_of};
 use super::workspace::Workspace;
 use super::{
     actions, completion, definition, execute, folding, formatting, hierarchy, hover, inlay, lenses, links, rename,
     semantic, setup, signature, symbols,
 };
 use crate::script::check::reading::Reading;
+use crate::script::library::home::home;
 use crate::script::session::handle::Session;
 use crate::tools::run::builder_of_checks;
 use serde_json::{Value, json};
@@ -49,7 +50,8 @@ struct Server {
     workspace: Workspace,
     /// Texts whose diagnostics are to be sent.
     stale: BTreeSet<String>,
-    /// Texts whose diagnostics were sent to a client that asks for those of what is open: it would show them twice.
+    /// Files that are not open and whose diagnostics were sent. A client that asks for those of what is open would show
+    /// them twice when it is opened.
     checked: BTreeSet<String>,
     /// The last semantic tokens by text.
     sent: BTreeMap<String, Sent>,
@@ -146,6 +148,9 @@ impl Server {
                 self.client = Client::read(params);
                 self.settings.read(&params["initializationOptions"]);
                 self.workspace.folders = setup::folders(params);
+                if let Some(client) = params["processId"].as_i64() {
+                    client_ends_the_server(client);
+                }
                 Ok(setup::answer(&self.client))
             }
             "shutdown" => {
@@ -243,7 +248,7 @@ impl Server {
             }
             "textDocument/didOpen" => {
                 if let Some(name) = self.documents.open(&params["textDocument"]) {
-                    if self.checked.remove(&name) {
+                    if self.checked.remove(&name) && self.client.pulls {
                         self.publish(&name, None, Vec::new());
                     }
                     self.changed(&name);
@@ -267,6 +272,7 @@ impl Server {
             "workspace/didChangeWatchedFiles" | "textDocument/didSave" => {
                 self.documents.forget_views();
                 self.stale.extend(self.documents.0.keys().cloned());
+                self.stale.extend(self.checked.iter().cloned());
             }
             "workspace/didChangeWorkspaceFolders" => self.change_folders(&params["event"]),
             // Those that the protocol allows to pass over.
@@ -331,11 +337,12 @@ impl Server {
     /// A text as the session reads it, with its problems or quickly. A session in which something panicked is not used
     /// again.
     fn read(&mut self, path: &Path, text: &str, quick: bool) -> Reading {
-        let open = self.modules_beside(path);
+        let home = home(path, text, &|path| self.workspace.open.get(path).cloned());
+        let open = self.modules_from(path, &home);
         let read = self.session().ok().and_then(|session| {
             let work = AssertUnwindSafe(|| {
                 session.set_open_modules(open);
-                if quick { session.quick_reading(path, text) } else { session.reading(path, text) }
+                if quick { session.quick_reading(&home, text) } else { session.reading(path, &home, text) }
             });
             catch_unwind(work).ok()
         });
@@ -345,11 +352,10 @@ impl Server {
         })
     }
 
-    /// Open texts that a script at a path can import, by the names of their modules.
-    fn modules_beside(&self, path: &Path) -> BTreeMap<String, String> {
-        let folder = path.parent().unwrap_or(Path::new("."));
+    /// Open texts that a script at a path can import from a folder, by the names of their modules.
+    fn modules_from(&self, path: &Path, home: &Path) -> BTreeMap<String, String> {
         let named = |(other, text): (&std::path::PathBuf, &String)| {
-            let module = other.strip_prefix(folder).ok()?.with_extension("");
+            let module = other.strip_prefix(home).ok()?.with_extension("");
             (other != path).then(|| (module.to_string_lossy().into_owned(), text.clone()))
         };
         self.workspace.open.iter().filter_map(named).collect()
@@ -365,7 +371,7 @@ impl Server {
             },
             None => {
                 let path = uri::path(name).ok_or_else(wrong)?;
-                let text = std::fs::read_to_string(&path).map_err(|_| wrong())?;
+                let text = text_of(&path).ok_or_else(wrong)?;
                 (path, text)
             }
         };
@@ -398,12 +404,38 @@ impl Server {
     /// Sends the diagnostics of one text that has changed.
     fn publish_one(&mut self) {
         let Some(name) = self.stale.pop_first() else { return };
-        if self.client.pulls {
-            return;
+        if self.checked.contains(&name) {
+            let found = self.problems(&name).unwrap_or_default();
+            self.publish_closed(&name, found);
+        } else if !self.client.pulls {
+            let version = self.documents.0.get(&name).and_then(|document| document.version);
+            if let Ok(found) = self.problems(&name) {
+                self.publish(&name, version, found);
+            }
         }
-        let version = self.documents.0.get(&name).and_then(|document| document.version);
-        if let Ok(found) = caught(|| Ok(diagnostics(&*self.view_of_file(&name)?))) {
-            self.publish(&name, version, found);
+    }
+
+    /// The diagnostics of a text, or why a file cannot be read; none of a file that is gone.
+    fn problems(&mut self, name: &str) -> Result<Vec<Value>, Failure> {
+        let path = uri::path(name).filter(|_| !self.documents.0.contains_key(name));
+        if let Some(path) = path {
+            let is_script = path.metadata().map_or_else(|_| path.is_symlink(), |about| about.is_file());
+            let read = if is_script { self.session()?.read_source(&path) } else { return Ok(Vec::new()) };
+            if let Err(error) = read {
+                return Ok(vec![unreadable(error.diag())]);
+            }
+        }
+        caught(|| Ok(diagnostics(&*self.view_of_file(name)?)))
+    }
+
+    /// Diagnostics of a file that is not open; the client is told, too, that there are none any more.
+    fn publish_closed(&mut self, name: &str, found: Vec<Value>) {
+        let had = self.checked.remove(name);
+        if !found.is_empty() {
+            self.checked.insert(name.to_string());
+        }
+        if had || !found.is_empty() {
+            self.publish(name, None, found);
         }
     }
 
@@ -432,7 +464,7 @@ impl Server {
             let name = self.documents.0.iter().find(|(_, open)| open.path == *file).map(|(name, _)| name.clone());
             let name = name.unwrap_or_else(|| uri::of(file));
             let version = self.documents.0.get(&name).and_then(|document| document.version);
-            if let Ok(items) = caught(|| Ok(diagnostics(&*self.view_of_file(&name)?))) {
+            if let Ok(items) = self.problems(&name) {
                 found.push((name, version, items));
             }
             let message = file.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -470,14 +502,15 @@ impl Server {
                         token
                     })
                 });
+                // Those of files that are gone by now go, too.
+                self.stale.extend(self.checked.iter().cloned());
                 for (name, version, found) in self.check_all(&Value::Null, token) {
-                    if self.client.pulls {
-                        if version.is_some() {
-                            continue;
-                        }
-                        self.checked.insert(name.clone());
+                    self.stale.remove(&name);
+                    match self.documents.0.contains_key(&name) {
+                        true if self.client.pulls => {}
+                        true => self.publish(&name, version, found),
+                        false => self.publish_closed(&name, found),
                     }
-                    self.publish(&name, version, found);
                 }
                 Ok(Value::Null)
             }
@@ -519,6 +552,27 @@ const QUICK: &[&str] = &[
     "textDocument/formatting",
     "textDocument/rangeFormatting",
 ];
+
+/// How often it is looked for whether the client is there.
+#[cfg(unix)]
+const WATCH: Duration = Duration::from_secs(2);
+
+/// The server ends with its client, also where something else holds the connection open.
+#[cfg(unix)]
+fn client_ends_the_server(id: i64) {
+    let id = i32::try_from(id).ok().and_then(rustix::process::Pid::from_raw);
+    let Some(client) = id.filter(|id| rustix::process::test_kill_process(*id).is_ok()) else { return };
+    std::thread::spawn(move || {
+        // Not: any error, since a process of somebody else may be asked for nothing.
+        while rustix::process::test_kill_process(client) != Err(rustix::io::Errno::SRCH) {
+            std::thread::sleep(WATCH);
+        }
+        std::process::exit(super::super::FAILED.into());
+    });
+}
+
+#[cfg(not(unix))]
+fn client_ends_the_server(_: i64) {}
 
 fn unknown(method: &str) -> Failure {
     Failure::new(METHOD_NOT_FOUND, format!("there is no method `{method}`"))

@@ -6,6 +6,7 @@ use crate::script::check::reading::Reading;
 use crate::script::edit::around::token_at;
 use crate::script::edit::devices::devices;
 use crate::script::edit::names::Names;
+use crate::script::library::home::home;
 use crate::script::source::lex::Kind;
 use serde_json::{Value, json};
 use std::cell::OnceCell;
@@ -26,20 +27,30 @@ pub struct View {
     /// Texts that are open, which go before the files.
     pub open: Rc<OpenTexts>,
     devices: OnceCell<HashMap<u32, String>>,
+    home: OnceCell<PathBuf>,
 }
 
 impl View {
     pub fn new(uri: &str, path: PathBuf, reading: Reading, encoding: Encoding, open: Rc<OpenTexts>) -> View {
         let names = Names::of(&reading);
         let lines = Lines::new(&reading.text, encoding);
-        View { uri: uri.to_string(), path, reading, names, lines, open, devices: OnceCell::new() }
+        View {
+            uri: uri.to_string(),
+            path,
+            reading,
+            names,
+            lines,
+            open,
+            devices: OnceCell::new(),
+            home: OnceCell::new(),
+        }
     }
 
     /// Another file as it is open, or on the disk; without the values on the way.
     pub fn other(&self, path: &Path) -> Option<View> {
         let text = match self.open.get(path) {
             Some(text) => text.clone(),
-            None => std::fs::read_to_string(path).ok()?,
+            None => text_of(path)?,
         };
         let reading = Reading::of_text(&text);
         Some(View::new(&uri::of(path), path.to_path_buf(), reading, self.lines.encoding, self.open.clone()))
@@ -102,9 +113,22 @@ impl View {
         json!({"uri": self.uri, "range": self.range(bytes)})
     }
 
+    /// The folder at which the names of imports begin.
+    pub fn home(&self) -> &Path {
+        self.home.get_or_init(|| home(&self.path, self.text(), &|path| self.open.get(path).cloned()))
+    }
+
     /// The device of a value, if the text names it.
     pub fn device(&self, token: usize) -> Option<&str> {
         let devices = self.devices.get_or_init(|| devices(&self.reading, &self.names));
         devices.get(&(token as u32)).map(String::as_str)
     }
+}
+
+/// The text of a file. Not: of a pipe, which would be waited for.
+pub fn text_of(path: &Path) -> Option<String> {
+    if !path.metadata().ok()?.is_file() {
+        return None;
+    }
+    std::fs::read_to_string(path).ok()
 }

@@ -201,7 +201,8 @@ pub const COMMANDS: &[Usage] = &[
         about: &[
             "Looks through DIR (the current folder unless given) for files named `*_test.rhai`. Each function without \
              parameters whose name starts with `test_` runs in a fresh session, after the file's own statements. It \
-             fails when it raises an error or leaves by `exit`. DIR may also be one such file.",
+             fails when it raises an error or leaves by `exit`. DIR may also be one such file. Where there is no test, the \
+             status is 1, too.",
             "The flags are those of `tscript run` but for `--profile`.",
         ],
         flags: &[RUNNING, SIMULATION],
