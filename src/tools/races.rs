@@ -1,5 +1,6 @@
 //! Races that a run has found, written down for editors: one JSON file for each source file in the user's cache folder,
-//! `races/HASH.json`. A run without races removes those of its files.
+//! `races/HASH.json`. A run that looks for races to its end and finds none
+//! removes those of its files.
 
 use super::cache;
 use super::render::labeled;

@@ -11,17 +11,15 @@ use crate::base::diag::Diag;
 use crate::script::error::Error;
 use crate::script::language::arguments::unused_word;
 use crate::script::session::builder::Builder;
-use crate::script::session::handle::{InterruptHandle, PlannedFault, Session};
+use crate::script::session::handle::{InterruptHandle, PlannedFault, Races, Session};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A builder with the settings of the command line and the environment.
 pub fn builder(settings: &Settings) -> Builder {
-    let asked = |name: &str| std::env::var(name).is_ok_and(|value| value == "1");
-    let blocking = settings.blocking || asked("TSCRIPT_LAUNCH_BLOCKING") || asked("CUDA_LAUNCH_BLOCKING");
     let mut builder = Session::builder()
-        .blocking(blocking)
+        .blocking(is_blocking(settings))
         .check(settings.check)
         .profile(settings.profile)
         .cuda_graphs(std::env::var("TSCRIPT_CUDA_GRAPHS").map_or(true, |value| value != "0"))
@@ -49,6 +47,11 @@ pub fn builder(settings: &Settings) -> Builder {
         Some(device) => builder.device(device),
         None => builder,
     }
+}
+
+fn is_blocking(settings: &Settings) -> bool {
+    let asked = |name: &str| std::env::var(name).is_ok_and(|value| value == "1");
+    settings.blocking || asked("TSCRIPT_LAUNCH_BLOCKING") || asked("CUDA_LAUNCH_BLOCKING")
 }
 
 /// How many GPUs to simulate, by flag or environment.
@@ -145,7 +148,9 @@ pub fn run(script: Script, words: Vec<String>, settings: &Settings) -> u8 {
         }
         let ran = session.run_source(&name, &text);
         ran.as_ref().err().into_iter().for_each(|error| races.note(error));
-        races.write(&session.files());
+        // Who looked to the end and found none removes what was found before.
+        let looked = ran.is_ok() && !is_blocking(settings) && settings.races != Some(Races::Off);
+        races.write(&if looked { session.files() } else { Vec::new() });
         let told = if settings.profile { profile::finish(&session, settings.trace_file.as_deref()) } else { Ok(()) };
         let status = session.exit_status().unwrap_or(0);
         // The process ends: dropping the interpreter would take a third of the time of starting it.

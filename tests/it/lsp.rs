@@ -1078,6 +1078,9 @@ fn the_missing_wait_of_a_race_is_an_action() {
     assert_eq!(titles(&mut client, &mended, 4), json!([]));
     assert_eq!(titles(&mut client, &text.replace("1e9", "1e8"), 3), json!([]));
     assert_eq!(titles(&mut client, &format!("// first\n{text}"), 4)[0]["title"], title);
+    client.save("race.rhai", &mended.replace("print(", "throw \"early\"; print("));
+    assert!(run(&client).contains("early"));
+    assert_eq!(titles(&mut client, text, 3)[0]["title"], title);
     client.save("race.rhai", &mended);
     assert_eq!(run(&client), "");
     assert_eq!(titles(&mut client, text, 3), json!([]));

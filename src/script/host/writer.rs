@@ -80,6 +80,8 @@ impl Writer {
     }
 
     /// All errors that are not told yet. Waits.
+    // Diagnostics are boxed, since results contain them.
+    #[allow(clippy::vec_box)]
     pub fn take_all(&self, rt: &Runtime) -> Vec<Box<Diag>> {
         self.wait(rt);
         std::mem::take(&mut self.0.lock().failed).into_iter().map(|failed| failed.diag).collect()
