@@ -125,7 +125,7 @@ pub fn backward(e: &mut Engine, ys: &[Tensor], gs: &[Option<Tensor>], mode: Mode
 }
 
 /// `y.backward(g, inputs: xs)`: adds gradients only to the `.grad` of these, leaves or not.
-pub fn backward_to(e: &mut Engine, y: &Tensor, g: Option<Tensor>, xs: &[Tensor], mode: Mode) -> Result<()> {
+pub fn backward_to(e: &mut Engine, ys: &[Tensor], gs: &[Option<Tensor>], xs: &[Tensor], mode: Mode) -> Result<()> {
     if xs.is_empty() {
         return Err(Diag::error(code::VALUE, "`inputs` is empty: there is nothing that gradients could be added to")
             .help("leave `inputs` out, and all leaves get theirs"));
@@ -138,7 +138,7 @@ pub fn backward_to(e: &mut Engine, y: &Tensor, g: Option<Tensor>, xs: &[Tensor],
             asked.push(x.clone());
         }
     }
-    let found = grad(e, std::slice::from_ref(y), &asked, &[g], mode)?;
+    let found = grad(e, ys, &asked, gs, mode)?;
     let mut walk = Walk::new(e, mode, true);
     for (x, g) in asked.iter().zip(found) {
         if let Some(g) = g {

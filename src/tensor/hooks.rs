@@ -34,6 +34,13 @@ pub fn register(e: &mut Engine, tensor: &Tensor, hook: Arc<dyn GradCall>) -> Res
     Ok(())
 }
 
+/// Whether a leaf has hooks that were not taken away.
+pub fn has_any(leaf: &Tensor) -> bool {
+    let auto = leaf.0.auto.lock();
+    let Some(hooks) = &auto.hooks else { return false };
+    hooks.gradient.iter().chain(&hooks.accumulated).any(|(_, hook)| !hook.is_over())
+}
+
 /// Adds a hook that is called with a leaf after its `.grad` has grown.
 pub fn register_accumulated(e: &mut Engine, tensor: &Tensor, hook: Arc<dyn GradCall>) -> Result<()> {
     match history::edge_of(e, tensor)? {

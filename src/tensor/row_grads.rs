@@ -2,6 +2,7 @@
 //! the size of the table.
 
 use super::engine::Engine;
+use super::hooks;
 use super::own_functions::{self, Call};
 use crate::args;
 use crate::base::diag::Result;
@@ -43,7 +44,8 @@ struct RowBackward {
 }
 
 impl GradCall for RowBackward {
-    /// Adds to the rows of a leaf; elsewhere, and where gradients are asked for by `grad`, the gradient is dense.
+    /// Adds to the rows of a leaf; elsewhere, where gradients are asked for by `grad`, and where hooks of the leaf get to
+    /// know its gradient, it is dense.
     fn call(&self, step: &GradStep) -> Result<Vec<Option<Tensor>>> {
         let (Some(Some(g)), Some(Some(index))) = (step.grads.first(), step.saved.first()) else {
             return Ok(vec![None]);
@@ -51,7 +53,7 @@ impl GradCall for RowBackward {
         let mut e = Engine::new(self.rt.clone(), step.origin);
         let table = &self.table;
         let is_leaf = super::history::is_leaf(table) && table.requires_grad() && !table.0.auto.lock().is_over;
-        if !is_leaf || !step.accumulates || step.create_graph {
+        if !is_leaf || !step.accumulates || step.create_graph || hooks::has_any(table) {
             let padding = self.padding.map_or(crate::op::args::Arg::None, Into::into);
             return Ok(vec![Some(e.call_row(&ROWS_GRAD, args![g, index, table.shape()[0], padding])?)]);
         }

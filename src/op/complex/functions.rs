@@ -18,6 +18,11 @@ use crate::op::rows::pointwise::unary::{
 use crate::op::tensor::{Meta, Tensor};
 use std::f64::consts::{LN_2, LN_10, PI};
 
+/// From here on 1 is nothing beside a number, of an f64 too.
+const FAR: f64 = 1e17;
+/// Numbers from here on are made smaller before their parts are squared or added.
+const LARGE: f64 = f32::MAX as f64 / 4.0;
+
 /// Both parts of a function, from the parts of its operand.
 type Pair<'c> = (Expr<'c>, Expr<'c>);
 
@@ -48,7 +53,14 @@ functions! {
     log |a, b| logarithm(a, b, 1.0);
     log2 |a, b| logarithm(a, b, 1.0 / LN_2);
     log10 |a, b| logarithm(a, b, 1.0 / LN_10);
-    log1p |a, b| ((a * (a + 2.0) + b * b).of(&LOG1P) * 0.5, b.with(&ATAN2, a + 1.0));
+    /// Where 1 is nothing beside a number, it is the logarithm of that number, which no square makes infinite.
+    log1p |a, b| {
+        let far = a.of(&ABS).greater_equal(FAR).or(b.of(&ABS).greater_equal(FAR));
+        let (x, y) = (far.choose(0.0, a), far.choose(0.0, b));
+        let (size, angle) = logarithm(far.choose(a, 1.0), far.choose(b, 0.0), 1.0);
+        let near = (x * (x + 2.0) + y * y).of(&LOG1P) * 0.5;
+        (far.choose(size, near), far.choose(angle, b.with(&ATAN2, a + 1.0)))
+    };
     sqrt |a, b| root(a, b);
     sin |a, b| (a.of(&SIN) * b.of(&COSH), a.of(&COS) * b.of(&SINH));
     cos |a, b| (a.of(&COS) * b.of(&COSH), -(a.of(&SIN) * b.of(&SINH)));
@@ -76,12 +88,27 @@ functions! {
 }
 
 fn logarithm<'c>(a: Expr<'c>, b: Expr<'c>, scale: f64) -> Pair<'c> {
-    let (size, angle) = (a.with(&HYPOT, b).of(&LOG), b.with(&ATAN2, a));
+    let (by, a, b) = shrunk(a, b);
+    let size = a.with(&HYPOT, b).of(&LOG);
+    let (size, angle) = (by.choose(size + 2.0 * LN_2, size), b.with(&ATAN2, a));
     if scale == 1.0 { (size, angle) } else { (size * scale, angle * scale) }
 }
 
 /// The principal root: its real part is not negative.
 fn root<'c>(a: Expr<'c>, b: Expr<'c>) -> Pair<'c> {
+    let (by, a, b) = shrunk(a, b);
+    let (re, im) = plain_root(a, b);
+    (by.choose(re * 2.0, re), by.choose(im * 2.0, im))
+}
+
+/// A quarter of a number so large that its absolute value may be infinite, and whether it was.
+fn shrunk<'c>(a: Expr<'c>, b: Expr<'c>) -> (Expr<'c>, Expr<'c>, Expr<'c>) {
+    // Half of the largest f32; an f64 beyond it loses nothing by a factor of four either.
+    let large = a.of(&ABS).greater_equal(LARGE).or(b.of(&ABS).greater_equal(LARGE));
+    (large, large.choose(a * 0.25, a), large.choose(b * 0.25, b))
+}
+
+fn plain_root<'c>(a: Expr<'c>, b: Expr<'c>) -> Pair<'c> {
     let size = a.with(&HYPOT, b);
     let large = ((size + a.of(&ABS)) * 0.5).of(&SQRT);
     let small = size.equals(0).choose(0.0, b.of(&ABS) / (large * 2.0));

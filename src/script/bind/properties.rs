@@ -269,7 +269,10 @@ fn setters(module: &mut Natives, host: &Arc<Host>) {
         move |context: NativeCallContext, x: &mut Tensor, value: Dynamic| -> Result<(), Box<rhai::EvalAltResult>> {
             // A gradient that was changed through a handle needs no assignment: see `index.rs`.
             match shared.assignment(&context) {
-                Some(_) => set_grad(x, &value).map_err(|diag| shared.raise(&context, diag, "")),
+                Some(_) => match value.read_lock::<Sparse>().map(|g| g.clone()) {
+                    Some(g) => shared.call(&context, |e| crate::script::sparse::set_grad_of_dense(e, x, &g)),
+                    None => set_grad(x, &value).map_err(|diag| shared.raise(&context, diag, "")),
+                },
                 None => Ok(()),
             }
         },
@@ -294,7 +297,7 @@ fn part_setter(module: &mut Natives, host: &Arc<Host>, name: &'static str, part:
     );
 }
 
-fn set_grad(x: &Tensor, value: &Dynamic) -> Result<()> {
+pub fn set_grad(x: &Tensor, value: &Dynamic) -> Result<()> {
     if value.is_unit() {
         x.drop_grad();
         return Ok(());
@@ -526,6 +529,21 @@ fn inputs_of(value: &Dynamic) -> Result<Vec<Tensor>> {
     }
 }
 
+/// Adds gradients to all leaves, or to `inputs` alone.
+pub fn backward(
+    engine: &mut Engine,
+    ys: &[Tensor],
+    gs: &[Option<Tensor>],
+    how: grad::Mode,
+    inputs: &Dynamic,
+) -> Result<Dynamic> {
+    match given(inputs) {
+        Some(inputs) => grad::backward_to(engine, ys, gs, &inputs_of(inputs)?, how)?,
+        None => grad::backward(engine, ys, gs, how)?,
+    }
+    Ok(Dynamic::UNIT)
+}
+
 fn gradients(module: &mut Natives, host: &Arc<Host>) {
     native::method(module, host, "backward", |engine, x, [gradient, retain, create, inputs]| {
         let g = gradient.read_lock::<Tensor>().map(|g| g.clone());
@@ -534,11 +552,7 @@ fn gradients(module: &mut Natives, host: &Arc<Host>) {
             return Err(Diag::error(code::ARGUMENT_TYPE, text));
         }
         let how = mode(retain, create, &Dynamic::UNIT, &Dynamic::FALSE)?;
-        match given(inputs) {
-            Some(inputs) => grad::backward_to(engine, x, g, &inputs_of(inputs)?, how)?,
-            None => grad::backward(engine, std::slice::from_ref(x), &[g], how)?,
-        }
-        Ok(Dynamic::UNIT)
+        backward(engine, std::slice::from_ref(x), &[g], how, inputs)
     });
     for arity in 1..=2 {
         method(module, host, "requires_grad_", arity, |_, _, x, rest| {

@@ -11,6 +11,7 @@ use crate::op::table;
 use crate::op::tensor::Meta;
 use crate::script::bind::convert;
 use crate::script::host::Host;
+use crate::script::sparse::rows;
 use crate::script::values::generator::Drawing;
 use crate::script::values::panics::{GuardedCall, Place};
 use crate::script::values::raise::Native;
@@ -107,7 +108,11 @@ fn arities(module: &mut Natives, host: &Arc<Host>, op: &'static Op, name: Cow<'s
     let call = GuardedCall::new(move |context, values| {
         let context = context.expect("registered with a context");
         let means_plain = form == Form::Plain && values.first().is_some_and(|first| !first.is::<Tensor>());
-        let done = if means_plain || has_sparse(values) { plain(&host, &context, op.name, values) } else { None };
+        let done = match form {
+            Form::InPlace if has_sparse(values) => Some(rows::in_place(&host, &context, op.name, values)),
+            _ if means_plain || has_sparse(values) => plain(&host, &context, op.name, values),
+            _ => None,
+        };
         done.unwrap_or_else(|| call(&host, &context, op, form, values))
     });
     // Cost: most of the time that a session takes to start; one closure serves every arity.
@@ -395,10 +400,13 @@ fn operator(
     values: &mut [&mut Dynamic],
     plain: Plain,
 ) -> Native {
-    if has_sparse(values)
-        && let Some(done) = plain(host, context, op.operator, values)
-    {
-        return done;
+    if has_sparse(values) {
+        if form == Form::InPlace {
+            return rows::in_place(host, context, op.name, values);
+        }
+        if let Some(done) = plain(host, context, op.operator, values) {
+            return done;
+        }
     }
     let mut args = Args::default();
     for at in 0..values.len() {

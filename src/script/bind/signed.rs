@@ -67,9 +67,13 @@ impl Signature {
     /// Whether the last argument of a call, a map, is a value and not keywords. Modules of the library are maps as
     /// well, with closures in them; where a value is required, such a map is the value. So is any map without a
     /// keyword of this signature for one of the first `doubtful` parameters, and a first argument without similar
-    /// names.
+    /// names. Where a parameter is itself a map, `metric_dict`, a map at its place is its value unless it names it.
     pub fn takes_value(&self, given: usize, last: &Last, doubtful: usize) -> bool {
-        let rule = self.params.get(given - 1).filter(|_| given <= self.positional).map(|param| &param.rule);
+        let param = self.params.get(given - 1).filter(|_| given <= self.positional);
+        if param.is_some_and(|param| param.rule == Rule::Required && param.name.ends_with("_dict")) {
+            return !last.keys.iter().any(|key| self.place(key) == Some(given - 1));
+        }
+        let rule = param.map(|param| &param.rule);
         let fits = match rule {
             Some(Rule::Required) => {
                 let strange = || last.keys.iter().all(|key| nearest(key, self.names()).is_none());
@@ -417,6 +421,14 @@ mod tests {
             found.extend(entries.into_iter().filter_map(|entry| entry.split_once(": ")));
         }
         found
+    }
+
+    #[test]
+    fn a_map_where_a_map_is_wanted_is_the_value() {
+        let read = Signature::parse("f(hparam_dict, metric_dict, run_name: ())").expect("a signature");
+        let takes = |given: usize, keys: &[&str]| read.takes_value(given, &Last { keys, has_closures: false }, 5);
+        assert!(takes(2, &["accuracy"]) && takes(2, &["run_name"]) && takes(1, &["lr"]));
+        assert!(!takes(2, &["metric_dict", "run_name"]) && !takes(3, &["run_name"]));
     }
 
     /// Every signature of the library can be parsed and names a function with these parameters; every keyword is

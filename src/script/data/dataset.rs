@@ -10,6 +10,7 @@ use crate::fail;
 use crate::op::rows::shape::view::SELECT;
 use crate::script::bind::convert;
 use crate::script::bind::rows::{Natives, raw};
+use crate::script::data::columns;
 use crate::script::data::images::{Folder, Picture};
 use crate::script::host::Host;
 use crate::script::host::caller::Caller;
@@ -56,6 +57,13 @@ impl Dataset {
             Rows::Sum(parts) => parts.iter().map(Dataset::row_count).sum(),
             Rows::Mapped(of, ..) => of.row_count(),
         }
+    }
+
+    /// The tensors by name, of a dataset that is made of some.
+    pub fn columns(&self) -> Option<Map> {
+        let Rows::Tensors(fields, _) = &*self.0 else { return None };
+        let columns = fields.iter().map(|(name, tensor)| (name.clone(), Dynamic::from(tensor.clone())));
+        (!fields.iter().any(|(name, _)| name.is_empty())).then(|| crate::base::order::map(columns))
     }
 
     /// Row `at`, which must exist. Data read from a file is copied to `device`; `picture` is the row's picture if it
@@ -187,7 +195,7 @@ fn function(
 }
 
 /// The tensors of a dataset by name, all of one length.
-fn fields(map: Map) -> Result<(Vec<(Identifier, Tensor)>, usize)> {
+pub fn fields(map: Map) -> Result<(Vec<(Identifier, Tensor)>, usize)> {
     let mut fields: Vec<(Identifier, Tensor)> = Vec::new();
     let mut size = None;
     for (name, value) in map {
@@ -255,6 +263,7 @@ fn indexed(module: &mut Natives, host: &Arc<Host>) {
 pub fn register(module: &mut Natives, host: &Arc<Host>) {
     constructors(module, host);
     indexed(module, host);
+    columns::register(module, host);
     let shared = host.clone();
     raw(module, "_rows", 1, move |context, values| -> Native {
         let context = context.expect("registered with a context");
@@ -274,16 +283,6 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     FuncRegistration::new("len")
         .in_global_namespace()
         .place_in(&mut module.module, |dataset: Dataset| dataset.row_count() as i64);
-    FuncRegistration::new_getter("classes").place_in(&mut module.module, |dataset: &mut Dataset| {
-        fn classes(dataset: &Dataset) -> Dynamic {
-            match &*dataset.0 {
-                Rows::Folder(folder) => folder.classes().iter().map(|name| name.into()).collect::<Array>().into(),
-                Rows::Part(of, _) | Rows::Mapped(of, ..) => classes(of),
-                _ => Dynamic::UNIT,
-            }
-        }
-        classes(dataset)
-    });
     let shared = host.clone();
     crate::script::values::panics::place_iterator(&mut module.module, TypeId::of::<Dataset>(), move |value| {
         let Some(dataset) = value.try_cast::<Dataset>() else { return Box::new(std::iter::empty()) };

@@ -1,6 +1,7 @@
 //! Datasets and loaders.
 
 pub mod collate;
+pub mod columns;
 pub mod dataset;
 pub mod events;
 pub mod images;

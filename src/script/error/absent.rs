@@ -10,6 +10,11 @@ const HOOKS: &str = "hooks belong to one tensor or module: `x.register_hook(|g| 
     `m.register_forward_pre_hook(|m, args| ..)`, `m.register_full_backward_hook(|m, gi, go| ..)`";
 const SAVED_HOOKS: &str =
     "what operations save has no hooks; `checkpoint(f, x)` computes it again instead of keeping it";
+const RESULT_OF_FORWARD: &str = "`forward: |ctx, x| ..` does both: it computes, and keeps what backward needs by \
+    `ctx.save_for_backward(x)` or as `ctx.k = 3`";
+const COPIES: &str = "a copy of a view is the view with `.clone()` behind it: `x.detach().clone()`, `x[1..].clone()`";
+const SUPPORT: &str =
+    "a value outside of the support is an error of `log_prob`; `dist::biject_to(constraint)` leads into a set";
 const CONTEXT: &str = "`ctx` has `save_for_backward`, `saved_tensors`, `needs_input_grad`, `mark_non_differentiable`, \
     `set_materialize_grads` and fields of your own: `ctx.k = 3`; results are new tensors, not changed arguments";
 const COMPILED: &str = "operations are queued and fused without being asked; there is nothing to compile";
@@ -142,7 +147,27 @@ const TABLE: Reasons = &[
     ),
     ("a step of a policy is a loss of your own: `(-log_prob * reward).sum().backward()`", &["reinforce"]),
     (SAVED_HOOKS, &["saved_tensors_hooks", "save_on_cpu", "disable_saved_tensors_hooks", "GradientEdge"]),
-    (CONTEXT, &["mark_dirty", "save_for_forward", "setup_context", "set_materialize_grad"]),
+    (CONTEXT, &["mark_dirty", "save_for_forward", "set_materialize_grad"]),
+    (RESULT_OF_FORWARD, &["setup_context"]),
+    (COPIES, &["slice_copy", "detach_copy", "view_as_real_copy", "view_as_complex_copy"]),
+    (
+        "the numbers that the session draws are put back by `let s = get_rng_state(); ..; set_rng_state(s);`, or drawn by a `generator()`",
+        &["fork_rng"],
+    ),
+    (
+        "constraints are those of what has them: `d.support`, `t.domain`, `t.codomain`; `dist::biject_to(d.support)` leads into one",
+        &[
+            "greater_than",
+            "greater_than_eq",
+            "less_than",
+            "interval",
+            "half_open_interval",
+            "unit_interval",
+            "real_vector",
+            "simplex",
+        ],
+    ),
+    (SUPPORT, &["arg_constraints", "set_default_validate_args"]),
     (
         "write `autograd::function(#{forward: |ctx, x| .., backward: |ctx, g| .., once_differentiable: true})`",
         &["once_differentiable"],
@@ -157,6 +182,12 @@ const TABLE: Reasons = &[
         &["set_detect_anomaly", "set_anomaly_enabled", "is_anomaly_enabled"],
     ),
     ("write `max_pool1d(x, size, #{return_indices: true})`", &["max_pool1d_with_indices"]),
+    ("write `max_pool2d(x, size, #{return_indices: true})`", &["max_pool2d_with_indices"]),
+    ("write `max_pool3d(x, size, #{return_indices: true})`", &["max_pool3d_with_indices"]),
+    (
+        "write `adaptive_max_pool2d(x, size, #{return_indices: true})`, or the same of one or three dimensions",
+        &["adaptive_max_pool1d_with_indices", "adaptive_max_pool2d_with_indices", "adaptive_max_pool3d_with_indices"],
+    ),
     ("`embedding(x, weight, #{max_norm: 1.0})` scales the rows that it reads", &["embedding_renorm_"]),
     ("write `vector_norm(v, 2, dims, true)`, with all dims but one", &["norm_except_dim"]),
     ("there is no hash of a tensor; `equal(a, b)` compares two", &["hash_tensor"]),
@@ -196,8 +227,8 @@ const TABLE: Reasons = &[
     ),
     (SCALER, &["GradScaler"]),
     (
-        "there are no autograd functions of one's own, which these are for; `autocast(#{enabled: false}) { .. }` computes a \
-         part as it is written",
+        "`autograd::function` keeps the dtypes that it is given; `autocast(#{enabled: false}) { .. }` inside of `forward` \
+         computes a part as it is written",
         &["custom_fwd", "custom_bwd"],
     ),
     (

@@ -52,11 +52,16 @@ fn function_name(name: &str) -> String {
 /// call from a user's source.
 fn lift(diag: &mut Diag, context: &Context) {
     let Some(first) = diag.labels.first_mut() else { return };
-    if context.sources.is_std(first.origin.user) && first.origin.inner.is_none() {
-        let users = diag.stack.iter().map(|frame| frame.call);
-        if let Some(user) = users.into_iter().find(|call| !call.is_none() && !context.sources.is_std(*call)) {
-            first.origin = Origin { user, inner: first.origin.user };
+    let users =
+        || diag.stack.iter().map(|frame| frame.call).filter(|call| !call.is_none() && !context.sources.is_std(*call));
+    let Some(nearest) = users().next() else { return };
+    if first.origin.inner.is_none() {
+        if context.sources.is_std(first.origin.user) {
+            first.origin = Origin { user: nearest, inner: first.origin.user };
         }
+    } else if !diag.is_late && users().any(|call| call == first.origin.user) {
+        // The call that was noted may be one around that which led into the library.
+        first.origin.user = nearest;
     }
 }
 

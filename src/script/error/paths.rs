@@ -269,7 +269,7 @@ pub(super) fn spelled(path: &[&str]) -> Option<String> {
             rest.iter().rev().find_map(|name| of_module(module, name))
         }
         ["utils", "data", name] => of_module("data", name),
-        [name, ..] => plain(name),
+        [name, rest @ ..] => plain(name).filter(|_| rest.is_empty() || manual::page(name).is_none()),
         [] => None,
     }
 }

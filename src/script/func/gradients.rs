@@ -5,7 +5,7 @@ use crate::base::code;
 use crate::base::diag::{Diag, Result};
 use crate::fail;
 use crate::sched::samples::Randomness;
-use crate::script::bind::native::{flag, given, native_with_help};
+use crate::script::bind::native::{flag, given, native, native_with_help};
 use crate::script::bind::properties;
 use crate::script::bind::rows::{Natives, raw};
 use crate::script::host::Host;
@@ -50,6 +50,22 @@ pub fn register(natives: &mut Natives, host: &Arc<Host>, name: &'static str) {
             Ok(Dynamic::from(list))
         },
     );
+}
+
+/// `autograd::backward(tensors)`: gradients of the sum of all, in one walk.
+pub fn register_backward(natives: &mut Natives, host: &Arc<Host>) {
+    native(natives, host, "autograd::backward", |_, engine, [ys, weights, retain, create, inputs]| {
+        let ys: Vec<Tensor> = tensor_list(ys, "tensors")?.into_iter().flatten().collect();
+        if ys.is_empty() {
+            fail!(VALUE, "`tensors` is empty: there is nothing to differentiate");
+        }
+        let weights = given(weights).map_or(Ok(vec![None; ys.len()]), |value| tensor_list(value, "grad_tensors"))?;
+        if weights.len() != ys.len() {
+            fail!(VALUE, "there are {} `grad_tensors` for {} tensors", weights.len(), ys.len());
+        }
+        let how = properties::mode(retain, create, &Dynamic::UNIT, &Dynamic::FALSE)?;
+        properties::backward(engine, &ys, &weights, how, inputs)
+    });
 }
 
 /// The gradients for each cotangent of a batch, which is the first dim of all of them.

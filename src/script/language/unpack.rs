@@ -4,10 +4,11 @@
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
 use crate::fail;
-use crate::op::row::Returns;
+use crate::op::row::{Op, Returns};
 use crate::op::table;
 use crate::script::bind::iterate;
 use crate::script::bind::rows::{Natives, raw};
+use crate::script::data::dataset::Dataset;
 use crate::script::host::Host;
 use crate::script::values::module::fields;
 use crate::script::values::panics::Items;
@@ -65,7 +66,8 @@ fn take(host: &Host, pattern: &Pattern, value: Dynamic, parts: &mut Array) -> st
         Pattern::Name => parts.push(value),
         Pattern::List(patterns, rest) => list(host, patterns, *rest, value, parts)?,
         Pattern::Map(patterns, rest) => {
-            let Some(mut map) = fields(&value).map(|map| map.clone()) else {
+            let of_dataset = || value.read_lock::<Dataset>()?.columns();
+            let Some(mut map) = fields(&value).map(|map| map.clone()).or_else(of_dataset) else {
                 let kind = type_names::of_value(&value);
                 let diag = Diag::error(code::TYPE, format!("`#{{..}}` takes a map apart, and this is {kind}"));
                 return Err(diag.help("the parts of an array are `let [a, b] = ..`").into());
@@ -187,28 +189,38 @@ fn elements(host: &Host, value: Dynamic, wanted: usize, all: bool) -> std::resul
     Ok(Some(found))
 }
 
-/// Names of results of layers, in PyTorch's order.
-const OF_LAYERS: &[&[&str]] = &[&["output", "h_n"], &["output", "weights"]];
+/// Names of what layers and functions of the library give, in PyTorch's order; the first is a tensor.
+const OF_LIBRARY: &[&[&str]] = &[
+    &["output", "h_n"],
+    &["output", "weights"],
+    &["output", "loss"],
+    &["data", "batch_sizes", "sorted_indices", "unsorted_indices"],
+];
 
 /// What operations and layers give under several names, in the order in which PyTorch gives it: `let [v, i] = x.topk(2)`.
 fn results(map: &Map) -> Option<Array> {
     let has = |names: &[&str]| names.len() == map.len() && names.iter().all(|name| map.contains_key(*name));
     let is_tensor = |value: &Dynamic| value.is::<Tensor>();
     let part = |name: &str| map[name].flatten_clone();
-    let of_layer = OF_LAYERS.iter().find(|names| has(names) && (is_tensor(&map[names[1]]) || map[names[1]].is_unit()));
-    if let Some(names) = of_layer {
+    let is_result = |name: &&str| is_tensor(&map[*name]) || map[*name].is_unit();
+    let of_library =
+        OF_LIBRARY.iter().find(|names| has(names) && is_tensor(&map[names[0]]) && names[1..].iter().all(is_result));
+    if let Some(names) = of_library {
         return Some(names.iter().map(|name| part(name)).collect());
     }
     if has(&["output", "h_n", "c_n"]) {
         return Some(vec![part("output"), Dynamic::from_array(vec![part("h_n"), part("c_n")])]);
     }
-    if !map.values().all(is_tensor) {
-        return None;
-    }
-    let mut rows =
-        table::all().filter_map(|op| if let Returns::Named(names) = op.results { Some(names) } else { None });
-    let names = rows.find(|names| has(names))?;
-    Some(names.iter().map(|name| part(name)).collect())
+    let is_list = |value: &Dynamic| value.read_lock::<Array>().is_some_and(|items| items.iter().all(is_tensor));
+    let fits = |op: &Op| match op.results {
+        Returns::Named(names) if has(names) && map.values().all(is_tensor) => Some(names.to_vec()),
+        Returns::NamedRest(first, rest) if has(&[first, rest]) && is_tensor(&map[first]) && is_list(&map[rest]) => {
+            Some(vec![first, rest])
+        }
+        _ => None,
+    };
+    let names = table::all().find_map(fits)?;
+    Some(names.into_iter().map(part).collect())
 }
 
 /// Reads a pattern's text, which has no blanks.

@@ -4,7 +4,7 @@
 
 use super::chain::Goal;
 use super::places::slices;
-use super::places::{Values, reach, read, text, write_field};
+use super::places::{Values, reach, read, refused, text, write_field};
 use super::run::{Machine, R};
 use super::tree::{Chain, Step, StepKind};
 use super::value::Value;
@@ -56,6 +56,11 @@ impl Machine<'_> {
                 return Ok(value);
             }
             return self.walk(stack, chain, next, &mut value.boxed(), operands, goal);
+        }
+        if let Goal::Write(assign, value) = &goal
+            && let Some(refused) = refused(module, &name, rest, operands, assign, value)
+        {
+            return Err(Some(raise(refused, step.at)));
         }
         let in_place = match &mut goal {
             Goal::Read | Goal::Ask => module.read().get(name.as_str()).and_then(|field| {

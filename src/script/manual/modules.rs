@@ -29,7 +29,7 @@ pub const MODULES: &[Native] = &[
         "Calls `|m, grad_input, grad_output|` in backward, with arrays of the gradients of a module's tensor arguments and of its outputs; what it gives, unless `()`, are the gradients of the arguments from then on. Gives a handle: `h.remove()`.", "", ""),
     entry(Of("model"), "register_full_backward_pre_hook", "register_full_backward_pre_hook(hook, prepend: false)",
         "Calls `|m, grad_output|` before the backward of a module, with an array of the gradients of its outputs; what it gives, unless `()`, are these gradients from then on.", "", ""),
-    entry(Of("model"), "zero_grad", "zero_grad()", "Forgets the gradients of all parameters.", "", ""),
+    entry(Of("model"), "zero_grad", "zero_grad(set_to_none: true)", "Forgets the gradients of all parameters; with `set_to_none: false` they become zeros.", "", ""),
     entry(PropertyOf("loader"), "dataset", "dataset", "The dataset: `len(loader.dataset)` counts its rows.", "", ""),
     entry(PropertyOf("loader"), "batch_size", "batch_size", "The rows of a batch, or `()` where batches were listed or rows come one by one.", "", ""),
     entry(PropertyOf("loader"), "drop_last", "drop_last", "Whether a last batch that is not full is left out.", "", ""),

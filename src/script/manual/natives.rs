@@ -214,6 +214,8 @@ const NATIVES: &[Native] = &[
         "let f = elementwise(\"x, y -> z\", \"z = x > 0 ? x * y + 1 : y\"); f(tensor([1.0, -2.0]), 3)", "tensor([4., 3.])"),
     entry(Function, "autograd::grad", "grad(outputs, inputs, grad_outputs: (), *, retain_graph: (), create_graph: false, only_inputs = true, allow_unused: (), is_grads_batched: false, materialize_grads: false)",
         "As `grad`.", "let x = tensor([1.0, 2.0], #{requires_grad: true}); autograd::grad(x * x, x, eye(2), #{is_grads_batched: true})[0]", "tensor([[2., 0.],\n        [0., 4.]])"),
+    entry(Function, "autograd::backward", "backward(tensors, grad_tensors: (), retain_graph: (), create_graph: false, inputs: ())",
+        "Adds the gradients of all tensors to `.grad` of every leaf that they were made of, or of `inputs` alone; `grad_tensors` has a factor for each, `()` for 1.", "let x = tensor(3.0, #{requires_grad: true}); autograd::backward([x * x, x * 2]); x.grad", "tensor(8.)"),
     entry(Function, "autograd::function", "function(parts)",
         "An operation with a gradient of its own, from `#{forward: |ctx, x| .., backward: |ctx, g| ..}`; called as `f(x)`. `ctx` carries `save_for_backward(..)` to `saved_tensors`, and any field; backward gives a gradient for each argument, `()` for none.",
         "let f = autograd::function(#{forward: |ctx, x| { ctx.save_for_backward(x); x * x }, backward: |ctx, g| ctx.saved_tensors[0] * g * 2}); let x = tensor(3.0, #{requires_grad: true}); f(x).backward(); x.grad", "tensor(6.)"),

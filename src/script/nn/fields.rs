@@ -12,6 +12,7 @@ use crate::script::nn::module_methods::{MemberKind, listed};
 use crate::script::values::calling;
 use crate::script::values::module::{Computed, ModuleValue, holds_itself, is_computed, is_own, module};
 use crate::script::values::panics::{GuardedCall, Place};
+use crate::script::values::part;
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
 use rhai::{Array, Dynamic, FnPtr, FuncRegistration, Identifier, ImmutableString, NativeCallContext, RhaiFunc};
@@ -42,6 +43,7 @@ pub fn write(module: &ModuleValue, name: &str, value: Dynamic) -> Result<()> {
     if name == "training" && !value.is_bool() {
         fail!(ARGUMENT_TYPE, "`training` is true or false, not {}", type_names::of_value(&value));
     }
+    part::takes(&module.read(), name, &value)?;
     if !module.set(name, value) {
         fail!(VALUE, "the module is being read");
     }
@@ -194,6 +196,7 @@ fn replace(module: &ModuleValue, index: i64, value: Dynamic) -> Result<()> {
         return write(module, &name, value);
     }
     let (mut layers, name, at) = place(module, index)?;
+    part::follows(&layers[at], &value, &format!("[{index}]"))?;
     layers[at] = value;
     write(module, &name, layers.into())
 }

@@ -10,6 +10,8 @@ use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::DType;
 use crate::fail;
+use crate::op::emit::Emit;
+use crate::op::rows::pointwise::blend::ZERO;
 use crate::script::bind::convert;
 use crate::script::bind::native::{binder_of, counts, flag, text};
 use crate::script::bind::properties;
@@ -441,9 +443,18 @@ fn modes(module: &mut Natives, host: &Arc<Host>) {
             });
         }
     }
-    method(module, host, "zero_grad", 1, |_, _, this, _| {
+    keyed(module, host, "zero_grad", |host, context, this, [set_to_none]| {
+        let forgets = flag("set_to_none", set_to_none)?;
+        let mut engine = host.engine(context);
         for member in members(this)? {
-            member.tensor.drop_grad();
+            let kept = member.tensor.0.auto.lock().grad.clone().filter(|_| !forgets);
+            match kept {
+                Some(g) => {
+                    let g = engine.detach(&g);
+                    engine.apply_inplace(&ZERO, crate::args![&g])?;
+                }
+                None => member.tensor.drop_grad(),
+            }
         }
         Ok(Dynamic::UNIT)
     });

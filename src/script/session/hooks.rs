@@ -187,6 +187,23 @@ impl Hooks for SessionHooks {
     }
 }
 
+/// Whether an error came from a call of the library to the block: its place is known by the calls that are left.
+fn is_of_library(error: &EvalAltResult) -> bool {
+    let is_call = matches!(error, EvalAltResult::ErrorInFunctionCall(..));
+    let EvalAltResult::ErrorRuntime(value, _) = error.unwrap_inner() else { return false };
+    is_call
+        && value.read_lock::<ErrorValue>().is_some_and(|error| {
+            !error.0.is_late && error.0.labels.first().is_some_and(|label| !label.origin.inner.is_none())
+        })
+}
+
+/// What is thrown again has the stack of that place.
+fn diag_at_users_call(error: Box<EvalAltResult>, context: &Context) -> Box<Diag> {
+    let mut diag = diagnose(error, context);
+    diag.stack.clear();
+    diag
+}
+
 impl SessionHooks {
     /// Waits for what was queued and saved since `entered`; its earliest error that comes before `left_by`. The others
     /// are spent.
@@ -217,8 +234,15 @@ impl SessionHooks {
             },
             _ => false,
         };
-        if ends_the_script(&error) || is_jump(&error) || is_whole {
+        if ends_the_script(&error) || is_jump(&error) {
             return error;
+        }
+        if is_whole {
+            return if is_of_library(&error) {
+                raise(diag_at_users_call(error, &Context { sources: &sources, known: &known }), at)
+            } else {
+                error
+            };
         }
         raise(diagnose(error, &Context { sources: &sources, known: &known }), at)
     }

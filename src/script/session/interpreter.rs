@@ -160,6 +160,7 @@ pub fn engine(
     let of_rows = crate::script::bind::rows::modules(host);
     let mut autograd = crate::script::tensor_api::autograd::module(host);
     crate::script::func::gradients::register(&mut autograd, host, "autograd::grad");
+    crate::script::func::gradients::register_backward(&mut autograd, host);
     for (name, of) in [
         ("cuda", crate::script::cuda_api::cuda::module(host)),
         ("autograd", autograd),

@@ -9,7 +9,7 @@ use crate::op::emit::Emit;
 use crate::op::infer;
 use crate::op::row::Source;
 use crate::op::rows::creation::create::ARANGE;
-use crate::op::rows::indexing::index_select::{INDEX_ADD, INDEX_SELECT};
+use crate::op::rows::indexing::index_select::{INDEX_ADD, INDEX_COPY, INDEX_SELECT};
 use crate::op::rows::indexing::masks::NONZERO;
 use crate::op::rows::ordering::distinct::{SEARCHSORTED, UNIQUE};
 use crate::op::rows::pointwise::arith::{FLOOR_DIVIDE, REMAINDER};
@@ -68,19 +68,43 @@ pub fn coalesce(e: &mut Engine, s: &Sparse) -> Result<Sparse> {
     if s.is_coalesced {
         return Ok(s.clone());
     }
+    let (indices, at) = distinct(e, s)?;
+    let values = spread(e, indices.shape()[1], &at, &s.values)?;
+    Ok(coalesced(indices, values, s))
+}
+
+/// The places of a tensor, sorted and each once, and which of them each value has.
+fn distinct(e: &mut Engine, s: &Sparse) -> Result<(Tensor, Tensor)> {
     let flat = flat(e, s)?;
     let found = e.apply(&UNIQUE, args![&flat, true, true])?;
-    let values = spread(e, found[0].shape()[0], &found[1], &s.values)?;
     let indices = unravel(e, &found[0], s.sparse_size())?;
-    Ok(Sparse {
+    Ok((indices, found[1].clone()))
+}
+
+fn coalesced(indices: Tensor, values: Tensor, like: &Sparse) -> Sparse {
+    Sparse {
         indices,
         values,
-        size: s.size.clone(),
+        size: like.size.clone(),
         is_coalesced: true,
         crow: None,
         by_columns: false,
         _noted: Noted::new(),
-    })
+    }
+}
+
+/// Each place once, with the value that all of this place have: such are gradients, where an element that is stored in
+/// parts depends on each part alike.
+pub fn each_once(e: &mut Engine, s: &Sparse) -> Result<Sparse> {
+    if s.is_coalesced || s.crow.is_some() {
+        return Ok(s.clone());
+    }
+    let (indices, at) = distinct(e, s)?;
+    let mut shape = s.values.shape();
+    shape[0] = indices.shape()[1];
+    let zeros = zeros(e, &shape, &s.values)?;
+    let values = e.call_row(&INDEX_COPY, args![&zeros, 0, &at, &s.values])?;
+    Ok(coalesced(indices, values, s))
 }
 
 /// An ordinary tensor with zeros elsewhere.

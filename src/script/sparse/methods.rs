@@ -5,10 +5,13 @@ use crate::args;
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::Scalar;
+use crate::op::rows::shape::view::SELECT;
 use crate::script::bind::native::{binder_of, counts, given};
+use crate::script::bind::properties;
 use crate::script::bind::rows::Natives;
 use crate::script::host::Host;
 use crate::script::manual;
+use crate::script::source::INDEX_MARK;
 use crate::script::values::panics::{GuardedCall, Place};
 use crate::script::values::raise::Native;
 use crate::script::values::sparse::Sparse;
@@ -16,7 +19,7 @@ use crate::script::values::type_names;
 use crate::script::values::types::{DTypeValue, DeviceValue, Tensor};
 use crate::tensor::engine::Engine;
 use crate::tensor::movement::{self, Target};
-use rhai::{Array, Dynamic, FuncRegistration, NativeCallContext};
+use rhai::{Array, Dynamic, EvalAltResult, FuncRegistration, NativeCallContext};
 use std::any::TypeId;
 use std::sync::Arc;
 
@@ -28,6 +31,7 @@ pub fn register(natives: &mut Natives, host: &Arc<Host>) {
     forms(natives, host);
     parts(natives, host);
     properties(natives, host);
+    indexed(natives, host);
     for name in OF_VALUES {
         of_values(natives, host, name);
     }
@@ -208,10 +212,7 @@ fn properties(natives: &mut Natives, host: &Arc<Host>) {
     property("is_sparse_csr", |s| Dynamic::from_bool(s.is_csr()));
     property("layout", |s| s.layout().into());
     property("requires_grad", |s| Dynamic::from_bool(s.values.requires_grad()));
-    property("grad", |s| match s.values.0.auto.lock().grad.clone() {
-        Some(g) => Dynamic::from(s.with_values(g)),
-        None => Dynamic::UNIT,
-    });
+    gradient(natives, host);
     let shared = host.clone();
     FuncRegistration::new_getter("T").place_in(
         &mut natives.module,
@@ -219,6 +220,104 @@ fn properties(natives: &mut Natives, host: &Arc<Host>) {
             shared.call(&context, |e| form::transpose(e, s).map(Dynamic::from))
         },
     );
+}
+
+/// `s[1]`, and `s[0, 1]`, one dim after the other.
+fn indexed(natives: &mut Natives, host: &Arc<Host>) {
+    for of_list in [false, true] {
+        let shared = host.clone();
+        let get = GuardedCall::new(move |context: Option<NativeCallContext>, values: &mut [&mut Dynamic]| -> Native {
+            let context = context.expect("registered with a context");
+            shared.call(&context, |e| element(e, values[0], values[1]))
+        });
+        let index = if of_list { TypeId::of::<Array>() } else { TypeId::of::<i64>() };
+        FuncRegistration::new_index_getter().place_shared_in(
+            &mut natives.module,
+            [TypeId::of::<Sparse>(), index],
+            &get,
+        );
+    }
+}
+
+fn element(e: &mut Engine, value: &Dynamic, index: &Dynamic) -> Result<Dynamic> {
+    let whole = |at: &Dynamic| {
+        at.as_int().map_err(|_| {
+            Diag::error(
+                code::TYPE,
+                format!("a sparse tensor is indexed by integers, not by {}", type_names::of_value(at)),
+            )
+            .help("`s.index_select(dim, index)` picks places; `s.to_dense()[..]` takes every index")
+        })
+    };
+    let indices: Vec<i64> = match index.read_lock::<Array>() {
+        // Of `s[0, 1]` the source pass makes a list that begins with its mark.
+        Some(list) if list.first().is_some_and(|first| first.as_char() == Ok(INDEX_MARK)) => {
+            list[1..].iter().map(whole).collect::<Result<_>>()?
+        }
+        _ => vec![whole(index)?],
+    };
+    let mut found = value.clone();
+    for at in indices {
+        let part = found.read_lock::<Sparse>().map(|s| s.clone());
+        found = match (part, found.read_lock::<Tensor>().map(|x| x.clone())) {
+            (Some(s), _) => super::places::select(e, &s, 0, at)?,
+            (_, Some(x)) => e.call_row(&SELECT, args![&x, 0, at]).map(Dynamic::from)?,
+            _ => crate::fail!(INTERNAL, "a part of a sparse tensor is a tensor"),
+        };
+    }
+    Ok(found)
+}
+
+/// `s.grad`, and `s.grad = g`. The gradient is kept by the values.
+fn gradient(natives: &mut Natives, host: &Arc<Host>) {
+    let shared = host.clone();
+    FuncRegistration::new_getter("grad").place_in(
+        &mut natives.module,
+        move |context: NativeCallContext, s: &mut Sparse| -> Native {
+            let Some(g) = s.values.0.auto.lock().grad.clone() else { return Ok(Dynamic::UNIT) };
+            shared.call(&context, |e| form::each_once(e, &s.with_values(g)).map(Dynamic::from))
+        },
+    );
+    let shared = host.clone();
+    FuncRegistration::new_setter("grad").place_in(
+        &mut natives.module,
+        move |context: NativeCallContext, s: &mut Sparse, value: Dynamic| -> Result<(), Box<EvalAltResult>> {
+            match shared.assignment(&context) {
+                Some(_) => shared.call(&context, |e| set_grad(e, s, &value)),
+                None => Ok(()),
+            }
+        },
+    );
+}
+
+/// The gradient of each value is that at its place.
+fn set_grad(e: &mut Engine, s: &Sparse, value: &Dynamic) -> Result<()> {
+    if value.is_unit() {
+        s.values.drop_grad();
+        return Ok(());
+    }
+    let dense = match (value.read_lock::<Sparse>(), value.read_lock::<Tensor>()) {
+        (Some(g), _) => form::dense(e, &g)?,
+        (_, Some(g)) => g.clone(),
+        _ => {
+            let kind = type_names::of_value(value);
+            crate::fail!(ARGUMENT_TYPE, "a gradient is a tensor, sparse or dense, or `()`, not {kind}");
+        }
+    };
+    if dense.shape().as_slice() != s.size || dense.dtype() != s.values.dtype() || dense.device() != s.values.device() {
+        crate::fail!(
+            GRAD_SHAPE,
+            "a gradient of shape {:?}, {} on {} does not belong to a sparse tensor of size {:?}, {} on {}",
+            dense.shape().as_slice(),
+            dense.dtype(),
+            dense.device(),
+            s.size,
+            s.values.dtype(),
+            s.values.device()
+        );
+    }
+    let values = e.without_recording(|e| form::values_at(e, &dense, s))?;
+    properties::set_grad(&s.values, &Dynamic::from(values))
 }
 
 /// Calls the method of the values, and takes the places where they went.
@@ -263,10 +362,7 @@ pub fn module_functions(natives: &mut Natives, host: &Arc<Host>) {
             return Err(not_sparse("sparse::addmm", a));
         };
         let scale = |value: &Dynamic| crate::script::bind::convert::scalar(value).unwrap_or(Scalar::Int(1));
-        let product = super::product::left(e, &s, &x)?;
-        let product = e.call_row(&crate::op::rows::pointwise::arith::MUL, args![&product, scale(alpha)])?;
-        let mat = e.call_row(&crate::op::rows::pointwise::arith::MUL, args![&mat, scale(beta)])?;
-        e.call_row(&crate::op::rows::pointwise::arith::ADD, args![&mat, &product]).map(Dynamic::from)
+        super::product::added(e, &mat, &s, &x, scale(beta), scale(alpha))
     });
     for (name, log) in [("sparse::softmax", false), ("sparse::log_softmax", true)] {
         native(natives, host, name, move |_, e, [input, dim, dtype]| {

@@ -11,6 +11,7 @@ use crate::op::emit::Emit;
 use crate::op::rows::indexing::index_select::INDEX_SELECT;
 use crate::op::rows::indexing::masks::NONZERO;
 use crate::op::rows::ordering::distinct::SEARCHSORTED;
+use crate::op::rows::pointwise::arith::{ADD, MUL};
 use crate::op::rows::pointwise::blend::CLAMP_MAX;
 use crate::op::rows::pointwise::compare::EQ;
 use crate::op::rows::reduction::scan::CUMSUM;
@@ -21,6 +22,7 @@ use crate::op::rows::shape::view::{RESHAPE, UNSQUEEZE};
 use crate::op::tensor::Tensor;
 use crate::script::values::sparse::{Noted, Sparse};
 use crate::tensor::engine::Engine;
+use rhai::Dynamic;
 
 /// `s @ x`, where `x` is `[k]` or `[k, n]`.
 pub fn left(e: &mut Engine, s: &Sparse, x: &Tensor) -> Result<Tensor> {
@@ -35,6 +37,17 @@ pub fn left(e: &mut Engine, s: &Sparse, x: &Tensor) -> Result<Tensor> {
     let values = if shape.len() == 2 { e.call_row(&UNSQUEEZE, args![&s.values, 1])? } else { s.values.clone() };
     let parts = (e as &mut dyn Emit).mul(&taken, &values)?;
     form::spread(e, s.size[0], &rows, &parts)
+}
+
+/// `beta * mat + alpha * (s @ x)`; a factor of 0 leaves out what may be NaN.
+pub fn added(e: &mut Engine, mat: &Tensor, s: &Sparse, x: &Tensor, beta: Scalar, alpha: Scalar) -> Result<Dynamic> {
+    let product = left(e, s, x)?;
+    let product = e.call_row(&MUL, args![&product, alpha])?;
+    if beta.to_f64() == 0.0 {
+        return Ok(Dynamic::from(product));
+    }
+    let mat = e.call_row(&MUL, args![mat, beta])?;
+    e.call_row(&ADD, args![&mat, &product]).map(Dynamic::from)
 }
 
 /// `x @ s`, where `x` is `[k]` or `[n, k]`.

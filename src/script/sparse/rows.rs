@@ -1,7 +1,7 @@
 //! Operations of the op table that have a form for sparse tensors. Every other one gives an error that leads to
 //! `to_dense`.
 
-use super::{form, product};
+use super::{form, places, product};
 use crate::args;
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
@@ -9,7 +9,8 @@ use crate::base::dtype::Scalar;
 use crate::fail;
 use crate::op::args::Arg;
 use crate::op::emit::Emit;
-use crate::op::rows::pointwise::arith::{ADD, DIV, MUL, NEG};
+use crate::op::rows::indexing::index_select::INDEX_ADD;
+use crate::op::rows::pointwise::arith::{ADD, COPY, DIV, MUL, NEG};
 use crate::op::rows::reduction::reduce::SUM;
 use crate::op::rows::shape::join::CAT;
 use crate::op::table;
@@ -20,7 +21,7 @@ use crate::script::values::raise::Native;
 use crate::script::values::sparse::{Noted, Sparse};
 use crate::script::values::type_names;
 use crate::tensor::engine::Engine;
-use rhai::{Array, Dynamic, NativeCallContext};
+use rhai::{Array, Dynamic, Map, NativeCallContext};
 use std::sync::Arc;
 
 /// What keeps zeros, and sums.
@@ -33,18 +34,91 @@ const KEEPS_ZEROS: &[&str] = &[
 
 /// Asked by every row of which some argument is sparse.
 pub fn call(host: &Arc<Host>, context: &NativeCallContext, name: &str, values: &[&mut Dynamic]) -> Option<Native> {
-    if !values.iter().any(|value| value.is::<Sparse>()) {
+    let is_list = |value: &Dynamic| {
+        value.read_lock::<Array>().is_some_and(|items| items.first().is_some_and(|item| item.is::<Sparse>()))
+    };
+    if !values.iter().any(|value| value.is::<Sparse>() || is_list(value)) {
         return None;
     }
     let operands: Vec<Operand> = values.iter().map(|value| Operand::of(value)).collect();
     Some(host.call(context, |e| apply(e, name, &operands)))
 }
 
+/// The same of a row that writes to its first argument.
+pub fn in_place(host: &Arc<Host>, context: &NativeCallContext, name: &str, values: &[&mut Dynamic]) -> Native {
+    let operands: Vec<Operand> = values.iter().map(|value| Operand::of(value)).collect();
+    let written = host.call(context, |e| written(e, name, &operands));
+    written.map(|()| values[0].flatten_clone())
+}
+
+/// What an operation gives, into the memory of its first operand: a dense tensor, or the values of a sparse one whose
+/// places stay.
+fn written(e: &mut Engine, name: &str, operands: &[Operand]) -> Result<()> {
+    if let ("add" | "sub", [Operand::Tensor(x), Operand::Sparse(s), rest @ ..]) = (name, operands)
+        && s.sparse_dims() == 1
+        && x.shape().as_slice() == s.size
+        && x.dtype() == s.values.dtype()
+    {
+        let sign = |alpha: Scalar| match alpha {
+            _ if name == "add" => alpha,
+            Scalar::Float(x) => Scalar::Float(-x),
+            other => Scalar::Int(-other.to_i64()),
+        };
+        let factor = match rest {
+            [] => Some(sign(Scalar::Int(1))),
+            [Operand::Keywords(map)] => factors(map, ["alpha"]).map(|[alpha]| sign(alpha)),
+            _ => None,
+        };
+        if let Some(factor) = factor {
+            let places = form::places(e, s, 0)?;
+            e.apply_inplace(&INDEX_ADD, args![x, 0, &places, &s.values, factor])?;
+            return Ok(());
+        }
+    }
+    let made = apply(e, name, operands)?;
+    let dense = match (made.read_lock::<Sparse>(), made.read_lock::<Tensor>()) {
+        (Some(new), _) => match &operands[0] {
+            Operand::Sparse(old) if new.indices.same(&old.indices) => return into(e, name, &old.values, &new.values),
+            Operand::Sparse(_) => return Err(moved(name)),
+            _ => form::dense(e, &new)?,
+        },
+        (_, Some(new)) => new.clone(),
+        _ => fail!(INTERNAL, "an operation gives a tensor"),
+    };
+    match &operands[0] {
+        Operand::Tensor(old) => into(e, name, old, &dense),
+        _ => Err(moved(name)),
+    }
+}
+
+fn into(e: &mut Engine, name: &str, old: &Tensor, new: &Tensor) -> Result<()> {
+    if old.shape() != new.shape() || old.dtype() != new.dtype() {
+        fail!(
+            DTYPE,
+            "`{name}_` gives {} of shape {:?}, which is not written into {} of shape {:?}",
+            new.dtype(),
+            new.shape().as_slice(),
+            old.dtype(),
+            old.shape().as_slice()
+        );
+    }
+    e.apply_inplace(&COPY, args![old, new]).map(drop)
+}
+
+#[cold]
+fn moved(name: &str) -> Box<Diag> {
+    Diag::error(code::TYPE, format!("`{name}_` would give the sparse tensor other places than it has"))
+        .help(format!("a new tensor takes them: `s = s.{name}(..);`; of `s.coalesce()` values are changed in place"))
+}
+
+#[derive(Clone)]
 enum Operand {
     Sparse(Sparse),
     Tensor(Tensor),
     Number(Scalar),
     List(Vec<i64>),
+    Several(Vec<Sparse>),
+    Keywords(Map),
     Other(String),
 }
 
@@ -60,16 +134,28 @@ impl Operand {
             return Operand::Number(number);
         }
         let list = value.read_lock::<Array>();
-        match list.and_then(|list| list.iter().map(|at| at.as_int().ok()).collect()) {
-            Some(list) => Operand::List(list),
+        if let Some(list) = list {
+            if let Some(list) = list.iter().map(|at| at.as_int().ok()).collect() {
+                return Operand::List(list);
+            }
+            if let Some(all) = list.iter().map(|item| item.read_lock::<Sparse>().map(|s| s.clone())).collect() {
+                return Operand::Several(all);
+            }
+        }
+        match value.read_lock::<Map>() {
+            Some(keywords) => Operand::Keywords(keywords.clone()),
             None => Operand::Other(type_names::of_value(value)),
         }
     }
 }
 
 fn apply(e: &mut Engine, name: &str, operands: &[Operand]) -> Result<Dynamic> {
-    use Operand::{List, Number, Sparse as S, Tensor as T};
+    use Operand::{Keywords, List, Number, Several, Sparse as S, Tensor as T};
     match (name, operands) {
+        ("add" | "sub", [a, S(b), Keywords(map)]) if let Some([alpha]) = factors(map, ["alpha"]) => {
+            let values = e.call_row(&MUL, args![&b.values, alpha])?;
+            apply(e, name, &[a.clone(), S(b.with_values(values))])
+        }
         ("add" | "+", [S(a), S(b)]) => sum(e, a, b).map(Dynamic::from),
         ("sub" | "-", [S(a), S(b)]) => {
             let values = e.call_row(&NEG, args![&b.values])?;
@@ -96,9 +182,25 @@ fn apply(e: &mut Engine, name: &str, operands: &[Operand]) -> Result<Dynamic> {
         ("matmul" | "@" | "mm" | "mv", [S(s), T(x)]) => product::left(e, s, x).map(Dynamic::from),
         ("matmul" | "@" | "mm", [S(a), S(b)]) => product::both(e, a, b).map(Dynamic::from),
         ("matmul" | "@" | "mm", [T(x), S(s)]) => product::right(e, x, s).map(Dynamic::from),
-        ("addmm", [T(m), S(s), T(x)]) => {
-            let product = product::left(e, s, x)?;
-            (e as &mut dyn Emit).add(m, &product).map(Dynamic::from)
+        ("addmm", [T(m), S(s), T(x)]) => product::added(e, m, s, x, Scalar::Int(1), Scalar::Int(1)),
+        ("addmm", [T(m), S(s), T(x), Keywords(map)]) if let Some([beta, alpha]) = factors(map, ["beta", "alpha"]) => {
+            product::added(e, m, s, x, beta, alpha)
+        }
+        ("select", [S(s), Number(dim), Number(at)]) => places::select(e, s, dim.to_i64(), at.to_i64()),
+        ("index_select", [S(s), Number(dim), T(index)]) => {
+            places::index_select(e, s, dim.to_i64(), index).map(Dynamic::from)
+        }
+        ("unsqueeze", [S(s), Number(dim)]) => places::unsqueeze(e, s, dim.to_i64()).map(Dynamic::from),
+        ("cat" | "concat" | "concatenate", [Several(all)]) => places::cat(e, all, 0).map(Dynamic::from),
+        ("cat" | "concat" | "concatenate", [Several(all), Number(dim)]) => {
+            places::cat(e, all, dim.to_i64()).map(Dynamic::from)
+        }
+        ("stack", [Several(all)]) => places::stack(e, all, 0).map(Dynamic::from),
+        ("stack", [Several(all), Number(dim)]) => places::stack(e, all, dim.to_i64()).map(Dynamic::from),
+        ("zeros_like", [S(s)]) => places::zeros_like(e, s).map(Dynamic::from),
+        ("any", [S(s)]) => {
+            let s = form::unique(e, s)?;
+            by_row(e, name, &s.values).map(Dynamic::from)
         }
         ("t", [S(s)]) => form::transpose(e, s).map(Dynamic::from),
         ("transpose" | "swapaxes" | "swapdims", [S(s), Number(a), Number(b)]) => {
@@ -128,12 +230,26 @@ fn apply(e: &mut Engine, name: &str, operands: &[Operand]) -> Result<Dynamic> {
     }
 }
 
+/// The numbers of keywords, 1 for one that is not given; none where there are others.
+fn factors<const N: usize>(map: &Map, names: [&str; N]) -> Option<[Scalar; N]> {
+    let known = map.keys().all(|key| names.contains(&key.as_str()));
+    let numbers = names.map(|name| map.get(name).map_or(Some(Scalar::Int(1)), convert::scalar));
+    (known && numbers.iter().all(Option::is_some)).then(|| numbers.map(|number| number.expect("all are there")))
+}
+
 #[cold]
 fn no_form(name: &str, operands: &[Operand]) -> Box<Diag> {
-    let other = operands.iter().find_map(|operand| if let Operand::Other(kind) = operand { Some(kind) } else { None });
+    let other = operands.iter().find_map(|operand| match operand {
+        Operand::Other(kind) => Some(kind.as_str()),
+        Operand::Keywords(_) => Some("keywords"),
+        _ => None,
+    });
     let beside = other.map_or(String::new(), |kind| format!(" with {kind}"));
-    Diag::error(code::TYPE, format!("`{name}` has no form for sparse tensors{beside}"))
-        .help("`s.to_dense()` is a tensor that every operation takes")
+    let diag = Diag::error(code::TYPE, format!("`{name}` has no form for sparse tensors{beside}"));
+    match name {
+        "zero_" => diag.help("write `s = zeros_like(s);`, which has no values"),
+        _ => diag.help("`s.to_dense()` is a tensor that every operation takes"),
+    }
 }
 
 /// The row of this name, of the values.

@@ -12,6 +12,7 @@ use crate::files::{Array, Named};
 use crate::script::host::Host;
 use crate::script::tensor_api::storage::array;
 use crate::script::values::module::ModuleValue;
+use crate::script::values::sparse::Sparse;
 use crate::script::values::type_names;
 use crate::script::values::types::Tensor;
 use rhai::{Dynamic, ImmutableString, Map};
@@ -170,6 +171,9 @@ pub fn has_code(name: &str) -> Box<Diag> {
 pub fn refused(expected: &str, value: &Dynamic) -> Box<Diag> {
     let text = format!("{expected}, not {}", type_names::of_value(value));
     let diag = Diag::error(code::ARGUMENT_TYPE, text).label(Origin::NONE, Focus::Argument(1), "cannot be saved");
+    if value.is::<Sparse>() {
+        return diag.help("write `s.to_dense()`, or its parts: `#{i: s.indices(), v: s.values()}`, for `sparse_coo_tensor(i, v, size)`");
+    }
     diag.help("make a tensor of it first, for example `tensor(value)`")
 }
 

@@ -7,6 +7,7 @@ pub mod generator;
 pub mod module;
 pub mod native_forms;
 pub mod panics;
+pub mod part;
 pub mod raise;
 pub mod set;
 pub mod sparse;

@@ -10,6 +10,7 @@ use crate::op::emit::Emit;
 use crate::op::infer;
 use crate::op::row::{CallForm, Grad, Lower, Op, ex};
 use crate::op::rows::linalg::matmul::{check_dtypes, inner_mismatch, product, ranks, same_count, wide_product};
+use crate::op::rows::pointwise::arith::element_of;
 use crate::op::rows::pointwise::compare::WHERE;
 use crate::op::rows::reduction::reduce::SUM;
 use crate::op::rows::shape::rearrange::{at_least, transposed};
@@ -31,9 +32,9 @@ fn scaled_sum(
     let mut value = value(e, left, right)?;
     let factor = |at: usize| {
         let factor = a.scalar(at).unwrap_or(Scalar::Int(1));
-        if dtype.is_inexact() { factor } else { Scalar::Int(factor.to_i64()) }
+        if dtype.is_inexact() { Ok(factor) } else { element_of(factor, dtype) }
     };
-    let (beta, alpha) = (factor(addmm::beta), factor(addmm::alpha));
+    let (beta, alpha) = (factor(addmm::beta)?, factor(addmm::alpha)?);
     let shape = value.shape();
     if broadcast(&input.shape(), &shape).is_none_or(|all| all != shape) {
         fail!(SHAPE, "`input` of shape {:?} cannot be expanded to {:?}", input.shape().as_slice(), shape.as_slice());

@@ -257,6 +257,9 @@ fn added(e: &mut dyn Emit, a: &Args, op: &'static Op) -> Result<Vec<Tensor>> {
     if value.category() > dtype.category() {
         fail!(DTYPE, "`value` is {value}, but the operands are {dtype}");
     }
+    if dtype.is_int() {
+        element_of(value, dtype)?;
+    }
     e.apply(op, args![a.input(), value, a.tensor(addcmul::tensor1), a.tensor(addcmul::tensor2)])
 }
 

@@ -11,7 +11,7 @@ use crate::op::emit::{Backward, Emit};
 use crate::op::expr::{Operand, compute, derive};
 use crate::op::row::{CallForm, Grad, Lower, Op, Promote, Save, ex};
 use crate::op::rows::pointwise::arith;
-use crate::op::rows::pointwise::arith::{POW, common, pair, two, unmasked};
+use crate::op::rows::pointwise::arith::{POW, common, element_of, pair, two, unmasked};
 use crate::op::rows::pointwise::compare::{EQ, GE, GT, ISNAN, LT};
 use crate::op::rows::pointwise::unary::{EXP2, RECIPROCAL};
 use crate::op::rows::signatures::{binary, two_tensors, unary};
@@ -129,6 +129,10 @@ pub fn pow(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
     if dtype.is_int() && scalar.to_i64() < 0 {
         return Err(Diag::error(code::VALUE, "integers have no negative integer powers")
             .help("convert the base, for example with `.float()`"));
+    }
+    // An exponent that is no number of the dtype would be another exponent there.
+    if dtype.is_int() {
+        element_of(scalar, dtype)?;
     }
     let x = if x.dtype() == dtype { x.clone() } else { e.cast(x, dtype)? };
     let op = match scalar.to_f64() {

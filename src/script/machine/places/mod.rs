@@ -9,8 +9,10 @@ pub mod slices;
 use super::numbers;
 use super::tree::{AssignChain, Op, Step, StepKind};
 use super::value::Value;
+use crate::base::diag::{Diag, Result};
 use crate::script::values::ascii::{self, text_of};
 use crate::script::values::module::{Computed, ModuleValue, is_own, may_hold_modules, mode, module};
+use crate::script::values::part;
 use crate::script::values::types::Cell;
 use rhai::{Array, Dynamic, ImmutableString, Map};
 use smallvec::SmallVec;
@@ -193,7 +195,7 @@ pub fn write_field(
     value: &mut Value,
 ) -> Option<()> {
     let may_close_a_ring = matches!(&*value, Value::Other(value) if may_hold_modules(value));
-    if may_close_a_ring || is_own(name) {
+    if may_close_a_ring || is_own(name) || refused(module, name, rest, operands, assign, value).is_some() {
         return None;
     }
     let written = module.change(|fields| match fields.get_mut(name) {
@@ -206,6 +208,35 @@ pub fn write_field(
         None => None,
     });
     written.flatten()
+}
+
+/// Why a value may not be written over a part of a module: a parameter, a buffer, a layer, or an item of a list of them.
+pub fn refused(
+    module: &ModuleValue,
+    name: &str,
+    rest: &[Step],
+    operands: &Values,
+    assign: &AssignChain,
+    value: &Value,
+) -> Option<Box<Diag>> {
+    if assign.info.is_op_assignment() {
+        return None;
+    }
+    let fields = module.read();
+    let with = |work: &dyn Fn(&Dynamic) -> Result<()>| match value {
+        Value::Other(value) => work(value).err(),
+        plain => work(&plain.clone().boxed()).err(),
+    };
+    match rest {
+        [] => with(&|value| part::takes(&fields, name, value)),
+        [Step { kind: StepKind::Index { operand, .. }, .. }] => {
+            let Value::Int(index) = operands[*operand] else { return None };
+            let items = fields.get(name)?.read_lock::<Array>()?;
+            let old = items.get(place(index, items.len())?)?;
+            with(&|value| part::follows(old, value, &format!("{name}[{index}]")))
+        }
+        _ => None,
+    }
 }
 
 /// Gives what indices and names lead to its new value, if it is still there.
