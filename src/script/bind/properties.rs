@@ -269,10 +269,7 @@ fn setters(module: &mut Natives, host: &Arc<Host>) {
         move |context: NativeCallContext, x: &mut Tensor, value: Dynamic| -> Result<(), Box<rhai::EvalAltResult>> {
             // A gradient that was changed through a handle needs no assignment: see `index.rs`.
             match shared.assignment(&context) {
-                Some(_) => match value.read_lock::<Sparse>().map(|g| g.clone()) {
-                    Some(g) => shared.call(&context, |e| crate::script::sparse::set_grad_of_dense(e, x, &g)),
-                    None => set_grad(x, &value).map_err(|diag| shared.raise(&context, diag, "")),
-                },
+                Some(_) => set_grad(x, &value).map_err(|diag| shared.raise(&context, diag, "")),
                 None => Ok(()),
             }
         },

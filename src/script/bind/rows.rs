@@ -11,7 +11,6 @@ use crate::op::table;
 use crate::op::tensor::Meta;
 use crate::script::bind::convert;
 use crate::script::host::Host;
-use crate::script::sparse::rows;
 use crate::script::values::generator::Drawing;
 use crate::script::values::panics::{GuardedCall, Place};
 use crate::script::values::raise::Native;
@@ -48,7 +47,8 @@ const MAX_ARITY: usize = 9;
 /// first time.
 pub const WIDE_ARITY: usize = 15;
 
-/// The function of plain values that has the name of a row, if the values are some for it: `sum(loader)`.
+/// The function of plain values that has the name of a row, if the values are some for it: `sum(loader)`. A name in `_`
+/// is that of a row which writes to its first argument.
 pub type Plain = fn(&Arc<Host>, &NativeCallContext, &str, &[&mut Dynamic]) -> Option<Native>;
 
 /// Registers all rows. `plain` is asked where the first value is no tensor.
@@ -109,7 +109,7 @@ fn arities(module: &mut Natives, host: &Arc<Host>, op: &'static Op, name: Cow<'s
         let context = context.expect("registered with a context");
         let means_plain = form == Form::Plain && values.first().is_some_and(|first| !first.is::<Tensor>());
         let done = match form {
-            Form::InPlace if has_sparse(values) => Some(rows::in_place(&host, &context, op.name, values)),
+            Form::InPlace if has_sparse(values) => plain(&host, &context, &format!("{}_", op.name), values),
             _ if means_plain || has_sparse(values) => plain(&host, &context, op.name, values),
             _ => None,
         };
@@ -401,10 +401,8 @@ fn operator(
     plain: Plain,
 ) -> Native {
     if has_sparse(values) {
-        if form == Form::InPlace {
-            return rows::in_place(host, context, op.name, values);
-        }
-        if let Some(done) = plain(host, context, op.operator, values) {
+        let in_place = (form == Form::InPlace).then(|| format!("{}_", op.name));
+        if let Some(done) = plain(host, context, in_place.as_deref().unwrap_or(op.operator), values) {
             return done;
         }
     }

@@ -106,6 +106,9 @@ fn replaced(dataset: &Dataset, name: &str, value: Dynamic) -> Result<Dataset> {
 #[cold]
 fn absent(name: &str, columns: Option<&Map>) -> Box<Diag> {
     let diag = Diag::error(code::UNKNOWN_PROPERTY, format!("the dataset has no tensor `{name}`"));
+    if matches!(name, "len" | "keys") {
+        return diag.help(format!("`{name}` is a method: call it, `.{name}()`"));
+    }
     match columns {
         Some(columns) => {
             let known: Vec<&str> = columns.keys().map(|name| name.as_str()).collect();

@@ -213,6 +213,7 @@ fn properties(natives: &mut Natives, host: &Arc<Host>) {
     property("layout", |s| s.layout().into());
     property("requires_grad", |s| Dynamic::from_bool(s.values.requires_grad()));
     gradient(natives, host);
+    gradient_of_dense(natives, host);
     let shared = host.clone();
     FuncRegistration::new_getter("T").place_in(
         &mut natives.module,
@@ -284,6 +285,20 @@ fn gradient(natives: &mut Natives, host: &Arc<Host>) {
         move |context: NativeCallContext, s: &mut Sparse, value: Dynamic| -> Result<(), Box<EvalAltResult>> {
             match shared.assignment(&context) {
                 Some(_) => shared.call(&context, |e| set_grad(e, s, &value)),
+                None => Ok(()),
+            }
+        },
+    );
+}
+
+/// `w.grad = g` of a dense tensor and a sparse gradient.
+fn gradient_of_dense(natives: &mut Natives, host: &Arc<Host>) {
+    let shared = host.clone();
+    FuncRegistration::new_setter("grad").place_in(
+        &mut natives.module,
+        move |context: NativeCallContext, x: &mut Tensor, g: Sparse| -> Result<(), Box<EvalAltResult>> {
+            match shared.assignment(&context) {
+                Some(_) => shared.call(&context, |e| super::set_grad_of_dense(e, x, &g)),
                 None => Ok(()),
             }
         },

@@ -41,14 +41,10 @@ pub fn call(host: &Arc<Host>, context: &NativeCallContext, name: &str, values: &
         return None;
     }
     let operands: Vec<Operand> = values.iter().map(|value| Operand::of(value)).collect();
-    Some(host.call(context, |e| apply(e, name, &operands)))
-}
-
-/// The same of a row that writes to its first argument.
-pub fn in_place(host: &Arc<Host>, context: &NativeCallContext, name: &str, values: &[&mut Dynamic]) -> Native {
-    let operands: Vec<Operand> = values.iter().map(|value| Operand::of(value)).collect();
-    let written = host.call(context, |e| written(e, name, &operands));
-    written.map(|()| values[0].flatten_clone())
+    Some(match name.strip_suffix('_') {
+        Some(name) => host.call(context, |e| written(e, name, &operands)).map(|()| values[0].flatten_clone()),
+        None => host.call(context, |e| apply(e, name, &operands)),
+    })
 }
 
 /// What an operation gives, into the memory of its first operand: a dense tensor, or the values of a sparse one whose

@@ -22,7 +22,7 @@ pub fn follows(old: &Dynamic, value: &Dynamic, name: &str) -> Result<()> {
     if value.is_unit() {
         return Ok(());
     }
-    if old.is::<ModuleValue>() && !value.is::<ModuleValue>() && !value.is_fnptr() {
+    if old.is::<ModuleValue>() && !value.is::<ModuleValue>() {
         return Err(unfit(name, "a layer of the module: a module", value));
     }
     let is_parameter = old.read_lock::<Tensor>().is_some_and(|old| is_trained(&old));
