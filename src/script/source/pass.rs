@@ -180,6 +180,25 @@ pub fn unchanged(src: &str) -> Rewritten {
     emit(src, &[], Vec::new(), 0)
 }
 
+/// The error of `a < b < c`, by its two operators.
+fn comparisons_do_not_chain(src: &str, tokens: &[Token], (first, second): (u32, u32)) -> LexError {
+    let has_bits =
+        tokens[first as usize..second as usize].iter().any(|token| matches!(&src[token.range()], "&" | "|" | "^"));
+    let help = match has_bits {
+        true => "`&`, `|` and `^` bind tighter than comparisons, as in Python: `(x > 1) & (x > y)`",
+        false => "write `a < x && x < b`; of tensors, `(a < x) & (x < b)`",
+    };
+    LexError {
+        message: "comparisons do not chain".into(),
+        labels: vec![
+            (tokens[second as usize].range(), "this compares with a truth value, `true` or `false`".into()),
+            (tokens[first as usize].range(), "which this gives".into()),
+        ],
+        help: Some(help.into()),
+        incomplete: false,
+    }
+}
+
 /// Rewrites one source.
 pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
     let start = lex::script_start(src);
@@ -193,17 +212,8 @@ pub fn rewrite(src: &str, options: &Options) -> Result<Rewritten, LexError> {
             incomplete: false,
         });
     }
-    if let Some(&(first, second)) = tree.chained.first() {
-        let [first, second] = [first, second].map(|token| tokens[token as usize].range());
-        return Err(LexError {
-            message: "comparisons cannot be chained".into(),
-            labels: vec![
-                (second, "this compares with a truth value, `true` or `false`".into()),
-                (first, "which this gives".into()),
-            ],
-            help: Some("write `a < b && b < c`; of tensors, `(a < b) & (b < c)`".into()),
-            incomplete: false,
-        });
+    if let Some(&chained) = tree.chained.first() {
+        return Err(comparisons_do_not_chain(src, &tokens, chained));
     }
     for pattern in &tree.patterns {
         parts::check(src, &tokens, pattern.run)?;

@@ -56,7 +56,10 @@ impl<'a> Reader<'a> {
             }
             args.extend(right.map(|right| right.run));
             let orders = matches!(symbol, "<" | "<=" | ">" | ">=");
-            if let (true, Shape::Ordered(before)) = (orders, left.shape) {
+            // Not `a <> b` and `Vec<f32>`, which lead elsewhere.
+            if let (true, Shape::Ordered(before)) = (orders, left.shape)
+                && self.text_at(before as usize).starts_with(&symbol[..1])
+            {
                 self.tree.chained.push((before, focus as u32));
             }
             let logical = matches!(symbol, "&&" | "||");
