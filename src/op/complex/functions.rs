@@ -53,14 +53,7 @@ functions! {
     log |a, b| logarithm(a, b, 1.0);
     log2 |a, b| logarithm(a, b, 1.0 / LN_2);
     log10 |a, b| logarithm(a, b, 1.0 / LN_10);
-    /// Where 1 is nothing beside a number, it is the logarithm of that number, which no square makes infinite.
-    log1p |a, b| {
-        let far = a.of(&ABS).greater_equal(FAR).or(b.of(&ABS).greater_equal(FAR));
-        let (x, y) = (far.choose(0.0, a), far.choose(0.0, b));
-        let (size, angle) = logarithm(far.choose(a, 1.0), far.choose(b, 0.0), 1.0);
-        let near = (x * (x + 2.0) + y * y).of(&LOG1P) * 0.5;
-        (far.choose(size, near), far.choose(angle, b.with(&ATAN2, a + 1.0)))
-    };
+    log1p |a, b| logarithm_beside_one(a, b);
     sqrt |a, b| root(a, b);
     sin |a, b| (a.of(&SIN) * b.of(&COSH), a.of(&COS) * b.of(&SINH));
     cos |a, b| (a.of(&COS) * b.of(&COSH), -(a.of(&SIN) * b.of(&SINH)));
@@ -87,6 +80,8 @@ functions! {
     };
 }
 
+// Not: inlined, which is a copy in each function of numbers and derivatives.
+#[inline(never)]
 fn logarithm<'c>(a: Expr<'c>, b: Expr<'c>, scale: f64) -> Pair<'c> {
     let (by, a, b) = shrunk(a, b);
     let size = a.with(&HYPOT, b).of(&LOG);
@@ -94,7 +89,18 @@ fn logarithm<'c>(a: Expr<'c>, b: Expr<'c>, scale: f64) -> Pair<'c> {
     if scale == 1.0 { (size, angle) } else { (size * scale, angle * scale) }
 }
 
+/// `log1p`. Where 1 is nothing beside a number, it is the logarithm of that number, which no square makes infinite.
+#[inline(never)]
+fn logarithm_beside_one<'c>(a: Expr<'c>, b: Expr<'c>) -> Pair<'c> {
+    let far = a.of(&ABS).greater_equal(FAR).or(b.of(&ABS).greater_equal(FAR));
+    let (x, y) = (far.choose(0.0, a), far.choose(0.0, b));
+    let (size, angle) = logarithm(far.choose(a, 1.0), far.choose(b, 0.0), 1.0);
+    let near = (x * (x + 2.0) + y * y).of(&LOG1P) * 0.5;
+    (far.choose(size, near), far.choose(angle, b.with(&ATAN2, a + 1.0)))
+}
+
 /// The principal root: its real part is not negative.
+#[inline(never)]
 fn root<'c>(a: Expr<'c>, b: Expr<'c>) -> Pair<'c> {
     let (by, a, b) = shrunk(a, b);
     let (re, im) = plain_root(a, b);
@@ -102,12 +108,14 @@ fn root<'c>(a: Expr<'c>, b: Expr<'c>) -> Pair<'c> {
 }
 
 /// A quarter of a number so large that its absolute value may be infinite, and whether it was.
+#[inline(never)]
 fn shrunk<'c>(a: Expr<'c>, b: Expr<'c>) -> (Expr<'c>, Expr<'c>, Expr<'c>) {
     // Half of the largest f32; an f64 beyond it loses nothing by a factor of four either.
     let large = a.of(&ABS).greater_equal(LARGE).or(b.of(&ABS).greater_equal(LARGE));
     (large, large.choose(a * 0.25, a), large.choose(b * 0.25, b))
 }
 
+#[inline(never)]
 fn plain_root<'c>(a: Expr<'c>, b: Expr<'c>) -> Pair<'c> {
     let size = a.with(&HYPOT, b);
     let large = ((size + a.of(&ABS)) * 0.5).of(&SQRT);

@@ -31,7 +31,7 @@
     "H" "T" "_version" "batch_size" "data" "dataset" "device" "device_index" "drop_last" "dtype" "elapsed"
     "flags" "grad" "grad_fn" "groupindex" "groups" "id" "imag" "is_cpu" "is_cuda" "is_leaf" "is_pinned"
     "is_sparse" "is_sparse_csr" "itemsize" "layout" "mH" "mT" "nbytes" "ndim" "nnz" "numel" "pattern" "priority"
-    "re" "real" "requires_grad" "retains_grad" "shape" "stream_id" "string" "timing" "type"))
+    "re" "real" "requires_grad" "retains_grad" "shape" "stream_id" "string" "timing" "type" "value"))
 ; end
 
 (scoped_identifier path: (identifier) @module)
