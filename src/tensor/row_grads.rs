@@ -15,7 +15,7 @@ use crate::op::rows::nn::embedding::ROWS_GRAD;
 use crate::op::rows::ordering::distinct::UNIQUE;
 use crate::op::rows::pointwise::compare::NE;
 use crate::op::rows::shape::join::CAT;
-use crate::op::rows::shape::view::RESHAPE;
+use crate::op::rows::shape::view::{CLONE, RESHAPE};
 use crate::op::tensor::{GradCall, GradStep, RowGrad, Tensor};
 use crate::sched::runtime::Runtime;
 use std::sync::Arc;
@@ -60,6 +60,8 @@ impl GradCall for RowBackward {
         let n = index.numel();
         let index = e.call_row(&RESHAPE, args![index, [n].as_slice()])?;
         let values = e.call_row(&RESHAPE, args![g, [n, table.shape()[1]].as_slice()])?;
+        // In memory of its own: scripts may scale a gradient in place.
+        let values = e.call_row(&CLONE, args![&values])?;
         let part = self.without_padding(&mut e, RowGrad { index, values })?;
         let mut rows = table.row_grads();
         rows.push(part);

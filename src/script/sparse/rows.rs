@@ -11,6 +11,7 @@ use crate::op::args::Arg;
 use crate::op::emit::Emit;
 use crate::op::rows::indexing::index_select::INDEX_ADD;
 use crate::op::rows::pointwise::arith::{ADD, COPY, DIV, MUL, NEG};
+use crate::op::rows::pointwise::blend::ZERO;
 use crate::op::rows::reduction::reduce::SUM;
 use crate::op::rows::shape::join::CAT;
 use crate::op::table;
@@ -71,7 +72,13 @@ fn written(e: &mut Engine, name: &str, operands: &[Operand]) -> Result<()> {
             return Ok(());
         }
     }
-    let made = apply(e, name, operands)?;
+    if let ("zero", [Operand::Sparse(s)]) = (name, operands) {
+        return e.apply_inplace(&ZERO, args![&s.values]).map(drop);
+    }
+    let made = apply(e, name, operands).map_err(|mut diag| {
+        diag.message = diag.message.replacen(&format!("`{name}`"), &format!("`{name}_`"), 1);
+        diag
+    })?;
     let dense = match (made.read_lock::<Sparse>(), made.read_lock::<Tensor>()) {
         (Some(new), _) => match &operands[0] {
             Operand::Sparse(old) if new.indices.same(&old.indices) => return into(e, name, &old.values, &new.values),
@@ -242,10 +249,7 @@ fn no_form(name: &str, operands: &[Operand]) -> Box<Diag> {
     });
     let beside = other.map_or(String::new(), |kind| format!(" with {kind}"));
     let diag = Diag::error(code::TYPE, format!("`{name}` has no form for sparse tensors{beside}"));
-    match name {
-        "zero_" => diag.help("write `s = zeros_like(s);`, which has no values"),
-        _ => diag.help("`s.to_dense()` is a tensor that every operation takes"),
-    }
+    diag.help("`s.to_dense()` is a tensor that every operation takes")
 }
 
 /// The row of this name, of the values.
