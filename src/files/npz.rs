@@ -76,7 +76,8 @@ pub fn check(named: &Named) -> Result<()> {
 
 /// Precondition: `check` found nothing.
 pub fn write(named: &Named, sink: &mut dyn Sink) -> Result<()> {
-    let mut archive = ZipWriter::new(Once { sink, at: 0, has_failed: false });
+    let mut once = Once { sink, at: 0, has_failed: false };
+    let mut archive = ZipWriter::new(&mut once as &mut dyn Sink);
     for (name, array) in &named.arrays {
         let header = npy::header(array)?;
         let large = header.len() + array.bytes().len() >= u32::MAX as usize;

@@ -593,8 +593,7 @@ fn entry_of(kind: &str, name: &str, fields: &[&str]) -> Words {
     if members.iter().any(|member| member.strip_suffix('(') == Some(name)) {
         return found.help(format!("`{name}` is a method: call it, `.{name}()`"));
     }
-    if name == "__class__" || (name == "name" && (kind == "module" || fields.iter().any(|field| *field == "training")))
-    {
+    if name == "__class__" || (name == "name" && (kind == "module" || fields.contains(&"training"))) {
         return found.help("the entries of a module show what it is: `if \"weight\" in m { .. }`");
     }
     if let Some(help) = habits::property("map", name) {

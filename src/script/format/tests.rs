@@ -53,7 +53,10 @@ fn shaken(text: &str, rarity: usize, random: &mut impl FnMut(usize) -> usize) ->
         let of_number = index >= 2
             && word(&tokens[index - 1]) == "."
             && word(&tokens[index - 2]).starts_with(|c: char| c.is_ascii_digit());
-        let stays = has_comment || calls || of_number || word(token) == "!";
+        // The smallest integer is one with its sign right before it.
+        let of_least =
+            before.is_some_and(|before| word(before) == "-") && word(token).starts_with("9223372036854775808");
+        let stays = has_comment || calls || of_number || of_least || word(token) == "!";
         let is_free = inside == 0 && token.kind != Kind::TextEnd && !stays;
         out.push_str(match is_free && before.is_some() {
             false => gap,

