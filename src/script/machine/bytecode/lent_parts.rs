@@ -3,7 +3,7 @@
 
 use super::{Argument, Bytecode, DirectCall};
 use crate::script::machine::chain::indices_at_hand;
-use crate::script::machine::places::exchange::{exchange, is_own};
+use crate::script::machine::places::exchange::{exchange, is_own, root_of};
 use crate::script::machine::places::{Values, reach};
 use crate::script::machine::run::{Frame, Machine, R};
 use crate::script::machine::tree::{Chain, Code, Node, Root, Slot};
@@ -95,7 +95,7 @@ impl Machine<'_> {
         if code.lends(at)
             && !self.looks
             && let Some(indices) = indices_at_hand(frame, chain)
-            && let Some(root) = root_of(frame, chain)
+            && let Some(root) = own_root(frame, chain)
             && reach(root, &chain.steps, &indices, false, is_own) == Some(true)
         {
             let mut part = Dynamic::UNIT;
@@ -113,19 +113,12 @@ pub(super) fn put_back(frame: &mut Frame, bytecode: &Bytecode, out: Out) {
     for (at, node, indices) in out {
         let mut part = frame.rest[at].take().boxed();
         let Node::Chain(chain) = &bytecode.nodes[node as usize] else { continue };
-        if let Some(root) = root_of(frame, chain) {
+        if let Some(root) = own_root(frame, chain) {
             exchange(root, &chain.steps, &indices, &mut part, false);
         }
     }
 }
 
-fn root_of<'a>(frame: &'a mut Frame, chain: &Chain) -> Option<&'a mut Dynamic> {
-    match &chain.root {
-        Root::Local(slot) => match &mut frame.slots[*slot as usize] {
-            Value::Other(root) if !root.is_shared() => Some(root),
-            _ => None,
-        },
-        Root::This(_) => frame.this.as_deref_mut().filter(|this| !this.is_shared()),
-        _ => None,
-    }
+fn own_root<'a>(frame: &'a mut Frame, chain: &Chain) -> Option<&'a mut Dynamic> {
+    root_of(frame, chain).filter(|root| !root.is_shared())
 }

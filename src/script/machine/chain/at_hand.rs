@@ -2,7 +2,7 @@
 
 use super::Goal;
 use crate::script::machine::intrinsics::Intrinsic;
-use crate::script::machine::places::exchange::moved_part;
+use crate::script::machine::places::exchange::{moved_part, root_of};
 use crate::script::machine::places::slices;
 use crate::script::machine::places::{Values, reach_mut, read, text};
 use crate::script::machine::quick;
@@ -120,15 +120,10 @@ impl Machine<'_> {
                 handle = inside;
                 &mut handle
             }
-            Root::Local(slot) => match &mut frame.slots[*slot as usize] {
-                Value::Other(root) => root,
-                _ => return Ok(None),
-            },
-            Root::This(_) => match frame.this.as_deref_mut() {
-                Some(this) => this,
+            _ => match root_of(frame, chain) {
+                Some(root) => root,
                 None => return Ok(None),
             },
-            _ => return Ok(None),
         };
         // What a module takes could be the module itself.
         let is_simple = |value: &Value| !matches!(value, Value::Other(value) if may_hold_modules(value));

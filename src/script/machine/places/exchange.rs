@@ -40,6 +40,18 @@ pub fn is_path(chain: &Chain) -> bool {
         && chain.operands.iter().all(|operand| matches!(operand, Node::Local(_) | Node::Literal(_)))
 }
 
+/// What a chain begins with, where that is a variable or `this` and no plain number.
+pub fn root_of<'a>(frame: &'a mut Frame, chain: &Chain) -> Option<&'a mut Dynamic> {
+    match &chain.root {
+        Root::Local(slot) => match &mut frame.slots[*slot as usize] {
+            Value::Other(root) => Some(root),
+            _ => None,
+        },
+        Root::This(_) => frame.this.as_deref_mut(),
+        _ => None,
+    }
+}
+
 /// Swaps what indices and names lead to with another value. `shared`: through what others hold, too. Nothing is swapped
 /// where there is no such place.
 pub fn exchange(
@@ -138,17 +150,7 @@ impl Machine<'_> {
             return Ok(None);
         }
         let indices = self.indices(frame, chain)?;
-        let root = match &chain.root {
-            Root::Local(slot) => match &mut frame.slots[*slot as usize] {
-                Value::Other(root) => root,
-                _ => return Ok(None),
-            },
-            Root::This(_) => match frame.this.as_deref_mut() {
-                Some(this) => this,
-                None => return Ok(None),
-            },
-            _ => return Ok(None),
-        };
+        let Some(root) = root_of(frame, chain) else { return Ok(None) };
         self.asked_at(root, &chain.steps, &indices, ask)
     }
 
