@@ -77,6 +77,9 @@ fn link(out: &Path) {
         return;
     }
     println!("cargo::rustc-link-arg-bin=tscript=-no-pie");
+    // All symbols are found at the start, so that the tables of their addresses are never written again
+    // (`.cargo/config.toml` asks rustc for less, docs/decisions/0152-calls-where-functions-lie.md).
+    println!("cargo::rustc-link-arg-bin=tscript=-Wl,-z,now");
     if ships && links_with(out, FOLDING) {
         println!("cargo::rustc-link-arg-bin=tscript={FOLDING}");
     }

@@ -2,11 +2,13 @@
 """Whole models beside PyTorch, in one run: milliseconds a step, ratios, and whether both give the same.
 
     tests/bench/models.py [--tscript target/release/tscript] [--device cpu|cuda] [--only gpt2,lstm]
-                          [--modes eager,compile] [--small] [--timeout 300] [--write FILE]
+                          [--modes eager,compile] [--precision whole|tf32] [--small] [--timeout 300]
+                          [--write FILE]
 
 Each model stands twice in `models/`: as a script, and as PyTorch's users write it. Both make the same weights from the same
 integers (`common.rhai`, `common.py`). `compile` is `torch.compile`, with graphs where nothing is trained. What counts is
-the best of PyTorch's modes. `--small` is for tests; `--write` keeps what PyTorch's small models give as their fixture.
+the best of PyTorch's modes. What is f32 is so on both sides, or rounds its factors to TF32 on both: PyTorch alone rounds
+those of convolutions and recurrent layers from the start. `--small` is for tests; `--write` keeps what PyTorch's small models give as their fixture.
 """
 import argparse, json, math, os, subprocess, sys
 
@@ -39,6 +41,7 @@ def main():
     parse.add_argument("--device", default="cpu")
     parse.add_argument("--only", default="")
     parse.add_argument("--modes", default="eager,compile")
+    parse.add_argument("--precision", choices=["whole", "tf32"], default="whole")
     parse.add_argument("--small", action="store_true")
     parse.add_argument("--timeout", type=int, default=300)
     parse.add_argument("--write", default="")
@@ -50,14 +53,15 @@ def main():
     for name in names:
         if wanted and not any(part in name for part in wanted):
             continue
-        call = "import {0}; {0}.main({1}, {2!r}, {3!r})"
+        call = "import common, {0}; common.precision({4!r}); {0}.main({1}, {2!r}, {3!r})"
         torch = {
-            mode: lines([sys.executable, "-c", call.format(name, options.small, mode, options.device)], options.timeout)
+            mode: lines([sys.executable, "-c", call.format(name, options.small, mode, options.device, options.precision)], options.timeout)
             for mode in options.modes.split(",")
             if mode
         }
         command = [os.path.abspath(options.tscript), "run", "--device", options.device, f"{name}.rhai", "--"]
-        ours = lines(command + ["--small"] * options.small, options.timeout)
+        flags = ["--small"] * options.small + ["--tf32"] * (options.precision == "tf32")
+        ours = lines(command + flags, options.timeout)
         for case in next(iter(torch.values()), ours):
             theirs = {mode: found.get(case, {}).get("ms", math.nan) for mode, found in torch.items()}
             mine = ours.get(case, {}).get("ms", math.nan)

@@ -6,6 +6,12 @@ import time
 import torch
 
 
+def precision(kind):
+    """Products of f32 as they are (`whole`), or with factors that are rounded to TF32."""
+    torch.backends.cudnn.allow_tf32 = kind == "tf32"
+    torch.set_float32_matmul_precision("high" if kind == "tf32" else "highest")
+
+
 def spread(shape, name):
     """Values in [-1, 1) that depend on places and a name alone."""
     seed = sum(ord(c) * (i + 1) for i, c in enumerate(name))
