@@ -39,8 +39,6 @@ trait Index: Copy + PartialOrd + Add<Output = Self> + Mul<Output = Self> + Send 
     const NONE: Self;
     const ZERO: Self;
     fn of(n: usize) -> Self;
-    /// Of a whole number in range.
-    fn whole<T: Real>(x: T) -> Self;
     fn get(self) -> usize;
 }
 
@@ -52,10 +50,6 @@ macro_rules! index {
             #[inline(always)]
             fn of(n: usize) -> $type {
                 n as $type
-            }
-            #[inline(always)]
-            fn whole<T: Real>(x: T) -> $type {
-                x.to_f64() as $type
             }
             #[inline(always)]
             fn get(self) -> usize {
@@ -128,20 +122,25 @@ impl Sampler {
 
     /// Rounds as the operands' dtype does; cubic weights are worked out in `f32` at least, as PyTorch does it.
     #[inline(always)]
-    fn round<T: Real>(&self, x: T) -> T {
-        match self.dtype {
-            DType::F16 if self.between != CUBIC => T::from_f64(f16::from_f64(x.to_f64()).to_f64()),
-            DType::BF16 if self.between != CUBIC => T::from_f64(bf16::from_f64(x.to_f64()).to_f64()),
-            _ => x,
-        }
+    fn round<T: Real, const ROUNDS: bool>(&self, x: T) -> T {
+        if ROUNDS { T::from_f64(self.narrowed(x.to_f64())) } else { x }
+    }
+
+    fn rounds(&self) -> bool {
+        matches!(self.dtype, DType::F16 | DType::BF16) && self.between != CUBIC
+    }
+
+    #[inline(never)]
+    fn narrowed(&self, x: f64) -> f64 {
+        if self.dtype == DType::F16 { f16::from_f64(x).to_f64() } else { bf16::from_f64(x).to_f64() }
     }
 
     /// From -1..1 to pixels of dim `d`.
     #[inline(always)]
-    fn pixel<T: Real>(&self, place: T, d: usize) -> T {
+    fn pixel<T: Real, const ROUNDS: bool>(&self, place: T, d: usize) -> T {
         let step: T = self.step(d);
-        let x = self.round(self.round(place + T::ONE) * step);
-        if self.align { x } else { self.round(x - T::from_f64(0.5)) }
+        let x = self.round::<T, ROUNDS>(self.round::<T, ROUNDS>(place + T::ONE) * step);
+        if self.align { x } else { self.round::<T, ROUNDS>(x - T::from_f64(0.5)) }
     }
 
     /// Pixels of dim `d` for a step of 1 of the place.
@@ -153,28 +152,28 @@ impl Sampler {
 
     /// A position held or mirrored into the image, and its derivative.
     #[inline(always)]
-    fn inside<T: Real>(&self, x: T, d: usize) -> (T, T) {
+    fn inside<T: Real, const ROUNDS: bool, const OUTSIDE: i64>(&self, x: T, d: usize) -> (T, T) {
         let last = T::from_usize(self.size[d] - 1);
         let (mut x, mut turn) = (x, T::ONE);
-        if self.outside == ZEROS {
+        if OUTSIDE == ZEROS {
             return (x, turn);
         }
-        if self.outside == REFLECTION {
+        if OUTSIDE == REFLECTION {
             let shift = T::from_f64(if self.align { 0.0 } else { 0.5 });
             let span = last + shift + shift;
             if span == T::ZERO {
                 return (T::ZERO, T::ZERO);
             }
             let twice = span + span;
-            x = self.round(x + shift);
+            x = self.round::<T, ROUNDS>(x + shift);
             if x < T::ZERO {
                 (x, turn) = (-x, -turn);
             }
             x = x - (x / twice).floor() * twice;
             if x > span {
-                (x, turn) = (self.round(twice - x), -turn);
+                (x, turn) = (self.round::<T, ROUNDS>(twice - x), -turn);
             }
-            x = self.round(x - shift);
+            x = self.round::<T, ROUNDS>(x - shift);
         }
         // NaN becomes 0.
         let (low, high) = (x <= T::ZERO || Real::is_nan(x), x >= last);
@@ -192,43 +191,57 @@ impl Sampler {
 
     /// The index of a whole position of dim `d`.
     #[inline(always)]
-    fn index<T: Real, I: Index>(&self, x: T, d: usize) -> I {
+    fn index<T: Chunks>(&self, x: T, d: usize) -> T::At {
         let known = x >= T::ZERO && x <= T::from_usize(self.size[d] - 1);
-        let index = I::whole(if known { x } else { T::ZERO });
-        if known { index } else { I::NONE }
+        // SAFETY: no element of a plane is beyond the integers, of f32 those of `i32` (`computes_in`).
+        let index = unsafe { T::whole(if known { x } else { T::ZERO }) };
+        if known { index } else { T::At::NONE }
     }
 }
 
 /// What a chunk of places reads along one dim: indices, weights, and the derivatives of these by the place.
-struct Line<T, I> {
-    at: [[I; CHUNK]; MAX_TAPS],
+struct Line<T: Chunks> {
+    at: [[T::At; CHUNK]; MAX_TAPS],
     weight: [[T; CHUNK]; MAX_TAPS],
     slope: [[T; CHUNK]; MAX_TAPS],
 }
 
-impl<T: Real, I: Index> Line<T, I> {
+impl<T: Chunks> Line<T> {
     /// One tap at 0, for dims that are not there.
-    fn new() -> Line<T, I> {
+    fn new() -> Line<T> {
         Line {
-            at: [[I::ZERO; CHUNK]; MAX_TAPS],
+            at: [[T::At::ZERO; CHUNK]; MAX_TAPS],
             weight: [[T::ONE; CHUNK]; MAX_TAPS],
             slope: [[T::ZERO; CHUNK]; MAX_TAPS],
         }
     }
 
+    /// The loops are compiled for what they do at each place, so that they become vectors.
     #[inline(always)]
     fn fill(&mut self, s: &Sampler, d: usize, place: &[T; CHUNK]) {
-        match s.between {
-            LINEAR => self.linear(s, d, place),
-            NEAREST => self.nearest(s, d, place),
-            _ => self.cubic(s, d, place),
+        match (s.rounds(), s.outside) {
+            (false, ZEROS) => self.fill_by::<false, ZEROS>(s, d, place),
+            (false, BORDER) => self.fill_by::<false, BORDER>(s, d, place),
+            (false, _) => self.fill_by::<false, REFLECTION>(s, d, place),
+            (true, ZEROS) => self.fill_by::<true, ZEROS>(s, d, place),
+            (true, BORDER) => self.fill_by::<true, BORDER>(s, d, place),
+            (true, _) => self.fill_by::<true, REFLECTION>(s, d, place),
         }
     }
 
     #[inline(always)]
-    fn linear(&mut self, s: &Sampler, d: usize, place: &[T; CHUNK]) {
+    fn fill_by<const ROUNDS: bool, const OUTSIDE: i64>(&mut self, s: &Sampler, d: usize, place: &[T; CHUNK]) {
+        match s.between {
+            LINEAR => self.linear::<ROUNDS, OUTSIDE>(s, d, place),
+            NEAREST => self.nearest::<ROUNDS, OUTSIDE>(s, d, place),
+            _ => self.cubic::<OUTSIDE>(s, d, place),
+        }
+    }
+
+    #[inline(always)]
+    fn linear<const ROUNDS: bool, const OUTSIDE: i64>(&mut self, s: &Sampler, d: usize, place: &[T; CHUNK]) {
         for (p, &place) in place.iter().enumerate() {
-            let (x, turn) = s.inside(s.pixel(place, d), d);
+            let (x, turn) = s.inside::<T, ROUNDS, OUTSIDE>(s.pixel::<T, ROUNDS>(place, d), d);
             let x = s.tame(x);
             let low = x.floor();
             let up = x - low;
@@ -241,20 +254,20 @@ impl<T: Real, I: Index> Line<T, I> {
     }
 
     #[inline(always)]
-    fn nearest(&mut self, s: &Sampler, d: usize, place: &[T; CHUNK]) {
+    fn nearest<const ROUNDS: bool, const OUTSIDE: i64>(&mut self, s: &Sampler, d: usize, place: &[T; CHUNK]) {
         for (p, &place) in place.iter().enumerate() {
-            let (x, _) = s.inside(s.pixel(place, d), d);
+            let (x, _) = s.inside::<T, ROUNDS, OUTSIDE>(s.pixel::<T, ROUNDS>(place, d), d);
             self.at[0][p] = s.index(s.tame(x).round_even(), d);
         }
     }
 
     /// Keys' kernel with a = -3/4 at distances 1 + t, t, 1 - t and 2 - t.
     #[inline(always)]
-    fn cubic(&mut self, s: &Sampler, d: usize, place: &[T; CHUNK]) {
+    fn cubic<const OUTSIDE: i64>(&mut self, s: &Sampler, d: usize, place: &[T; CHUNK]) {
         let n = T::from_f64;
         let (a, b, c) = (n(-0.75), n(1.25), n(2.25));
         for (p, &place) in place.iter().enumerate() {
-            let x = s.pixel(place, d);
+            let x = s.pixel::<T, false>(place, d);
             let low = x.floor();
             let t = x - low;
             let step: T = s.step(d);
@@ -266,7 +279,7 @@ impl<T: Real, I: Index> Line<T, I> {
             let weights = [far(t0), near(t), near(t2), far(t3)];
             let slopes = [far_slope(t0), near_slope(t), -near_slope(t2), -far_slope(t3)];
             for tap in 0..4 {
-                let (x, _) = s.inside(low + T::from_usize(tap) - T::ONE, d);
+                let (x, _) = s.inside::<T, false, OUTSIDE>(low + T::from_usize(tap) - T::ONE, d);
                 self.at[tap][p] = s.index(x, d);
                 self.weight[tap][p] = weights[tap];
                 self.slope[tap][p] = slopes[tap] * step;
@@ -276,24 +289,24 @@ impl<T: Real, I: Index> Line<T, I> {
 }
 
 /// What a chunk of places reads: by tap, indices in the plane and weights. The taps of the last dim alternate fastest.
-struct Reads<T, I> {
-    lines: [Line<T, I>; 3],
-    at: Vec<[I; CHUNK]>,
+struct Reads<T: Chunks> {
+    lines: [Line<T>; 3],
+    at: Vec<[T::At; CHUNK]>,
     weight: Vec<[T; CHUNK]>,
 }
 
-impl<T: Real, I: Index> Reads<T, I> {
-    fn new(s: &Sampler) -> Reads<T, I> {
+impl<T: Chunks> Reads<T> {
+    fn new(s: &Sampler) -> Reads<T> {
         Reads {
             lines: [Line::new(), Line::new(), Line::new()],
-            at: vec![[I::NONE; CHUNK]; s.all_taps()],
+            at: vec![[T::At::NONE; CHUNK]; s.all_taps()],
             weight: vec![[T::ZERO; CHUNK]; s.all_taps()],
         }
     }
 
     /// For places of `grid`, at most a chunk; the others of the chunk are somewhere.
     #[inline(always)]
-    fn fill(&mut self, s: &Sampler, grid: &[T]) {
+    fn fill_with(&mut self, s: &Sampler, grid: &[T]) {
         let mut place = [T::ZERO; CHUNK];
         for d in 3 - s.dims..3 {
             // Places name the last dim first.
@@ -316,12 +329,12 @@ impl<T: Real, I: Index> Reads<T, I> {
     fn join(&mut self, s: &Sampler, tap: usize, taps: [usize; 3]) {
         let [a, b, c] = &self.lines;
         let [i, j, k] = taps;
-        let (height, width) = (I::of(s.size[1]), I::of(s.size[2]));
+        let (height, width) = (T::At::of(s.size[1]), T::At::of(s.size[2]));
         let (at, weight) = (&mut self.at[tap], &mut self.weight[tap]);
         for p in 0..CHUNK {
-            let known = a.at[i][p] >= I::ZERO && b.at[j][p] >= I::ZERO && c.at[k][p] >= I::ZERO;
+            let known = a.at[i][p] >= T::At::ZERO && b.at[j][p] >= T::At::ZERO && c.at[k][p] >= T::At::ZERO;
             let index = (a.at[i][p] * height + b.at[j][p]) * width + c.at[k][p];
-            at[p] = if known { index } else { I::NONE };
+            at[p] = if known { index } else { T::At::NONE };
             weight[p] = c.weight[k][p] * b.weight[j][p] * a.weight[i][p];
         }
     }
@@ -341,8 +354,8 @@ impl<T: Real, I: Index> Reads<T, I> {
 /// # Safety
 /// What `at` names lies in the plane.
 #[inline(always)]
-unsafe fn fetch<T: Real, I: Index>(plane: &[T], at: &[I; CHUNK], p: usize) -> T {
-    let known = at[p] >= I::ZERO;
+unsafe fn fetch<T: Chunks>(plane: &[T], at: &[T::At; CHUNK], p: usize) -> T {
+    let known = at[p] >= T::At::ZERO;
     // SAFETY: a plane has an element, and an index that is not -1 is one of the plane.
     let x = unsafe { *plane.get_unchecked(if known { at[p].get() } else { 0 }) };
     if known { x } else { T::ZERO }
@@ -351,6 +364,15 @@ unsafe fn fetch<T: Real, I: Index>(plane: &[T], at: &[I; CHUNK], p: usize) -> T 
 /// Compiled for f64 and, once, for f32 with AVX2 and planes whose elements i32 counts: all forms at all levels of vectors would
 /// be a fiftieth of the program.
 trait Chunks: Real {
+    /// A position in a plane.
+    type At: Index;
+    /// Of a whole number.
+    ///
+    /// # Safety
+    /// It is one of the type's.
+    unsafe fn whole(x: Self) -> Self::At;
+    /// What a chunk of places reads.
+    fn fill(reads: &mut Reads<Self>, s: &Sampler, grid: &[Self]);
     /// Reads at the places of the chunks of `range`, counted over all samples.
     fn sample(s: &Sampler, x: &[Self], grid: &[Self], out: Shared<Self>, range: Range<usize>);
     /// Makes the gradients of the places of the chunks of `range`.
@@ -358,19 +380,42 @@ trait Chunks: Real {
 }
 
 impl Chunks for f64 {
+    type At = i64;
+    #[inline(always)]
+    unsafe fn whole(x: f64) -> i64 {
+        // SAFETY: the caller's.
+        unsafe { x.to_int_unchecked() }
+    }
+    fn fill(reads: &mut Reads<f64>, s: &Sampler, grid: &[f64]) {
+        reads.fill_with(s, grid)
+    }
     fn sample(s: &Sampler, x: &[f64], grid: &[f64], out: Shared<f64>, range: Range<usize>) {
-        sample::<f64, i64>(s, x, grid, out, range)
+        sample(s, x, grid, out, range)
     }
     fn grade(s: &Sampler, operands: [&[f64]; 3], out: Shared<f64>, range: Range<usize>) {
-        grade::<f64, i64>(s, operands, out, range)
+        grade(s, operands, out, range)
     }
 }
 
 impl Chunks for f32 {
+    type At = i32;
+    #[inline(always)]
+    unsafe fn whole(x: f32) -> i32 {
+        // SAFETY: the caller's.
+        unsafe { x.to_int_unchecked() }
+    }
+    fn fill(reads: &mut Reads<f32>, s: &Sampler, grid: &[f32]) {
+        #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2,fma,bmi2"))]
+        unsafe fn wide(reads: &mut Reads<f32>, s: &Sampler, grid: &[f32]) {
+            reads.fill_with(s, grid)
+        }
+        // SAFETY: `Sampler::computes_in` names f32 where the processor has the features.
+        unsafe { wide(reads, s, grid) }
+    }
     fn sample(s: &Sampler, x: &[f32], grid: &[f32], out: Shared<f32>, range: Range<usize>) {
         #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2,fma,bmi2"))]
         unsafe fn wide(s: &Sampler, x: &[f32], grid: &[f32], out: Shared<f32>, range: Range<usize>) {
-            sample::<f32, i32>(s, x, grid, out, range)
+            sample(s, x, grid, out, range)
         }
         // SAFETY: `Sampler::computes_in` names f32 where the processor has the features.
         unsafe { wide(s, x, grid, out, range) }
@@ -378,7 +423,7 @@ impl Chunks for f32 {
     fn grade(s: &Sampler, operands: [&[f32]; 3], out: Shared<f32>, range: Range<usize>) {
         #[cfg_attr(target_arch = "x86_64", target_feature(enable = "avx2,fma,bmi2"))]
         unsafe fn wide(s: &Sampler, operands: [&[f32]; 3], out: Shared<f32>, range: Range<usize>) {
-            grade::<f32, i32>(s, operands, out, range)
+            grade(s, operands, out, range)
         }
         // SAFETY: `Sampler::computes_in` names f32 where the processor has the features.
         unsafe { wide(s, operands, out, range) }
@@ -386,14 +431,14 @@ impl Chunks for f32 {
 }
 
 #[inline(always)]
-fn sample<T: Real, I: Index>(s: &Sampler, x: &[T], grid: &[T], out: Shared<T>, range: Range<usize>) {
+fn sample<T: Chunks>(s: &Sampler, x: &[T], grid: &[T], out: Shared<T>, range: Range<usize>) {
     let (chunks, plane) = (s.places.div_ceil(CHUNK), s.plane());
-    let mut reads = Reads::<T, I>::new(s);
+    let mut reads = Reads::<T>::new(s);
     for chunk in range {
         let (n, first) = (chunk / chunks, chunk % chunks * CHUNK);
         let len = CHUNK.min(s.places - first);
         let start = n * s.places + first;
-        reads.fill(s, &grid[start * s.dims..(start + len) * s.dims]);
+        T::fill(&mut reads, s, &grid[start * s.dims..(start + len) * s.dims]);
         for c in n * s.channels..(n + 1) * s.channels {
             let x = &x[c * plane..(c + 1) * plane];
             let mut sum = [T::ZERO; CHUNK];
@@ -439,9 +484,9 @@ pub unsafe fn grid_sample(call: &Call<'_>) {
 }
 
 /// Adds the gradients of the planes of `range`, counted over all samples, to `dx`.
-fn spread<T: Real>(s: &Sampler, g: &[T], grid: &[T], dx: Shared<T>, range: Range<usize>) {
+fn spread<T: Chunks>(s: &Sampler, g: &[T], grid: &[T], dx: Shared<T>, range: Range<usize>) {
     let plane = s.plane();
-    let mut reads = Reads::<T, i64>::new(s);
+    let mut reads = Reads::<T>::new(s);
     let mut begin = range.start;
     while begin < range.end {
         let n = begin / s.channels;
@@ -453,13 +498,13 @@ fn spread<T: Real>(s: &Sampler, g: &[T], grid: &[T], dx: Shared<T>, range: Range
             guard::check_every(first / CHUNK, 256);
             let len = CHUNK.min(s.places - first);
             let start = n * s.places + first;
-            reads.fill(s, &grid[start * s.dims..(start + len) * s.dims]);
+            T::fill(&mut reads, s, &grid[start * s.dims..(start + len) * s.dims]);
             for (c, dx) in (begin..end).zip(dx.chunks_exact_mut(plane)) {
                 let start = c * s.places + first;
                 let g = &g[start..start + len];
                 for (at, weight) in reads.at.iter().zip(&reads.weight) {
                     for (p, &g) in g.iter().enumerate() {
-                        if at[p] >= 0 {
+                        if at[p] >= T::At::ZERO {
                             dx[at[p].get()] += g * weight[p];
                         }
                     }
@@ -471,16 +516,16 @@ fn spread<T: Real>(s: &Sampler, g: &[T], grid: &[T], dx: Shared<T>, range: Range
 }
 
 #[inline(always)]
-fn grade<T: Real, I: Index>(s: &Sampler, [g, x, grid]: [&[T]; 3], out: Shared<T>, range: Range<usize>) {
+fn grade<T: Chunks>(s: &Sampler, [g, x, grid]: [&[T]; 3], out: Shared<T>, range: Range<usize>) {
     let (chunks, plane) = (s.places.div_ceil(CHUNK), s.plane());
-    let mut reads = Reads::<T, I>::new(s);
+    let mut reads = Reads::<T>::new(s);
     // By tap, the sum over the channels of the gradient times what was read.
     let mut shares = vec![[T::ZERO; CHUNK]; s.all_taps()];
     for chunk in range {
         let (n, first) = (chunk / chunks, chunk % chunks * CHUNK);
         let len = CHUNK.min(s.places - first);
         let start = n * s.places + first;
-        reads.fill(s, &grid[start * s.dims..(start + len) * s.dims]);
+        T::fill(&mut reads, s, &grid[start * s.dims..(start + len) * s.dims]);
         shares.fill([T::ZERO; CHUNK]);
         for c in n * s.channels..(n + 1) * s.channels {
             let x = &x[c * plane..(c + 1) * plane];

@@ -283,7 +283,16 @@ fn growing(module: &mut Natives, host: &Arc<Host>) {
         SizeCheck { host, context }.array(elements.saturating_mul(times), bytes.saturating_mul(times))?;
         // Not: `repeat_n` of nothing, which goes through all the times.
         let times = if values.is_empty() { 0 } else { times };
-        Ok(std::iter::repeat_n(values, times).flatten().cloned().collect())
+        if let [one] = &**values
+            && let Some(copies) = copies(one, times)
+        {
+            return Ok(copies);
+        }
+        let mut all = Array::with_capacity(values.len() * times);
+        for _ in 0..times {
+            all.extend_from_slice(values);
+        }
+        Ok(all)
     }
     let own = || FuncRegistration::new("*").in_global_namespace();
     let shared = host.clone();
@@ -447,4 +456,18 @@ fn asserted(module: &mut Natives, host: &Arc<Host>) {
             Err(shared.raise(&context, Diag::error(code::ASSERTION, text), "this does not hold"))
         });
     }
+}
+
+/// An array of one number or truth, many times, without a call for each copy.
+fn copies(one: &Dynamic, times: usize) -> Option<Array> {
+    let mut all = Array::new();
+    if let Some(int) = one.read_lock::<i64>() {
+        all.resize_with(times, || Dynamic::from_int(*int));
+    } else if let Some(float) = one.read_lock::<f64>() {
+        all.resize_with(times, || Dynamic::from_float(*float));
+    } else {
+        let truth = one.read_lock::<bool>()?;
+        all.resize_with(times, || Dynamic::from_bool(*truth));
+    }
+    Some(all)
 }

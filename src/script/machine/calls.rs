@@ -13,6 +13,7 @@ use crate::script::bind::apply;
 use crate::script::bind::apply::Callee;
 use crate::script::values::ascii::text_of;
 use crate::script::values::module::ModuleValue;
+use crate::script::values::set::{Key, Set};
 use rhai::{Dynamic, EvalAltResult, FnPtr, ImmutableString, Map, NativeCallContext, Position};
 use smallvec::SmallVec;
 use std::sync::{Arc, Weak};
@@ -31,10 +32,13 @@ pub(super) fn is_lent(value: &Value) -> bool {
     matches!(value, Value::Other(value) if is_own(value))
 }
 
-/// Whether a map has an entry with a text as its key, or a text that text as its part.
+/// Whether a set has an element, a map an entry with a text as its key, or a text that text as its part.
 #[inline]
 fn has_text(whole: &Dynamic, parts: &[Dynamic]) -> Option<bool> {
     let [part] = parts else { return None };
+    if let Some(set) = whole.read_lock::<Set>() {
+        return Key::of(part).ok().map(|key| set.has(&key));
+    }
     let text = part.read_lock::<ImmutableString>();
     let mut letter = [0; 4];
     let part = match &text {

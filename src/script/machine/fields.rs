@@ -4,14 +4,14 @@
 
 use super::chain::Goal;
 use super::places::slices;
-use super::places::{Values, reach, read, refused, text, write_field};
+use super::places::{Values, reach, read, refused, text, write_field, write_outside};
 use super::run::{Machine, R};
 use super::tree::{Chain, Step, StepKind};
 use super::value::Value;
 use crate::script::bind::apply::{Callee, callee};
 use crate::script::values::module::{ModuleValue, holds_itself, is_computed, is_handle, may_hold_modules, mode};
 use crate::script::values::raise::raise;
-use rhai::{Dynamic, ImmutableString};
+use rhai::{Dynamic, ImmutableString, Map};
 use std::mem::take;
 
 impl Machine<'_> {
@@ -88,6 +88,7 @@ impl Machine<'_> {
             Goal::Write(_, value) => Some(value),
             _ => None,
         };
+        let is_write = given.is_some();
         let closes_a_ring =
             |value: &Value| matches!(value, Value::Other(value) if may_hold_modules(value) && module.is_within(value));
         match plan {
@@ -99,7 +100,12 @@ impl Machine<'_> {
                 return Err(Some(raise(holds_itself(), step.at)));
             }
             Plan::Copy => {
-                let changes = given.is_some() || rest.iter().any(Step::may_change);
+                if let Goal::Write(assign, value) = &mut goal
+                    && write_outside(module, &name, rest, operands, assign, value).is_some()
+                {
+                    return Ok(Value::Unit);
+                }
+                let changes = is_write || rest.iter().any(Step::may_change);
                 let mut field = module.get(&name).unwrap_or(Dynamic::UNIT);
                 let result = self.walk(stack, chain, next, &mut field, operands, goal)?;
                 if changes {
@@ -197,8 +203,15 @@ fn plan(field: &Dynamic, rest: &[Step], operands: &Values) -> Plan {
     // The value before the first method; none where there is no method, or where something else than arrays and maps is
     // on the way.
     let ahead = rest.iter().position(|step| matches!(step.kind, StepKind::Method { .. }));
-    let ask = |value: &Dynamic| (value.is_map(), is_handle(value).then(|| value.flatten_clone()));
-    let receiver = ahead.and_then(|ahead| Some((ahead, reach(field, &rest[..ahead], operands, false, ask)?)));
+    // A map may have a closure of the method's name.
+    let has = |value: &Dynamic, step: &Step| match &step.kind {
+        StepKind::Method { name, .. } => value.read_lock::<Map>().is_some_and(|map| map.contains_key(name.as_str())),
+        _ => false,
+    };
+    let ask = |value: &Dynamic, step| (has(value, step), is_handle(value).then(|| value.flatten_clone()));
+    let receiver = ahead.and_then(|ahead| {
+        Some((ahead, reach(field, &rest[..ahead], operands, false, |value| ask(value, &rest[ahead]))?))
+    });
     match receiver {
         Some((ahead, (_, Some(value)))) => Plan::Handle(ahead, value),
         Some((_, (false, None))) if !calls_script(rest, operands) => Plan::Take,

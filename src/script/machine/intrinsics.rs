@@ -4,6 +4,7 @@
 use super::places::text;
 use super::value::Value;
 use crate::script::values::ascii::{self, length};
+use crate::script::values::set::{Key, Set};
 use rhai::{Array, Dynamic, ImmutableString, Map};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -12,6 +13,10 @@ pub enum Intrinsic {
     IsEmpty,
     Push,
     Pop,
+    /// Puts an element into a set.
+    Add,
+    /// Whether a set has an element.
+    Contains,
     /// An entry of a map, or what is given instead.
     Get,
     /// The names of a map's entries.
@@ -31,6 +36,8 @@ impl Intrinsic {
             ("is_empty", 0) => Some(Intrinsic::IsEmpty),
             ("push", 1) => Some(Intrinsic::Push),
             ("pop", 0) => Some(Intrinsic::Pop),
+            ("add", 1) => Some(Intrinsic::Add),
+            ("contains", 1) => Some(Intrinsic::Contains),
             ("get", 1 | 2) => Some(Intrinsic::Get),
             ("keys", 0) => Some(Intrinsic::Keys),
             ("values", 0) => Some(Intrinsic::Values),
@@ -48,7 +55,8 @@ impl Intrinsic {
             Intrinsic::Get | Intrinsic::Keys | Intrinsic::Values => target.is_map(),
             Intrinsic::Push => target.is_array(),
             Intrinsic::Pop => target.is_array() || target.is_string(),
-            Intrinsic::Len | Intrinsic::IsEmpty => target.is_array() || target.is_string(),
+            Intrinsic::Add | Intrinsic::Contains => target.is::<Set>(),
+            Intrinsic::Len | Intrinsic::IsEmpty => target.is_array() || target.is_string() || target.is::<Set>(),
             _ => target.is_string() || target.is_char(),
         }
     }
@@ -87,6 +95,19 @@ impl Intrinsic {
                 let map = target.read_lock::<Map>().filter(|map| !map.contains_key("values"))?;
                 Some(Value::Other(map.values().cloned().collect::<Array>().into()))
             }
+            Intrinsic::Add => {
+                if target.is_read_only() {
+                    return None;
+                }
+                let element = arguments.first_mut()?;
+                let key = key_of(element)?;
+                target.write_lock::<Set>()?.put(key, element.take().boxed());
+                Some(Value::Unit)
+            }
+            Intrinsic::Contains => {
+                let key = key_of(arguments.first()?)?;
+                Some(Value::Bool(target.read_lock::<Set>()?.has(&key)))
+            }
             Intrinsic::Pop if target.is_read_only() => None,
             Intrinsic::Pop if target.is_string() => {
                 let letter = ascii::pop(&mut *target.write_lock::<ImmutableString>()?);
@@ -122,8 +143,19 @@ impl Intrinsic {
 
 /// The number of an array's elements or a string's characters.
 fn count(target: &Dynamic) -> Option<usize> {
-    match target.read_lock::<Array>() {
-        Some(array) => Some(array.len()),
-        None => Some(length(&*target.read_lock::<ImmutableString>()?)),
+    if let Some(array) = target.read_lock::<Array>() {
+        return Some(array.len());
+    }
+    match target.read_lock::<ImmutableString>() {
+        Some(text) => Some(length(&text)),
+        None => target.read_lock::<Set>().map(|set| set.len()),
+    }
+}
+
+/// What a set knows a number or text by; the native says why anything else is refused.
+fn key_of(element: &Value) -> Option<Key> {
+    match element {
+        Value::Other(element) => Key::of(element).ok(),
+        plain => Key::of(&plain.clone().boxed()).ok(),
     }
 }

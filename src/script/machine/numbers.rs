@@ -5,7 +5,7 @@ use super::tree::Op;
 use super::value::Value;
 use crate::base::arithmetic;
 use crate::base::arithmetic::Power;
-use rhai::{Dynamic, ImmutableString};
+use rhai::{Array, Dynamic, FnPtr, ImmutableString, Map};
 use std::cmp::Ordering;
 
 impl Op {
@@ -168,11 +168,11 @@ fn truths(op: Op, a: bool, b: bool) -> Option<Value> {
 
 /// Comparisons of strings and characters.
 fn texts(op: Op, a: &Dynamic, b: &Dynamic) -> Option<bool> {
-    if a.is_char() && b.is_char() {
+    if a.is::<char>() && b.is::<char>() {
         return op.holds(Some(a.as_char().ok()?.cmp(&b.as_char().ok()?)));
     }
-    if !(a.is_string() && b.is_string()) {
-        return match (a.is_char() && b.is_string(), a.is_string() && b.is_char()) {
+    if !(a.is::<ImmutableString>() && b.is::<ImmutableString>()) {
+        return match (a.is::<char>() && b.is::<ImmutableString>(), a.is::<ImmutableString>() && b.is::<char>()) {
             (true, _) => op.turned().holds(Some(text_and_character(b, a)?)),
             (_, true) => op.holds(Some(text_and_character(a, b)?)),
             _ => None,
@@ -221,14 +221,14 @@ impl Kind {
     }
 
     fn of_other(value: &Dynamic) -> Option<Kind> {
-        if value.is_string() || value.is_char() {
+        if value.is::<ImmutableString>() || value.is::<char>() {
             Some(Kind::Text)
-        } else if value.is_array() {
+        } else if value.is::<Array>() {
             Some(Kind::Array)
-        } else if value.is_map() {
+        } else if value.is::<Map>() {
             Some(Kind::Map)
         } else {
-            value.is_fnptr().then_some(Kind::Closure)
+            value.is::<FnPtr>().then_some(Kind::Closure)
         }
     }
 }
@@ -258,9 +258,6 @@ const SHORT: usize = 64 << 10;
 #[inline]
 pub fn joined(a: &Value, b: &Value) -> Option<Value> {
     let (Value::Other(a), Value::Other(b)) = (a, b) else { return None };
-    if !(a.is_string() && b.is_string()) {
-        return None;
-    }
     let (a, b) = (a.read_lock::<ImmutableString>()?, b.read_lock::<ImmutableString>()?);
     if a.len() + b.len() > SHORT {
         return None;

@@ -73,10 +73,15 @@ impl Number {
             Value::Int(int) => Number::int(*int),
             Value::Float(float) => Number::float(*float),
             Value::Bool(truth) => Number::bool(*truth),
-            // What closures share.
-            Value::Other(value) if value.is_shared() => Number::of_dynamic(value),
+            Value::Other(value) if value.is_shared() => Number::of_shared(value),
             _ => Number::NONE,
         }
+    }
+
+    /// That of what closures share.
+    #[inline(never)]
+    fn of_shared(value: &Dynamic) -> Number {
+        value.read_lock::<Dynamic>().map_or(Number::NONE, |inside| Number::of_dynamic(&inside))
     }
 
     /// That of a result, if there is one.
@@ -107,13 +112,16 @@ impl Number {
 
     #[inline]
     pub fn of_dynamic(value: &Dynamic) -> Number {
-        // Rhai's `as_int` and its kin look for the name of the type where they fail.
-        if value.is_int() {
-            value.as_int().map_or(Number::NONE, Number::int)
-        } else if value.is_float() {
-            value.as_float().map_or(Number::NONE, Number::float)
-        } else if value.is_bool() {
-            value.as_bool().map_or(Number::NONE, Number::bool)
+        if value.is_shared() {
+            return Number::of_shared(value);
+        }
+        // What is generic is inlined here; Rhai's `as_int` and its kin are calls.
+        if let Some(int) = value.read_lock::<i64>() {
+            Number::int(*int)
+        } else if let Some(float) = value.read_lock::<f64>() {
+            Number::float(*float)
+        } else if let Some(truth) = value.read_lock::<bool>() {
+            Number::bool(*truth)
         } else {
             Number::NONE
         }
@@ -261,9 +269,6 @@ fn letter(frame: &Frame, node: &Node) -> Option<char> {
 
 fn letter_of(value: &Value) -> Option<char> {
     let Value::Other(value) = value else { return None };
-    if value.is_shared() {
-        return None;
-    }
     if value.is_char() {
         return value.as_char().ok();
     }
@@ -280,9 +285,6 @@ fn letter_at(frame: &Frame, chain: &Chain, path: &[Step]) -> Option<char> {
         return if path.is_empty() { letter_of(value) } else { None };
     };
     let StepKind::Index { operand, .. } = &step.kind else { return None };
-    if text.is_shared() {
-        return None;
-    }
     character(&*text.read_lock::<ImmutableString>()?, number(frame, &chain.operands[*operand]).as_int()?)
 }
 
@@ -381,6 +383,9 @@ fn part(frame: &Frame, chain: &Chain, path: &[Step]) -> Number {
         },
         _ => return Number::NONE,
     };
+    if root.is_shared() {
+        return root.read_lock::<Dynamic>().map_or(Number::NONE, |root| within(frame, &root, path, &chain.operands));
+    }
     within(frame, root, path, &chain.operands)
 }
 

@@ -406,10 +406,13 @@ impl<'m> Machine<'m> {
         if self.looks {
             self.hooks.look(value)?;
         }
-        if value.is_shared() && value.is_locked() {
-            return Err(Some(Box::new(EvalAltResult::ErrorDataRace(String::new(), Position::NONE))));
+        if !value.is_shared() {
+            return Ok(Value::copied(value));
         }
-        Ok(Value::copied(value))
+        match value.read_lock::<Dynamic>() {
+            Some(inside) => Ok(Value::copied(&inside)),
+            None => Err(Some(Box::new(EvalAltResult::ErrorDataRace(String::new(), Position::NONE)))),
+        }
     }
 
     /// A value that is at hand without computing anything: operands of most arithmetic.

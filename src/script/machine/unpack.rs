@@ -1,7 +1,9 @@
 //! Takes arrays and maps apart into variables. What does not fit is told by the native.
 
+use super::chain::indices_at_hand;
+use super::places::reach;
 use super::run::{Frame, Machine, R};
-use super::tree::{Node, Parts, Slot, Unpack};
+use super::tree::{Chain, Node, Parts, Root, Slot, Unpack};
 use super::value::Value;
 use rhai::{Array, Dynamic, Map};
 use smallvec::SmallVec;
@@ -13,13 +15,23 @@ impl Machine<'_> {
                 Value::Other(value) => match parts(value, &unpack.parts) {
                     Some(parts) => {
                         self.step(unpack.native.at)?;
-                        unpack.slots.iter().zip(parts).for_each(|(slot, part)| frame.slots[*slot as usize] = part);
+                        put_all(&unpack.slots, parts, frame.slots);
                         return Ok(());
                     }
                     None => self.load(&frame.slots[*slot as usize])?,
                 },
                 plain => plain.clone(),
             },
+            Node::Chain(chain) if !self.looks && chain.is_path && !chain.moves => {
+                match parts_there(frame, chain, &unpack.parts) {
+                    Some(parts) => {
+                        self.step(unpack.native.at)?;
+                        put_all(&unpack.slots, parts, frame.slots);
+                        return Ok(());
+                    }
+                    None => self.eval(frame, &unpack.value)?,
+                }
+            }
             other => self.eval(frame, other)?,
         };
         let value = match value {
@@ -44,12 +56,34 @@ impl Machine<'_> {
     }
 }
 
+type Found = SmallVec<[Value; 4]>;
+
+/// Copies of the parts of what stands in an element or field, where the indices are at hand.
+fn parts_there(frame: &Frame, chain: &Chain, named: &Parts) -> Option<Found> {
+    let root = match &chain.root {
+        Root::Local(slot) => match &frame.slots[*slot as usize] {
+            Value::Other(root) => root,
+            _ => return None,
+        },
+        Root::This(_) => frame.this.as_deref()?,
+        _ => return None,
+    };
+    let indices = indices_at_hand(frame, chain)?;
+    reach(root, &chain.steps, &indices, true, |value| parts(value, named)).flatten()
+}
+
 /// Copies of the parts of a value that stays where it is.
-fn parts(value: &Dynamic, parts: &Parts) -> Option<SmallVec<[Value; 4]>> {
+fn parts(value: &Dynamic, parts: &Parts) -> Option<Found> {
     match parts {
         Parts::Elements(named) => {
             let array = value.read_lock::<Array>().filter(|array| array.len() == named.len())?;
-            Some(array.iter().zip(named).filter(|(_, named)| **named).map(|(part, _)| Value::copied(part)).collect())
+            let mut found = Found::new();
+            for (part, is_named) in array.iter().zip(named) {
+                if *is_named {
+                    found.push(Value::copied(part));
+                }
+            }
+            Some(found)
         }
         Parts::Fields(keys) => {
             let map = value.read_lock::<Map>()?;

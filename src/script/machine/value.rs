@@ -42,26 +42,29 @@ impl Value {
 
     /// A number, a truth or `()`.
     ///
-    /// Rhai's `as_int` and its kin look for the name of the type where they fail.
+    /// What is generic is inlined here; Rhai's `as_int` and its kin are calls.
     #[inline]
     fn plain(value: &Dynamic) -> Option<Value> {
-        if value.is_int() {
-            value.as_int().ok().map(Value::Int)
-        } else if value.is_float() {
-            value.as_float().ok().map(Value::Float)
-        } else if value.is_bool() {
-            value.as_bool().ok().map(Value::Bool)
+        if let Some(int) = value.read_lock::<i64>() {
+            Some(Value::Int(*int))
+        } else if let Some(float) = value.read_lock::<f64>() {
+            Some(Value::Float(*float))
+        } else if let Some(truth) = value.read_lock::<bool>() {
+            Some(Value::Bool(*truth))
         } else {
-            value.is_unit().then_some(Value::Unit)
+            value.is::<()>().then_some(Value::Unit)
         }
     }
 
     /// A copy of a value behind a reference, shared by no variable.
     #[inline]
     pub fn copied(value: &Dynamic) -> Value {
+        if value.is_shared() {
+            return Value::of(value.flatten_clone());
+        }
         match Value::plain(value) {
             Some(plain) => plain,
-            None if value.is_shared() || value.is_read_only() => Value::of(value.flatten_clone()),
+            None if value.is_read_only() => Value::of(value.clone()),
             None => Value::Other(value.clone()),
         }
     }

@@ -8,10 +8,12 @@ use crate::script::machine::control::Rounds;
 use crate::script::machine::numbers;
 use crate::script::machine::places::grow::{can_grow, grow};
 use crate::script::machine::places::place;
+use crate::script::machine::quick::{self, Number};
 use crate::script::machine::run::{Fault, Frame, Jump, Machine, R, put};
-use crate::script::machine::tree::{Node, Op};
+use crate::script::machine::tree::{Assign, Node, Op};
 use crate::script::machine::value::Value;
-use rhai::{Array, Dynamic};
+use crate::script::values::ascii::character;
+use rhai::{Array, Dynamic, ImmutableString};
 
 impl Machine<'_> {
     /// The value of a register: variables are copied, what was computed on the way moves out.
@@ -49,6 +51,9 @@ impl Machine<'_> {
         if side.assign != NONE {
             let assign = &bytecode.assigns[side.assign as usize];
             if assign.op.is_some() {
+                if !self.looks && shared_number(frame, assign, i.b).is_some() {
+                    return Ok(());
+                }
                 let value = self.operand(frame, bytecode, i.b)?;
                 return self.assign_value(frame, assign, value);
             }
@@ -76,7 +81,13 @@ impl Machine<'_> {
 
     /// What an operator makes of two registers.
     fn operated(&mut self, frame: &mut Frame, bytecode: &Bytecode, a: u16, b: u16, side: Side) -> R {
-        if let Some(value) = numbers::apply(side.op, &frame.slots[a as usize], &frame.slots[b as usize]) {
+        let (left, right) = (&frame.slots[a as usize], &frame.slots[b as usize]);
+        if (left.is_shared() || right.is_shared())
+            && let Some(value) = quick::combine(side.op, Number::of(left), Number::of(right)).value()
+        {
+            return Ok(value);
+        }
+        if let Some(value) = numbers::apply(side.op, left, right) {
             return Ok(value);
         }
         // Where sizes are limited, the native looks at them.
@@ -130,7 +141,13 @@ impl Machine<'_> {
     #[inline(never)]
     pub(super) fn compare_away(&mut self, frame: &mut Frame, bytecode: &Bytecode, pc: usize) -> R<bool> {
         let (i, side) = (bytecode.code[pc], bytecode.sides[pc]);
-        if let Some(truth) = numbers::compare(side.op, &frame.slots[i.a as usize], &frame.slots[i.b as usize]) {
+        let (left, right) = (&frame.slots[i.a as usize], &frame.slots[i.b as usize]);
+        if (left.is_shared() || right.is_shared())
+            && let Some(truth) = quick::combine(side.op, Number::of(left), Number::of(right)).truth()
+        {
+            return Ok(truth);
+        }
+        if let Some(truth) = numbers::compare(side.op, left, right) {
             return Ok(truth);
         }
         let value = self.operated(frame, bytecode, i.a, i.b, side)?;
@@ -208,18 +225,58 @@ impl Machine<'_> {
         self.write_away(frame, bytecode, pc, i.to, value)
     }
 
-    /// A copy of an array's element that is no number.
+    /// A copy of an array's element that is no number, or that closures share.
     #[inline(never)]
     pub(super) fn element_at_hand(&self, frame: &Frame, bytecode: &Bytecode, pc: usize) -> Option<Value> {
         let (i, Node::Chain(chain)) = (bytecode.code[pc], bytecode.node(pc)) else { return None };
-        let (Value::Other(value), Value::Int(index)) = (&frame.slots[i.a as usize], &frame.slots[i.b as usize]) else {
-            return None;
-        };
-        if value.is_shared() || self.looks || chain.moves {
+        let Value::Other(value) = &frame.slots[i.a as usize] else { return None };
+        let index = Number::of(&frame.slots[i.b as usize]).as_int()?;
+        if self.looks || chain.moves {
             return None;
         }
-        let array = value.read_lock::<Array>()?;
-        Some(Value::copied(&array[place(*index, array.len())?]))
+        let inside;
+        let value = match value.is_shared() {
+            true => {
+                inside = value.read_lock::<Dynamic>()?;
+                &*inside
+            }
+            false => value,
+        };
+        match value.read_lock::<Array>() {
+            Some(array) => Some(Value::copied(&array[place(index, array.len())?])),
+            None => character(&*value.read_lock::<ImmutableString>()?, index).map(|letter| Value::Other(letter.into())),
+        }
+    }
+
+    /// The length of an array that closures share.
+    #[inline(never)]
+    pub(super) fn shared_length(&self, frame: &Frame, array: u16) -> Option<i64> {
+        match &frame.slots[array as usize] {
+            Value::Other(value) if value.is_shared() && !self.looks => Some(value.read_lock::<Array>()?.len() as i64),
+            _ => None,
+        }
+    }
+
+    /// Writes a number to an element of an array that closures share, or whose index they do.
+    #[inline(never)]
+    pub(super) fn store_shared(&self, frame: &mut Frame, array: u16, index: u16, value: u16) -> Option<()> {
+        if self.looks || !(frame.slots[array as usize].is_shared() || frame.slots[index as usize].is_shared()) {
+            return None;
+        }
+        let index = Number::of(&frame.slots[index as usize]).as_int()?;
+        let new = Number::of(&frame.slots[value as usize]).value()?;
+        let Value::Other(target) = &mut frame.slots[array as usize] else { return None };
+        if target.is_read_only() {
+            return None;
+        }
+        let mut array = target.write_lock::<Array>()?;
+        let at = place(index, array.len())?;
+        let element = &mut array[at];
+        if element.is_shared() || element.is_read_only() {
+            return None;
+        }
+        *element = new.boxed();
+        Some(())
     }
 
     #[inline(never)]
@@ -233,8 +290,8 @@ impl Machine<'_> {
     #[inline(never)]
     pub(super) fn push_at_hand(&mut self, frame: &mut Frame, bytecode: &Bytecode, pc: usize) -> R<bool> {
         let i = bytecode.code[pc];
-        let is_own = |value: &Dynamic| value.is_array() && !value.is_shared() && !value.is_read_only();
-        if self.looks || !matches!(&frame.slots[i.a as usize], Value::Other(value) if is_own(value)) {
+        let can_grow = |value: &Dynamic| value.is_array() && !value.is_read_only();
+        if self.looks || !matches!(&frame.slots[i.a as usize], Value::Other(value) if can_grow(value)) {
             return Ok(false);
         }
         let chain = match bytecode.node(pc) {
@@ -355,6 +412,24 @@ impl Machine<'_> {
         }
         result
     }
+}
+
+/// `n += 1` of a number that closures share.
+fn shared_number(frame: &mut Frame, assign: &Assign, with: u16) -> Option<()> {
+    if assign.is_constant {
+        return None;
+    }
+    let with = Number::of(&frame.slots[with as usize]);
+    let Value::Other(place) = &mut frame.slots[assign.slot as usize] else { return None };
+    if !with.is_some() || !place.is_shared() {
+        return None;
+    }
+    let mut inside = place.write_lock::<Dynamic>()?;
+    if inside.is_read_only() {
+        return None;
+    }
+    *inside = quick::combine(assign.op?, Number::of_dynamic(&inside), with).value()?.boxed();
+    Some(())
 }
 
 /// Whether an instruction compares.

@@ -207,10 +207,18 @@ impl Machine<'_> {
                         self.step(bytecode.sides[pc - 1].at)?;
                         write!(self, frame, bytecode, pc, i.to, Value::Int(length as i64))
                     }
-                    None => self.element_away(frame, bytecode, pc - 1)?,
+                    None => match self.shared_length(frame, i.a) {
+                        Some(length) => {
+                            self.step(bytecode.sides[pc - 1].at)?;
+                            self.write_away(frame, bytecode, pc - 1, i.to, Value::Int(length))?;
+                        }
+                        None => self.element_away(frame, bytecode, pc - 1)?,
+                    },
                 },
                 Opcode::StoreIndex => {
-                    if self.store_at_hand(frame, i.a, i.b, i.to).is_none() {
+                    if self.store_at_hand(frame, i.a, i.b, i.to).is_none()
+                        && self.store_shared(frame, i.a, i.b, i.to).is_none()
+                    {
                         self.store_away(frame, bytecode, pc - 1)?;
                     }
                 }

@@ -1,6 +1,7 @@
 //! Elements and methods of what stands in a variable, whose operands are at hand: nothing is moved for them.
 
 use super::Goal;
+use super::cells::{calls_nothing, may_call_back};
 use crate::script::machine::intrinsics::Intrinsic;
 use crate::script::machine::places::exchange::{moved_part, root_of};
 use crate::script::machine::places::slices;
@@ -50,7 +51,10 @@ impl Machine<'_> {
         let StepKind::Method { name, function, site, is_word: false, .. } = &step.kind else { return Ok(None) };
         // Maps and modules may have a closure with this name.
         let is_plain = |value: &Dynamic| !value.is_variant() || value.is::<Tensor>() || value.is::<Set>();
-        let may_be_other = |value: &Dynamic| value.is_shared() || value.is_map() || !is_plain(value);
+        if frame.slots[slot as usize].is_shared() {
+            return self.shared_method_at_hand(frame, chain, slot, step);
+        }
+        let may_be_other = |value: &Dynamic| value.is_map() || !is_plain(value);
         if matches!(&frame.slots[slot as usize], Value::Other(value) if value.is_map()) && chain.lost.is_none() {
             return self.entry_at_hand(frame, chain, slot, step);
         }
@@ -73,6 +77,40 @@ impl Machine<'_> {
         result.transpose().map(|value| value.map(Value::of))
     }
 
+    /// The same of what closures share, which is held for the time of the call: it runs no code of the script. Tensors are
+    /// handles and not held.
+    fn shared_method_at_hand(&mut self, frame: &mut Frame, chain: &Chain, slot: u16, step: &Step) -> R<Option<Value>> {
+        let StepKind::Method { name, function, site, .. } = &step.kind else { return Ok(None) };
+        if step.or_unit || chain.lost.is_some() || function.strong_count() > 0 {
+            return Ok(None);
+        }
+        let Some(mut operands) = operands_at_hand(frame, chain) else { return Ok(None) };
+        let Value::Other(shared) = &mut frame.slots[slot as usize] else { return Ok(None) };
+        if operands.iter().any(may_call_back) {
+            return Ok(None);
+        }
+        let tensor = shared.read_lock::<Tensor>().map(|tensor| Dynamic::from(tensor.clone()));
+        let call = |machine: &mut Self, target: &mut Dynamic, operands: &mut Values| {
+            in_a_row(target, operands, |list| {
+                site.find(list).map(|entry| machine.invoke(entry, name, list, true, step.at))
+            })
+        };
+        let result = match tensor {
+            Some(mut tensor) => call(self, &mut tensor, &mut operands),
+            None => {
+                let Some(mut inside) = shared.write_lock::<Dynamic>() else { return Ok(None) };
+                if !calls_nothing(&inside, name) {
+                    return Ok(None);
+                }
+                self.held += 1;
+                let result = call(self, &mut inside, &mut operands);
+                self.held -= 1;
+                result
+            }
+        };
+        result.transpose().map(|value| value.map(Value::of))
+    }
+
     /// A method of a variable's value that needs no call, where its arguments are at hand.
     fn intrinsic(
         &mut self,
@@ -83,7 +121,7 @@ impl Machine<'_> {
         intrinsic: Intrinsic,
     ) -> R<Option<Value>> {
         let Value::Other(value) = &frame.slots[slot as usize] else { return Ok(None) };
-        if (value.is_shared() && value.is_locked()) || !intrinsic.is_of(value) || step.or_unit {
+        if !intrinsic.is_of(value) || step.or_unit {
             return Ok(None);
         }
         let Some(mut arguments) = operands_at_hand(frame, chain) else { return Ok(None) };
@@ -265,7 +303,7 @@ fn operands_at_hand(frame: &Frame, chain: &Chain) -> Option<Values> {
     let mut operands = Values::new();
     for operand in &chain.operands {
         operands.push(match Machine::peek(frame, operand) {
-            Some(value) if value.is_shared() => return None,
+            Some(Value::Other(shared)) if shared.is_shared() => Value::copied(&*shared.read_lock::<Dynamic>()?),
             Some(value) => value.clone(),
             None => quick::number(frame, operand).value()?,
         });
@@ -314,7 +352,6 @@ fn with_text<T>(value: &Dynamic, letter: &mut [u8; 4], read: impl FnOnce(&str) -
 /// Asks a value, or what closures share, unless that is held by something else.
 fn inside(value: &Dynamic, ask: impl FnOnce(&Dynamic) -> Option<Value>) -> Option<Value> {
     match value.is_shared() {
-        true if value.is_locked() => None,
         true => ask(&*value.read_lock::<Dynamic>()?),
         false => ask(value),
     }

@@ -4,6 +4,7 @@
 mod assign;
 mod at_hand;
 mod by_rhai;
+mod cells;
 mod lost;
 
 use at_hand::in_a_row;
@@ -388,38 +389,6 @@ impl Machine<'_> {
                 }
             }
         }
-    }
-
-    /// `c.value.a[0]`: the value of a cell, where it stands; a copy of it goes back where code of the script runs meanwhile.
-    fn through_cell(
-        &mut self,
-        stack: &mut [Value],
-        chain: &Chain,
-        at: usize,
-        (cell, target): (&Cell, &mut Dynamic),
-        operands: &mut Values,
-        mut goal: Goal,
-    ) -> R {
-        // All holders of the cell see what is changed in it.
-        self.losing = None;
-        let rest = &chain.steps[at..];
-        let in_place = match &mut goal {
-            Goal::Read | Goal::Ask => read(target, rest, operands, false),
-            Goal::Write(assign, value) => write(target, rest, operands, assign, value).map(|()| Value::Unit),
-        };
-        if let Some(found) = in_place {
-            return Ok(found);
-        }
-        if rest.len() == 1 {
-            return self.hand_over(chain, at, target, operands, goal);
-        }
-        let changes = matches!(goal, Goal::Write(..)) || rest.iter().any(Step::may_change);
-        let mut inside = cell.get();
-        let result = self.walk(stack, chain, at + 1, &mut inside, operands, goal);
-        if changes {
-            cell.set(inside);
-        }
-        result
     }
 
     /// An entry of a map.

@@ -5,19 +5,23 @@ mod pairs;
 use super::bytecode::Bytecode;
 use super::environment::Before;
 use super::native::placed;
+use super::quick::Number;
 use super::run::{Frame, Jump, Machine, R, put};
 use super::tree::{Block, Candidates, CaseKey, For, If, Node, Switch, Try, While, Within};
 use super::value::Value;
 use crate::base::arithmetic;
 use crate::script::values::panics;
+use crate::script::values::steps::Steps;
 use crate::script::values::types::{DTypeValue, DeviceValue};
 use rhai::{Array, Dynamic, EvalAltResult, ImmutableString, Position};
 use smallvec::SmallVec;
+use std::ops::Range;
 
 /// What a loop goes over without an iterator of its type.
 enum Plain {
     Array(Array),
     Text(ImmutableString),
+    Integers(Steps),
 }
 
 /// The elements of an array or string; of anything else, the value.
@@ -30,8 +34,23 @@ fn walked(values: Value) -> Result<Plain, Value> {
         Value::Other(value) if value.is_string() && !value.is_shared() => {
             value.try_cast_result::<ImmutableString>().map(Plain::Text).map_err(Value::Other)
         }
+        Value::Other(value) => match integers(&value) {
+            Some(steps) => Ok(Plain::Integers(steps)),
+            None => Err(Value::Other(value)),
+        },
         values => Err(values),
     }
+}
+
+/// The integers of a range.
+fn integers(value: &Dynamic) -> Option<Steps> {
+    if value.is_shared() || !value.is_variant() {
+        return None;
+    }
+    if let Some(range) = value.read_lock::<Range<i64>>() {
+        return Steps::new(range.start, range.end.max(range.start), 1);
+    }
+    value.read_lock::<Steps>().map(|steps| *steps)
 }
 
 /// The body of a loop that is run round by round.
@@ -216,6 +235,9 @@ impl Machine<'_> {
             Ok(Plain::Text(text)) => {
                 return self.rounds(frame, each, body, text.chars().map(|c| Ok(Value::Other(c.into()))));
             }
+            Ok(Plain::Integers(steps)) => {
+                return self.rounds(frame, each, body, steps.iter().map(|int| Ok(Value::Int(int))));
+            }
             Err(values) => values,
         };
         match self.hooks.items(values.boxed()) {
@@ -227,10 +249,9 @@ impl Machine<'_> {
     /// The rounds of a `for` over the elements of a variable that the body does not name: each is lent to the loop's
     /// variable, which the body leaves alone.
     fn elements(&mut self, frame: &mut Frame, each: &For, slot: super::tree::Slot, body: Rounds) -> R {
-        let mut array = frame.slots[slot as usize].take().boxed();
+        let Ok(mut array) = frame.slots[slot as usize].take().boxed().into_array() else { unreachable!("it is one") };
         let mut result = Ok(Value::Unit);
-        let count = array.as_array_ref().map_or(0, |array| array.len());
-        for number in 0..count {
+        for number in 0..array.len() {
             if let Err(fault) = self.next_round(each.weight, each.depth, each.at) {
                 result = Err(fault);
                 break;
@@ -238,28 +259,29 @@ impl Machine<'_> {
             if each.is_empty {
                 continue;
             }
-            let Ok(mut elements) = array.as_array_mut() else { unreachable!("it is one") };
-            let is_own = !elements[number].is_shared() && !elements[number].is_read_only();
-            let item = match is_own {
-                true => Value::unboxed(elements[number].take()),
-                false => Value::copied(&elements[number]),
+            let element = &mut array[number];
+            let plain = Number::of_dynamic(element).value();
+            let is_own = plain.is_none() && !element.is_shared() && !element.is_read_only();
+            let item = match plain {
+                Some(plain) => plain,
+                None if is_own => Value::unboxed(element.take()),
+                None => Value::copied(element),
             };
-            drop(elements);
             if let Some(counter) = each.counter {
                 put(&mut frame.slots[counter as usize], Value::Int(number as i64));
             }
             frame.slots[each.variable as usize] = item;
             let done = self.round_of(frame, body);
-            let item = frame.slots[each.variable as usize].take();
-            if is_own && let Ok(mut elements) = array.as_array_mut() {
-                elements[number] = item.boxed();
+            if is_own {
+                array[number] = frame.slots[each.variable as usize].take().boxed();
             }
             if let Some(end) = self.round(done) {
                 result = end;
                 break;
             }
         }
-        frame.slots[slot as usize] = Value::unboxed(array);
+        frame.slots[slot as usize] = Value::Other(Dynamic::from_array(array));
+        frame.slots[each.variable as usize] = Value::Unit;
         if let Some(counter) = each.counter {
             frame.slots[counter as usize] = Value::Unit;
         }

@@ -1,7 +1,7 @@
 //! Arrays and maps that stand in fields, elements or shared variables are taken out for the time of a call that only asks
 //! them something, so that a question costs the same however large they are.
 
-use super::{Values, place, reach, text};
+use super::{Values, cell_of, place, reach, text};
 use crate::script::machine::calls::is_lent;
 use crate::script::machine::chain::indices_at_hand;
 use crate::script::machine::run::{Frame, Machine, R};
@@ -97,6 +97,9 @@ pub fn exchange(
     }
     if !shared {
         return None;
+    }
+    if let Some(cell) = cell_of(target, name) {
+        return cell.try_with(|inside| exchange(inside, rest, operands, with, shared));
     }
     module(target)?.change(|fields| match fields.get_mut(name.as_str()) {
         Some(field) if field.is::<Computed>() => None,

@@ -195,7 +195,19 @@ pub fn write_field(
     value: &mut Value,
 ) -> Option<()> {
     let may_close_a_ring = matches!(&*value, Value::Other(value) if may_hold_modules(value));
-    if may_close_a_ring || is_own(name) || refused(module, name, rest, operands, assign, value).is_some() {
+    if may_close_a_ring { None } else { write_outside(module, name, rest, operands, assign, value) }
+}
+
+/// The same of a value that does not hold the module.
+pub fn write_outside(
+    module: &ModuleValue,
+    name: &str,
+    rest: &[Step],
+    operands: &Values,
+    assign: &AssignChain,
+    value: &mut Value,
+) -> Option<()> {
+    if is_own(name) || refused(module, name, rest, operands, assign, value).is_some() {
         return None;
     }
     let written = module.change(|fields| match fields.get_mut(name) {
