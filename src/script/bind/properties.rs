@@ -17,6 +17,7 @@ use crate::script::bind::native::{self, flag, given};
 use crate::script::bind::rows::Natives;
 use crate::script::bind::rows::raw;
 use crate::script::host::Host;
+use crate::script::values::ascii::text_of;
 use crate::script::values::panics::{GuardedCall, Place};
 use crate::script::values::raise::Native;
 use crate::script::values::sparse::Sparse;
@@ -65,6 +66,13 @@ pub fn plain_operator(host: &Host, context: &NativeCallContext, symbol: &str, va
     {
         return Ok(Dynamic::from_float(result));
     }
+    if let [a, b] = &values[..]
+        && (joins(symbol, a, b) || joins(symbol, b, a))
+    {
+        let mut texts = [a, b].map(|value| as_text(value));
+        let [a, b] = &mut texts;
+        return context.call_native_fn_raw(symbol, true, &mut [a, b]);
+    }
     let text = match &values[..] {
         [a] => format!("`{symbol}` does not work on {}", type_names::of_value(a)),
         [a, b] => {
@@ -76,6 +84,16 @@ pub fn plain_operator(host: &Host, context: &NativeCallContext, symbol: &str, va
     let mut diag = Diag::error(code::TYPE, text);
     diag.help = crate::script::error::operator_help(symbol, &types).map(str::to_string);
     Err(host.raise(context, diag, ""))
+}
+
+/// Whether a character stands for its string beside a value, as in `text[0] + 1` and `text[0] * 3`.
+fn joins(symbol: &str, character: &Dynamic, other: &Dynamic) -> bool {
+    let is_plain = other.is_int() || other.is_float() || other.is_bool() || other.is_unit();
+    character.is_char() && ((symbol == "+" && is_plain) || (symbol == "*" && other.is_int()))
+}
+
+fn as_text(value: &Dynamic) -> Dynamic {
+    value.as_char().map_or_else(|_| value.clone(), |character| text_of(character).into())
 }
 
 /// An integer and a float give a float, in compound assignment too: `total += loss.item()`.

@@ -2,6 +2,7 @@
 
 use super::Goal;
 use super::at_hand::in_a_row;
+use crate::script::machine::intrinsics::Intrinsic;
 use crate::script::machine::places::{Values, reach, reach_mut, read, slices, text, write};
 use crate::script::machine::run::{Machine, R};
 use crate::script::machine::tree::{Chain, Step, StepKind};
@@ -65,13 +66,11 @@ impl Machine<'_> {
             return Ok(None);
         };
         let is_plain = |step: &Step| !step.or_unit && !matches!(step.kind, StepKind::Method { .. });
-        let arguments = *first..*first + *count;
-        if self.looks
-            || step.or_unit
-            || function.strong_count() > 0
-            || !path.iter().all(is_plain)
-            || operands[arguments.clone()].iter().any(may_call_back)
-        {
+        // What is put there, or looked for, is not called.
+        let is_kept = intrinsic.is_some() || matches!(name.as_str(), "insert" | "append" | "extend" | "index_of");
+        let may_call = |value: &Value| if is_kept { is_closure(value) } else { may_call_back(value) };
+        let calls = operands[*first..*first + *count].iter().any(may_call) && *intrinsic != Some(Intrinsic::Push);
+        if self.looks || step.or_unit || function.strong_count() > 0 || !path.iter().all(is_plain) || calls {
             return Ok(None);
         }
         let (indices, rest) = operands.split_at_mut(*first);
@@ -93,6 +92,10 @@ impl Machine<'_> {
         reach_mut(target, path, indices, true, |place| *place = part);
         result
     }
+}
+
+fn is_closure(value: &Value) -> bool {
+    matches!(value, Value::Other(value) if value.is_fnptr())
 }
 
 /// Whether natives that get this value may run code of the script.
