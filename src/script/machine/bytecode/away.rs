@@ -290,8 +290,12 @@ impl Machine<'_> {
     #[inline(never)]
     pub(super) fn push_at_hand(&mut self, frame: &mut Frame, bytecode: &Bytecode, pc: usize) -> R<bool> {
         let i = bytecode.code[pc];
-        let can_grow = |value: &Dynamic| value.is_array() && !value.is_read_only();
-        if self.looks || !matches!(&frame.slots[i.a as usize], Value::Other(value) if can_grow(value)) {
+        // One that closures share may be held by a method that has called one.
+        let can_grow = match &mut frame.slots[i.a as usize] {
+            Value::Other(value) => !value.is_read_only() && value.write_lock::<Array>().is_some(),
+            _ => false,
+        };
+        if self.looks || !can_grow {
             return Ok(false);
         }
         let chain = match bytecode.node(pc) {
