@@ -358,6 +358,10 @@ pub enum Tracked {
 pub struct Auto {
     /// Set by the user, on a leaf.
     pub requires_grad: bool,
+    /// The script got it as the conjugate of a tensor, which PyTorch shows through a view.
+    pub is_conjugate: bool,
+    /// It is a parameter of modules, also while it requires no gradient.
+    pub is_parameter: bool,
     /// It was the input of a function transform that has ended: nobody asks for its gradient any more, save the transform.
     pub is_over: bool,
     pub retain_grad: bool,

@@ -62,6 +62,8 @@ pub struct Host {
     pub own_functions: RwLock<BTreeSet<Function>>,
     /// Where a change that is lost was warned of.
     pub lost: parking_lot::Mutex<std::collections::HashSet<Site>>,
+    /// What the modules are called that were made.
+    pub kinds: Mutex<BTreeSet<String>>,
     /// What the texts of the session have declared so far.
     pub earlier: RwLock<Earlier>,
     /// Loaded modules, for the parameters of their closures.
@@ -126,6 +128,7 @@ impl Host {
             registered: RwLock::default(),
             own_functions: RwLock::default(),
             lost: Default::default(),
+            kinds: Default::default(),
             earlier: RwLock::default(),
             loaded: RwLock::default(),
             evaluated: Mutex::default(),

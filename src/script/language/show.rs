@@ -133,6 +133,10 @@ fn nested(host: &Host, item: &Dynamic, to: &mut Growing) -> Result<()> {
         return to.push(&text);
     }
     if let Some(map) = item.read_lock::<Map>() {
+        if let Some((name, groups)) = crate::script::nn::outline::optimizer(&map) {
+            drop(map);
+            return optimizer(host, &name, &groups, to);
+        }
         to.push("#{")?;
         for (at, (name, item)) in map.iter().enumerate() {
             to.push(if at > 0 { ", " } else { "" })?;
@@ -172,6 +176,20 @@ fn nested(host: &Host, item: &Dynamic, to: &mut Growing) -> Result<()> {
         return to.push(")");
     }
     to.push(&plain(item))
+}
+
+/// The groups of an optimizer with their settings, as PyTorch shows them.
+fn optimizer(host: &Host, name: &str, groups: &[Map], to: &mut Growing) -> Result<()> {
+    to.push(&format!("{name} (\n"))?;
+    for (at, settings) in groups.iter().enumerate() {
+        to.push(&format!("Parameter Group {at}\n"))?;
+        for (key, value) in settings {
+            to.push(&format!("    {key}: "))?;
+            nested(host, value, to)?;
+            to.push("\n")?;
+        }
+    }
+    to.push(")")
 }
 
 fn plain(item: &Dynamic) -> String {

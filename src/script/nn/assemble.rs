@@ -13,8 +13,11 @@ use crate::script::bind::rows::{Natives, raw};
 use crate::script::host::Host;
 use crate::script::nn::module_methods::MAX_DEPTH;
 use crate::script::nn::row_modules;
+use crate::script::nn::sparse_parts;
 use crate::script::values::module::{ModuleValue, fields, module};
+use crate::script::values::part;
 use crate::script::values::raise::Native;
+use crate::script::values::sparse::Sparse;
 use crate::script::values::type_names;
 use crate::script::values::types::{Cell, Tensor};
 use crate::tensor::engine::Engine;
@@ -31,6 +34,12 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
     raw(module, "_module", 3, move |context, values| -> Native {
         let context = context.expect("registered with a context");
         let serial = serials.fetch_add(1, Ordering::Relaxed);
+        if let Some(kind) = values[0].read_lock::<ImmutableString>() {
+            let mut kinds = shared.kinds.lock();
+            if !kinds.contains(kind.as_str()) {
+                kinds.insert(kind.to_string());
+            }
+        }
         assemble(values[0], values[1], values[2], serial).map_err(|diag| shared.raise(&context, diag, ""))
     });
 }
@@ -56,7 +65,7 @@ fn assemble(kind: &Dynamic, fields: &Dynamic, order: &Dynamic, serial: i64) -> R
     }
     order::by_key(&mut parts, |(position, creation_order, _)| (*position, *creation_order));
     let buffers: Array =
-        map.iter().filter(|(_, value)| is_buffer(value)).map(|(name, _)| name.as_str().into()).collect();
+        map.iter().filter(|(_, value)| part::is_buffer(value)).map(|(name, _)| name.as_str().into()).collect();
     map.insert("_order".into(), parts.into_iter().map(|(_, _, name)| name.into()).collect::<Array>().into());
     map.insert("_buffers".into(), buffers.into());
     map.insert("_serial".into(), serial.into());
@@ -82,6 +91,9 @@ fn creation_order(value: &Dynamic, depth: usize) -> Result<Option<i64>> {
     if let Some(tensor) = value.read_lock::<Tensor>() {
         return Ok(Some(tensor.view().buffer.id as i64));
     }
+    if let Some(sparse) = value.read_lock::<Sparse>() {
+        return Ok(Some(sparse.values.view().buffer.id as i64));
+    }
     let mut earliest: Option<i64> = None;
     let mut note = |found: Option<i64>| earliest = earliest.into_iter().chain(found).min();
     if let Some(map) = fields(value) {
@@ -97,27 +109,6 @@ fn creation_order(value: &Dynamic, depth: usize) -> Result<Option<i64>> {
         }
     }
     Ok(earliest)
-}
-
-/// A tensor that requires no gradient, or an array or plain map of such tensors.
-fn is_buffer(value: &Dynamic) -> bool {
-    fn look(value: &Dynamic, depth: usize, any: &mut bool) -> bool {
-        if let Some(tensor) = value.read_lock::<Tensor>() {
-            *any = true;
-            return !tensor.requires_grad();
-        }
-        if let Some(map) = fields(value) {
-            return !value.is::<ModuleValue>()
-                && depth < MAX_DEPTH
-                && map.iter().all(|(_, item)| look(item, depth + 1, any));
-        }
-        if let Some(array) = value.read_lock::<Array>() {
-            return depth < MAX_DEPTH && array.iter().all(|item| look(item, depth + 1, any));
-        }
-        true
-    }
-    let mut any = false;
-    look(value, 0, &mut any) && any
 }
 
 /// What was copied, with its copies.
@@ -146,8 +137,14 @@ fn duplicate(engine: &mut Engine, value: &Dynamic, depth: usize, done: &mut Copi
         if tensor.requires_grad() {
             set_requires_grad(&new, true)?;
         }
+        if part::is_parameter(&tensor) {
+            part::mark(&new);
+        }
         done.tensors.push((tensor, new.clone()));
         return Ok(Dynamic::from(new));
+    }
+    if let Some(sparse) = value.read_lock::<Sparse>().map(|sparse| sparse.clone()) {
+        return sparse_parts::moved(engine, &sparse, Target { copy: true, ..Target::default() }).map(Dynamic::from);
     }
     if let Some(known) = module(value).and_then(|module| done.modules.iter().find(|(old, _)| old.same(&module))) {
         return Ok(Dynamic::from(known.1.clone()));

@@ -8,13 +8,14 @@ use crate::script::bind::apply::{Callee, apply, callee};
 use crate::script::bind::rows::{Natives, raw};
 use crate::script::host::Host;
 use crate::script::host::methods::METHODS;
-use crate::script::nn::module_methods::{MemberKind, listed};
+use crate::script::nn::module_methods::MemberKind;
 use crate::script::values::calling;
 use crate::script::values::module::{Computed, ModuleValue, holds_itself, is_computed, is_own, module};
 use crate::script::values::panics::{GuardedCall, Place};
 use crate::script::values::part;
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
+use crate::script::values::types::Tensor;
 use rhai::{Array, Dynamic, FnPtr, FuncRegistration, Identifier, ImmutableString, NativeCallContext, RhaiFunc};
 use std::any::TypeId;
 use std::sync::Arc;
@@ -47,6 +48,7 @@ pub fn write(module: &ModuleValue, name: &str, value: Dynamic) -> Result<()> {
     if !module.set(name, value) {
         fail!(VALUE, "the module is being read");
     }
+    module.change(|fields| part::noted(fields, name));
     Ok(())
 }
 
@@ -106,7 +108,8 @@ fn valued(context: &NativeCallContext, module: &ModuleValue, field: Dynamic) -> 
 }
 
 /// `_computed(closure)`, a value for a field of a module, `_computed(closure, setter)`, one that can be written; `_registered(module, name, tensor, buffer)`, which makes
-/// a tensor the last parameter or buffer of a module; `_is_buffer(module, name)`; `_become(module, other)`, which gives a
+/// a tensor the last parameter or buffer of a module; `_is_buffer(module, name)`; `_is_parameter(x)`; `_as_parameter(x)`, a
+/// tensor that is a parameter from now on; `_become(module, other)`, which gives a
 /// module all fields of another.
 fn made(natives: &mut Natives, host: &Arc<Host>) {
     for arity in 1..=2 {
@@ -135,8 +138,17 @@ fn made(natives: &mut Natives, host: &Arc<Host>) {
             None => Err(shared.raise(&context, Diag::error(code::VALUE, "the module is being read"), "")),
         }
     });
+    raw(natives, "_is_parameter", 1, |_, values| -> Native {
+        Ok(values[0].read_lock::<Tensor>().is_some_and(|tensor| part::is_parameter(&tensor)).into())
+    });
+    raw(natives, "_as_parameter", 1, |_, values| -> Native {
+        if let Some(tensor) = values[0].read_lock::<Tensor>() {
+            part::mark(&tensor);
+        }
+        Ok(values[0].flatten_clone())
+    });
     raw(natives, "_is_buffer", 2, |_, values| -> Native {
-        Ok(listed(&this(values).read(), "_buffers", &text(values[1])).into())
+        Ok(part::is_listed(&this(values).read(), part::BUFFERS, &text(values[1])).into())
     });
     let shared = host.clone();
     raw(natives, "_registered", 4, move |context, values| -> Native {
@@ -152,18 +164,16 @@ fn made(natives: &mut Natives, host: &Arc<Host>) {
 
 /// Writes a field that becomes the last part of its module.
 pub fn registered(module: &ModuleValue, name: &str, value: Dynamic, kind: MemberKind) -> Result<()> {
+    let tensor = value.read_lock::<Tensor>().map(|tensor| tensor.clone());
     write(module, name, value)?;
     let is_buffer = kind != MemberKind::Parameter;
+    if let Some(tensor) = tensor.filter(|_| !is_buffer) {
+        part::mark(&tensor);
+    }
     module.change(|fields| {
-        let lists = [("_order", true), ("_buffers", is_buffer), ("_transient", kind == MemberKind::Transient)];
-        for (list, stays) in lists {
-            let names = fields.entry(list.into()).or_insert_with(|| Array::new().into());
-            let Some(mut names) = names.write_lock::<Array>() else { continue };
-            names.retain(|known| known.read_lock::<ImmutableString>().is_none_or(|known| *known != *name));
-            if stays {
-                names.push(name.into());
-            }
-        }
+        part::list(fields, part::ORDER, name, true);
+        part::list(fields, part::BUFFERS, name, is_buffer);
+        part::list(fields, part::TRANSIENT, name, kind == MemberKind::Transient);
     });
     Ok(())
 }

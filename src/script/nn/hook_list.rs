@@ -14,11 +14,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// The number of the next hook. No other hook ever has it, so that a handle that is used twice takes no other away.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-struct Hook {
-    number: u64,
+#[derive(Clone)]
+pub struct Hook {
+    pub number: u64,
     /// What it is called around.
     kind: ImmutableString,
-    closure: FnPtr,
+    pub closure: FnPtr,
+    pub manner: Manner,
+}
+
+/// How a hook of a module is called.
+#[derive(Clone, Copy, Default)]
+pub struct Manner {
+    /// With the keywords of the call apart from the other arguments.
+    pub with_kwargs: bool,
+    /// Also after an error.
+    pub always: bool,
 }
 
 /// Hooks in the order in which they are called.
@@ -45,8 +56,13 @@ impl Removable for Registered {
 impl HookList {
     /// The handle of a new hook, the first or the last one to be called.
     pub fn add(&self, kind: &str, closure: FnPtr, first: bool) -> Dynamic {
+        self.add_as(kind, closure, Manner::default(), first)
+    }
+
+    /// The same of one that is called in a manner of its own.
+    pub fn add_as(&self, kind: &str, closure: FnPtr, manner: Manner, first: bool) -> Dynamic {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let hook = Hook { number, kind: kind.into(), closure };
+        let hook = Hook { number, kind: kind.into(), closure, manner };
         let mut all = self.0.lock();
         let at = if first { 0 } else { all.len() };
         all.insert(at, hook);
@@ -55,8 +71,12 @@ impl HookList {
     }
 
     pub fn of(&self, kind: &str) -> Vec<FnPtr> {
+        self.all(kind).into_iter().map(|hook| hook.closure).collect()
+    }
+
+    pub fn all(&self, kind: &str) -> Vec<Hook> {
         let all = self.0.lock();
-        all.iter().filter(|hook| hook.kind == kind).map(|hook| hook.closure.clone()).collect()
+        all.iter().filter(|hook| hook.kind == kind).cloned().collect()
     }
 
     pub fn is_empty(&self) -> bool {

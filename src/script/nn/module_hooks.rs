@@ -2,23 +2,20 @@
 //! into its field `forward` that calls the hooks around what was there, so that a module without hooks costs nothing.
 
 use crate::base::code;
-use crate::base::diag::{Diag, Result};
+use crate::base::diag::{Diag, Focus, Result, Severity};
 use crate::fail;
-use crate::op::tensor::{GradCall, GradStep, Tensor};
 use crate::script::bind::native::flag;
 use crate::script::bind::rows::Natives;
 use crate::script::host::Host;
-use crate::script::host::caller::Caller;
-use crate::script::nn::hook_list::HookList;
+use crate::script::nn::hook_list::{Hook, HookList, Manner};
+use crate::script::nn::module_backward_hooks::Around;
 use crate::script::nn::module_methods::keyed;
 use crate::script::tensor_api::hooks::closure_of;
 use crate::script::values::calling;
 use crate::script::values::module::{ModuleValue, module as module_of};
-use crate::script::values::raise::Native;
+use crate::script::values::raise::{ErrorValue, Native, Outcome};
 use crate::script::values::type_names;
-use crate::tensor::own_functions::{self, Call};
-use parking_lot::Mutex;
-use rhai::{Array, Dynamic, FnPtr, NativeCallContext};
+use rhai::{Array, Dynamic, EvalAltResult, FnPtr, Map, NativeCallContext};
 use std::sync::Arc;
 
 /// The name of the function in `forward`.
@@ -31,16 +28,34 @@ const BACKWARD: &str = "backward";
 const BACKWARD_BEFORE: &str = "before backward";
 
 pub fn register(natives: &mut Natives, host: &Arc<Host>) {
+    keyed(natives, host, "register_forward_pre_hook", move |host, _, this, [hook, prepend, with_kwargs]| {
+        let closure = closure_of(hook, "m.register_forward_pre_hook(|m, args| ..)")?;
+        let manner = Manner { with_kwargs: flag("with_kwargs", with_kwargs)?, always: false };
+        Ok(hooks_of(host, &module_of(this).expect("a module"))?.add_as(
+            BEFORE,
+            closure,
+            manner,
+            flag("prepend", prepend)?,
+        ))
+    });
+    keyed(natives, host, "register_forward_hook", move |host, _, this, [hook, prepend, with_kwargs, always_call]| {
+        let closure = closure_of(hook, "m.register_forward_hook(|m, args, output| ..)")?;
+        let always = flag("always_call", always_call)?;
+        let manner = Manner { with_kwargs: flag("with_kwargs", with_kwargs)?, always };
+        Ok(hooks_of(host, &module_of(this).expect("a module"))?.add_as(
+            AFTER,
+            closure,
+            manner,
+            flag("prepend", prepend)?,
+        ))
+    });
     for (name, kind, form) in [
-        ("register_forward_pre_hook", BEFORE, "m.register_forward_pre_hook(|m, args| ..)"),
-        ("register_forward_hook", AFTER, "m.register_forward_hook(|m, args, output| ..)"),
         ("register_full_backward_hook", BACKWARD, "m.register_full_backward_hook(|m, grad_input, grad_output| ..)"),
         ("register_full_backward_pre_hook", BACKWARD_BEFORE, "m.register_full_backward_pre_hook(|m, grad_output| ..)"),
     ] {
-        let shared = host.clone();
-        keyed(natives, host, name, move |_, _, this, [hook, prepend]| {
+        keyed(natives, host, name, move |host, _, this, [hook, prepend]| {
             let closure = closure_of(hook, form)?;
-            let hooks = hooks_of(&shared, &module_of(this).expect("a module"))?;
+            let hooks = hooks_of(host, &module_of(this).expect("a module"))?;
             Ok(hooks.add(kind, closure, flag("prepend", prepend)?))
         });
     }
@@ -62,7 +77,9 @@ fn hooks_of(host: &Arc<Host>, module: &ModuleValue) -> Result<HookList> {
     let call = move |context: NativeCallContext, values: &mut [&mut Dynamic]| -> Native {
         let Some((this, arguments)) = values.split_first_mut() else { return Ok(Dynamic::UNIT) };
         let arguments = arguments.iter_mut().map(|value| std::mem::take(*value)).collect();
-        run(&host, &context, &own, &forward, this, arguments)
+        let (host, context, hooks, module) = (&host, &context, &own, this.clone());
+        let call = HookedCall { host, context, hooks, module, arguments, output: Dynamic::UNIT, called: Vec::new() };
+        call.run(&forward, this)
     };
     #[allow(deprecated)]
     let pointer = FnPtr::from_fn(HOOKED, call).map_err(|error| Diag::error(code::INTERNAL, error.to_string()))?;
@@ -72,205 +89,169 @@ fn hooks_of(host: &Arc<Host>, module: &ModuleValue) -> Result<HookList> {
 }
 
 /// A call of a module with hooks.
-fn run(
-    host: &Arc<Host>,
-    context: &NativeCallContext,
-    hooks: &HookList,
-    forward: &FnPtr,
-    this: &mut Dynamic,
-    mut arguments: Array,
-) -> Native {
-    let module = this.clone();
-    for hook in hooks.of(BEFORE) {
-        let given = calling::call(context, &hook, None, vec![module.clone(), arguments.clone().into()])?;
-        if !given.is_unit() {
-            arguments = listed(given);
-        }
-    }
-    let backward = [hooks.of(BACKWARD_BEFORE), hooks.of(BACKWARD)];
-    let around = match backward.iter().all(Vec::is_empty) {
-        true => None,
-        false => Around::new(host, context, &module, backward, &mut arguments)
-            .map_err(|diag| host.raise(context, diag, ""))?,
-    };
-    let mut output = calling::call(context, forward, Some(this), arguments.clone())?;
-    for hook in hooks.of(AFTER) {
-        let given =
-            calling::call(context, &hook, None, vec![module.clone(), arguments.clone().into(), output.clone()])?;
-        if !given.is_unit() {
-            output = given;
-        }
-    }
-    if let Some(around) = around {
-        output = around.after(host, context, output).map_err(|diag| host.raise(context, diag, ""))?;
-    }
-    Ok(output)
+struct HookedCall<'a> {
+    host: &'a Arc<Host>,
+    context: &'a NativeCallContext<'a>,
+    hooks: &'a HookList,
+    module: Dynamic,
+    /// As the hooks before `forward` make them; keywords are a map at the end.
+    arguments: Array,
+    /// What `forward` and the hooks after it have given so far.
+    output: Dynamic,
+    /// The numbers of the hooks with `always_call` that were called.
+    called: Vec<u64>,
 }
 
-fn listed(value: Dynamic) -> Array {
+impl HookedCall<'_> {
+    fn run(mut self, forward: &FnPtr, this: &mut Dynamic) -> Native {
+        match self.around(forward, this) {
+            Ok(()) => Ok(self.output),
+            Err(error) => {
+                if !error.is_pseudo_error() && error.unwrap_inner().is_catchable() {
+                    self.after_error()?;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn around(&mut self, forward: &FnPtr, this: &mut Dynamic) -> Outcome<()> {
+        let backward = [self.hooks.of(BACKWARD_BEFORE), self.hooks.of(BACKWARD)];
+        for hook in self.hooks.all(BEFORE) {
+            self.before(&hook)?;
+        }
+        let around = match backward.iter().all(Vec::is_empty) {
+            true => None,
+            false => {
+                let made = Around::new(self.host, self.context, &self.module, backward, &mut self.arguments);
+                made.map_err(|diag| self.raised(diag))?
+            }
+        };
+        self.output = calling::call(self.context, forward, Some(this), self.arguments.clone())?;
+        for hook in self.hooks.all(AFTER) {
+            if hook.manner.always {
+                self.called.push(hook.number);
+            }
+            self.after(&hook)?;
+        }
+        if let Some(around) = around {
+            let output = std::mem::take(&mut self.output);
+            self.output = around.after(self.host, self.context, output).map_err(|diag| self.raised(diag))?;
+        }
+        Ok(())
+    }
+
+    fn raised(&self, diag: Box<Diag>) -> Box<EvalAltResult> {
+        self.host.raise(self.context, diag, "")
+    }
+
+    /// Calls a hook before `forward`.
+    fn before(&mut self, hook: &Hook) -> Outcome<()> {
+        if hook.manner.with_kwargs {
+            let (args, kwargs) = parted(&self.arguments);
+            let had = args.len() < self.arguments.len();
+            let given = vec![self.module.clone(), args.into(), kwargs.into()];
+            let given = calling::call(self.context, &hook.closure, None, given)?;
+            if !given.is_unit() {
+                self.arguments = joined(&given, had).map_err(|diag| self.raised(diag))?;
+            }
+            return Ok(());
+        }
+        let given = vec![self.module.clone(), self.arguments.clone().into()];
+        let given = calling::call(self.context, &hook.closure, None, given)?;
+        if !given.is_unit() {
+            let mut new = listed(given);
+            // Keywords stay where the hook gives the arguments before them alone.
+            if let Some(keywords) = self.arguments.last().filter(|last| last.is_map())
+                && self.arguments.len() > 1
+                && new.len() + 1 == self.arguments.len()
+            {
+                new.push(keywords.clone());
+            }
+            self.arguments = new;
+        }
+        Ok(())
+    }
+
+    /// Calls a hook after `forward`.
+    fn after(&mut self, hook: &Hook) -> Outcome<()> {
+        let given = match hook.manner.with_kwargs {
+            true => {
+                let (args, kwargs) = parted(&self.arguments);
+                vec![self.module.clone(), args.into(), kwargs.into(), self.output.clone()]
+            }
+            false => vec![self.module.clone(), self.arguments.clone().into(), self.output.clone()],
+        };
+        let given = calling::call(self.context, &hook.closure, None, given)?;
+        if !given.is_unit() {
+            self.output = given;
+        }
+        Ok(())
+    }
+
+    /// Calls the hooks that are always called and were not, after an error, which stays the one that is raised: what they
+    /// raise becomes a warning. What ends the script ends it here, too.
+    fn after_error(&mut self) -> Outcome<()> {
+        let left = self.hooks.all(AFTER).into_iter().filter(|hook| hook.manner.always);
+        for hook in left.filter(|hook| !self.called.contains(&hook.number)).collect::<Vec<_>>() {
+            match self.after(&hook) {
+                Err(error) if !error.is_pseudo_error() && error.unwrap_inner().is_catchable() => {
+                    self.host.rt.warn(self.silenced(*error));
+                }
+                other => other?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The warning in place of an error of a hook.
+    #[cold]
+    fn silenced(&self, error: EvalAltResult) -> Box<Diag> {
+        let told = match error.unwrap_inner() {
+            EvalAltResult::ErrorRuntime(value, _) => value.read_lock::<ErrorValue>().map(|told| told.0.clone()),
+            _ => None,
+        };
+        let mut diag = told.unwrap_or_else(|| {
+            let at = self.host.origin(self.context);
+            Diag::warning(code::THROWN, error.to_string()).label(at, Focus::Call, "in a hook of this call")
+        });
+        diag.severity = Severity::Warning;
+        diag.note("a hook with `always_call` raised this after the call had failed; the first error is the one that is raised")
+    }
+}
+
+/// The arguments without the keywords at their end, and these.
+fn parted(arguments: &Array) -> (Array, Map) {
+    match arguments.split_last().map(|(last, rest)| (last.read_lock::<Map>().map(|map| map.clone()), rest)) {
+        Some((Some(keywords), rest)) => (rest.to_vec(), keywords),
+        _ => (arguments.clone(), Map::new()),
+    }
+}
+
+/// The arguments that a hook with keywords gives, as `[args, kwargs]`.
+fn joined(given: &Dynamic, had_keywords: bool) -> Result<Array> {
+    let pair = given.read_lock::<Array>().filter(|pair| pair.len() == 2);
+    let parts = pair.and_then(|pair| {
+        let (args, kwargs) = (pair[0].read_lock::<Array>()?.clone(), pair[1].read_lock::<Map>()?.clone());
+        Some((args, kwargs))
+    });
+    let Some((mut arguments, keywords)) = parts else {
+        let kind = type_names::of_value(given);
+        fail!(
+            ARGUMENT_TYPE,
+            "a hook with `with_kwargs` gives `()` or `[args, kwargs]`, an array and a map, not {kind}"
+        );
+    };
+    if had_keywords || !keywords.is_empty() {
+        arguments.push(keywords.into());
+    }
+    Ok(arguments)
+}
+
+/// An array as it is, any other value as the only one of an array.
+pub fn listed(value: Dynamic) -> Array {
     match value.read_lock::<Array>() {
         Some(list) => list.clone(),
         None => vec![value.clone()],
-    }
-}
-
-/// What stands around a call of a module with backward hooks: a step of the gradient graph after it, which learns the
-/// gradients of the outputs, and one before it, which calls the hooks.
-struct Around {
-    shared: Arc<Shared>,
-    /// Whether gradients flow to arguments.
-    is_before: bool,
-}
-
-struct Shared {
-    caller: Caller,
-    module: Dynamic,
-    /// Those that are called before the gradients of the arguments are computed.
-    before: Vec<FnPtr>,
-    hooks: Vec<FnPtr>,
-    /// Which of the arguments are tensors.
-    arguments: Vec<bool>,
-    /// The gradients of the outputs that have arrived.
-    outputs: Mutex<Array>,
-}
-
-fn are_tensors(list: &Array) -> Vec<bool> {
-    list.iter().map(|value| value.is::<Tensor>()).collect()
-}
-
-fn tensors(list: &Array) -> Vec<Option<Tensor>> {
-    list.iter().map(|value| value.read_lock::<Tensor>().map(|tensor| tensor.clone())).collect()
-}
-
-/// Gives tensors a step of the gradient graph of their own; nothing where none is recorded.
-fn pass(host: &Host, context: &NativeCallContext, list: &mut Array, step: Box<dyn GradCall>) -> Result<bool> {
-    let mut found = tensors(list);
-    let inputs: Vec<Option<Tensor>> = found.iter().flatten().cloned().map(Some).collect();
-    let engine = &mut host.engine(context);
-    if !own_functions::is_recorded(engine, &inputs) {
-        return Ok(false);
-    }
-    let mut outputs: Vec<&mut Tensor> = found.iter_mut().flatten().collect();
-    let flows: Vec<bool> = outputs.iter().map(|x| x.dtype().is_float()).collect();
-    own_functions::record(engine, Call { inputs: &inputs, saved: &[], backward: step }, &mut outputs, &flows)?;
-    for (slot, tensor) in list.iter_mut().zip(found) {
-        if let Some(tensor) = tensor {
-            *slot = Dynamic::from(tensor);
-        }
-    }
-    Ok(true)
-}
-
-impl Around {
-    fn new(
-        host: &Arc<Host>,
-        context: &NativeCallContext,
-        module: &Dynamic,
-        [before, hooks]: [Vec<FnPtr>; 2],
-        arguments: &mut Array,
-    ) -> Result<Option<Around>> {
-        let (caller, outputs) = (Caller::new(host, context), Mutex::default());
-        let module = module.clone();
-        let shared = Shared { caller, module, before, hooks, arguments: are_tensors(arguments), outputs };
-        let shared = Arc::new(shared);
-        let is_before = pass(host, context, arguments, Box::new(Before(shared.clone())))?;
-        Ok(Some(Around { shared, is_before }))
-    }
-
-    fn after(self, host: &Host, context: &NativeCallContext, output: Dynamic) -> Result<Dynamic> {
-        let is_list = output.is_array();
-        let mut list = listed(output);
-        let places = are_tensors(&list);
-        pass(host, context, &mut list, Box::new(After(self, places)))?;
-        Ok(if is_list { list.into() } else { list.pop().unwrap_or_default() })
-    }
-}
-
-/// Gradients of tensors at their places among arguments or outputs, with `()` at the others.
-fn placed(grads: &[Option<Tensor>], places: &[bool]) -> Array {
-    let mut grads = grads.iter();
-    let next = |is_tensor: &bool| if *is_tensor { grads.next().cloned().flatten() } else { None };
-    places.iter().map(next).map(|g| g.map_or(Dynamic::UNIT, Dynamic::from)).collect()
-}
-
-impl Shared {
-    /// The gradients of the outputs, which are at these places, as the hooks before backward make them.
-    fn begin(&self, grads: &[Option<Tensor>], places: &[bool]) -> Result<Vec<Option<Tensor>>> {
-        let mut grads = grads.to_vec();
-        for hook in &self.before {
-            let given = vec![self.module.clone(), placed(&grads, places).into()];
-            let result = self.caller.call(hook, given).map_err(|error| self.caller.host().carried(error))?;
-            if result.is_unit() {
-                continue;
-            }
-            let all = tensors(&listed(result.clone()));
-            if all.len() != places.len() {
-                fail!(
-                    GRAD_OWN,
-                    "a hook before backward gives `()` or an array of {}, for each output its gradient or `()`, not {}",
-                    places.len(),
-                    type_names::of_value(&result)
-                );
-            }
-            let at_places = all.into_iter().zip(places).filter(|(_, is_tensor)| **is_tensor);
-            grads = at_places.map(|(grad, _)| grad).collect();
-        }
-        Ok(grads)
-    }
-
-    /// Calls the hooks; the gradients of the arguments after them.
-    fn call(&self, grads: &[Option<Tensor>]) -> Result<Vec<Option<Tensor>>> {
-        let mut grads = grads.to_vec();
-        for hook in &self.hooks {
-            let outputs = self.outputs.lock().clone();
-            let given = vec![self.module.clone(), placed(&grads, &self.arguments).into(), outputs.into()];
-            let result = self.caller.call(hook, given).map_err(|error| self.caller.host().carried(error))?;
-            if result.is_unit() {
-                continue;
-            }
-            let all = tensors(&listed(result.clone()));
-            let expected = self.arguments.len();
-            let at_places = all.iter().zip(&self.arguments).filter(|(_, is_tensor)| **is_tensor);
-            let new: Vec<Option<Tensor>> = at_places.map(|(grad, _)| grad.clone()).collect();
-            // None where no argument has a gradient.
-            let fits = |old: &[Option<Tensor>]| match old {
-                [] => new.iter().all(Option::is_none),
-                old => new.iter().zip(old).all(|(new, old)| new.is_some() || old.is_none()),
-            };
-            if all.len() != expected || !fits(&grads) {
-                let kind = type_names::of_value(&result);
-                fail!(
-                    GRAD_OWN,
-                    "a backward hook gives `()` or an array of {expected}, for each argument its gradient or `()`, not {kind}"
-                );
-            }
-            if !grads.is_empty() {
-                grads = new;
-            }
-        }
-        Ok(grads)
-    }
-}
-
-/// With the places of tensors among the outputs.
-struct After(Around, Vec<bool>);
-struct Before(Arc<Shared>);
-
-impl GradCall for After {
-    fn call(&self, step: &GradStep) -> Result<Vec<Option<Tensor>>> {
-        let grads = self.0.shared.begin(step.grads, &self.1)?;
-        *self.0.shared.outputs.lock() = placed(&grads, &self.1);
-        if !self.0.is_before {
-            self.0.shared.call(&[])?;
-        }
-        Ok(grads)
-    }
-}
-
-impl GradCall for Before {
-    fn call(&self, step: &GradStep) -> Result<Vec<Option<Tensor>>> {
-        let grads = self.0.call(step.grads)?;
-        self.0.outputs.lock().clear();
-        Ok(grads)
     }
 }

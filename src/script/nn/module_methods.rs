@@ -1,7 +1,7 @@
 //! The methods of every module of `nn`: its fields are tensors, modules, arrays of them and closures; the methods here
 //! walk them. Does not treat any layer specially.
 //!
-//! A tensor of a module is a parameter unless its name is in `_buffers`. Names that begin with `_` are
+//! A tensor of a module is a parameter unless its name is in `_buffers`; in an array or a map, if it was made one. Names that begin with `_` are
 //! skipped: `_order` lists names, `_flat` is one that adds nothing to the names below it. `training` holds a `cell`,
 //! which a module shares with its replicas on other devices.
 
@@ -19,9 +19,12 @@ use crate::script::bind::rows::Natives;
 use crate::script::host::Host;
 use crate::script::manual;
 use crate::script::nn::assemble;
+use crate::script::nn::sparse_parts;
 use crate::script::values::module::{ModuleValue, fields};
 use crate::script::values::panics::Place;
+use crate::script::values::part;
 use crate::script::values::raise::Native;
+use crate::script::values::sparse::Sparse;
 use crate::script::values::type_names;
 use crate::script::values::types::{Cell, Tensor};
 use crate::tensor::engine::Engine;
@@ -36,8 +39,10 @@ pub const MAX_DEPTH: usize = 128;
 /// A tensor of a module.
 pub struct Member {
     pub name: String,
+    /// Of a sparse one, its values.
     pub tensor: Tensor,
     pub kind: MemberKind,
+    pub sparse: Option<Sparse>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -76,21 +81,34 @@ pub fn is_flat(map: &Map, name: &str) -> bool {
     map.get("_flat").and_then(|flat| flat.read_lock::<ImmutableString>().map(|flat| *flat == name)).unwrap_or(false)
 }
 
-/// Whether a name is in one of the library's lists of a module's fields.
-pub fn listed(map: &Map, list: &str, name: &str) -> bool {
-    let names = map.get(list).and_then(|names| names.read_lock::<Array>());
-    names.is_some_and(|names| {
-        names.iter().any(|item| item.read_lock::<ImmutableString>().is_some_and(|item| item.as_str() == name))
-    })
-}
-
 /// What a tensor is that lies in a field of this name.
 fn kind_of(map: &Map, name: &str, outside: MemberKind) -> MemberKind {
     match outside {
-        MemberKind::Parameter if listed(map, "_transient", name) => MemberKind::Transient,
-        MemberKind::Parameter if listed(map, "_buffers", name) => MemberKind::Buffer,
+        MemberKind::Parameter if part::is_listed(map, part::TRANSIENT, name) => MemberKind::Transient,
+        MemberKind::Parameter if part::is_listed(map, part::BUFFERS, name) => MemberKind::Buffer,
         outside => outside,
     }
+}
+
+/// A tensor, or a sparse one with its values.
+fn tensor_of(value: &Dynamic) -> Option<(Tensor, Option<Sparse>)> {
+    if let Some(tensor) = value.read_lock::<Tensor>() {
+        return Some((tensor.clone(), None));
+    }
+    let sparse = value.read_lock::<Sparse>()?.clone();
+    Some((sparse.values.clone(), Some(sparse)))
+}
+
+/// Sparse tensors are buffers.
+fn member(name: String, tensor: Tensor, kind: MemberKind, sparse: Option<Sparse>) -> Result<Member> {
+    let kind = match (&sparse, kind) {
+        (Some(_), MemberKind::Parameter) => MemberKind::Buffer,
+        _ => kind,
+    };
+    if sparse.is_some() && tensor.requires_grad() {
+        return Err(part::sparse_parameter(&name));
+    }
+    Ok(Member { name, tensor, kind, sparse })
 }
 
 /// `recurse`: those of the modules inside, too.
@@ -109,8 +127,17 @@ fn collect(
         return Ok(());
     }
     let path = |part: &str| if name.is_empty() { part.to_string() } else { format!("{name}.{part}") };
-    if let Some(tensor) = value.read_lock::<Tensor>() {
-        found.push(Member { name: name.to_string(), tensor: tensor.clone(), kind });
+    if let Some((tensor, sparse)) = tensor_of(value) {
+        // In an array or a map, which may have grown since the module knows it.
+        let kind = match kind {
+            MemberKind::Parameter if sparse.is_none() && part::is_parameter(&tensor) => {
+                part::mark(&tensor);
+                kind
+            }
+            MemberKind::Parameter => MemberKind::Buffer,
+            kind => kind,
+        };
+        found.push(member(name.to_string(), tensor, kind, sparse)?);
     } else if let Some(map) = fields(value) {
         // As in PyTorch: own parameters, own buffers, then child modules.
         let mut below = Vec::new();
@@ -118,11 +145,11 @@ fn collect(
         for part in names(&map) {
             let Some(item) = map.get(part.as_str()) else { continue };
             let kind = kind_of(&map, &part, kind);
-            match item.read_lock::<Tensor>() {
+            match tensor_of(item) {
                 None => below.push((part, kind)),
-                Some(tensor) => {
-                    let to = if kind == MemberKind::Parameter { &mut *found } else { &mut own_buffers };
-                    to.push(Member { name: path(&part), tensor: tensor.clone(), kind });
+                Some((tensor, sparse)) => {
+                    let new = member(path(&part), tensor, kind, sparse)?;
+                    if new.is_buffer() { own_buffers.push(new) } else { found.push(new) }
                 }
             }
         }
@@ -196,7 +223,9 @@ fn once(all: Vec<Member>) -> Vec<Member> {
     let mut kept: Vec<Member> = Vec::with_capacity(all.len());
     let mut seen = std::collections::HashSet::new();
     for member in all {
-        if seen.insert(Arc::as_ptr(&member.tensor.0)) {
+        // Sparse tensors of several forms may share their values.
+        let form = member.sparse.as_ref().map(Sparse::layout);
+        if seen.insert((Arc::as_ptr(&member.tensor.0), form)) {
             kept.push(member);
         }
     }
@@ -206,6 +235,14 @@ fn once(all: Vec<Member>) -> Vec<Member> {
 impl Member {
     pub fn is_buffer(&self) -> bool {
         self.kind != MemberKind::Parameter
+    }
+
+    /// The tensor as the script has it.
+    pub fn value(self) -> Dynamic {
+        match self.sparse {
+            Some(sparse) => Dynamic::from(sparse),
+            None => Dynamic::from(self.tensor),
+        }
     }
 }
 
@@ -335,12 +372,12 @@ fn listing(module: &mut Natives, host: &Arc<Host>) {
     for (plain, named, buffers) in [("parameters", "named_parameters", false), ("buffers", "named_buffers", true)] {
         keyed(module, host, plain, move |_, _, this, [recurse]| {
             let own = own(this, "", buffers, flag("recurse", recurse)?)?;
-            Ok(once(own).into_iter().map(|member| Dynamic::from(member.tensor)).collect::<Array>().into())
+            Ok(once(own).into_iter().map(Member::value).collect::<Array>().into())
         });
         keyed(module, host, named, move |_, _, this, [prefix, recurse, remove_duplicate]| {
             let all = own(this, &text("prefix", prefix)?, buffers, flag("recurse", recurse)?)?;
             let all = if flag("remove_duplicate", remove_duplicate)? { once(all) } else { all };
-            let pair = |member: Member| Dynamic::from(vec![member.name.into(), Dynamic::from(member.tensor)] as Array);
+            let pair = |member: Member| Dynamic::from(vec![member.name.as_str().into(), member.value()] as Array);
             Ok(all.into_iter().map(pair).collect::<Array>().into())
         });
     }
@@ -415,7 +452,7 @@ fn relocate(engine: &mut Engine, this: &Dynamic, target: Target) -> Result<Dynam
         fail!(DTYPE, "a module is moved to a floating-point or complex dtype only");
     }
     let all = distinct(this, false)?.into_iter().chain(distinct(this, true)?);
-    for Member { tensor, .. } in all {
+    for Member { tensor, .. } in all.filter(|member| member.sparse.is_none()) {
         // As in PyTorch an order of memory is for the tensors that have one.
         let format = target.format.filter(|_| matches!(tensor.ndim(), 4 | 5));
         let target = Target { dtype: target.dtype.filter(|_| tensor.dtype().is_float()), format, ..target };
@@ -426,6 +463,7 @@ fn relocate(engine: &mut Engine, this: &Dynamic, target: Target) -> Result<Dynam
             slot.exchange_view(moved.view(), moved.0.made);
         }
     }
+    sparse_parts::change(this, &mut |_, s| sparse_parts::moved(engine, s, target).map(Some))?;
     Ok(this.clone())
 }
 
@@ -473,5 +511,9 @@ fn modes(module: &mut Natives, host: &Arc<Host>) {
 /// The parameters or the buffers of a module with their names, without duplicates.
 pub fn named(value: &Dynamic, buffers: bool) -> Result<Vec<(String, Tensor)>> {
     check_known(value, 0)?;
-    Ok(distinct(value, buffers)?.into_iter().map(|member| (member.name, member.tensor)).collect())
+    let all = distinct(value, buffers)?;
+    if let Some(sparse) = all.iter().find(|member| member.sparse.is_some()) {
+        fail!(ARGUMENT_TYPE, "`{}` is a sparse tensor, and dense ones are expected", sparse.name);
+    }
+    Ok(all.into_iter().map(|member| (member.name, member.tensor)).collect())
 }

@@ -9,8 +9,10 @@ use crate::script::bind::rows::Natives;
 use crate::script::host::Host;
 use crate::script::nn::containers::{add_step, named_modules};
 use crate::script::nn::fields::{registered, write};
-use crate::script::nn::module_methods::{MemberKind, is_flat, keyed, members};
+use crate::script::nn::module_methods::{Member, MemberKind, is_flat, keyed, members};
 use crate::script::values::module::{ModuleValue, is_own, list, module as module_of};
+use crate::script::values::part;
+use crate::script::values::sparse::Sparse;
 use crate::script::values::type_names;
 use crate::script::values::types::Tensor;
 use rhai::{Array, Dynamic, Map};
@@ -22,8 +24,8 @@ pub fn register(natives: &mut Natives, host: &Arc<Host>) {
         keyed(natives, host, name, move |_, _, this, [target]| {
             let path = text("target", target)?;
             let all: Vec<_> = members(this)?.into_iter().filter(|member| member.is_buffer() == buffer).collect();
-            match all.iter().find(|member| member.name == path) {
-                Some(member) => Ok(Dynamic::from(member.tensor.clone())),
+            match all.iter().position(|member| member.name == path) {
+                Some(at) => Ok(all.into_iter().nth(at).map_or(Dynamic::UNIT, Member::value)),
                 None => Err(absent(what, &path, all.iter().map(|member| member.name.as_str()))),
             }
         });
@@ -89,13 +91,16 @@ fn is_list(module: &ModuleValue) -> bool {
 }
 
 fn tensor_part(this: &Dynamic, name: &Dynamic, value: &Dynamic, kind: MemberKind) -> Result<Dynamic> {
-    let (module, name) = part_name(this, name, |old| old.is::<Tensor>())?;
+    let (module, name) = part_name(this, name, part::is_tensor)?;
+    if value.is::<Sparse>() && kind == MemberKind::Parameter {
+        return Err(part::sparse_parameter(&name));
+    }
     match value.read_lock::<Tensor>() {
         Some(tensor) if kind == MemberKind::Parameter && !crate::tensor::history::is_leaf(&tensor) => {
             let diag = Diag::error(code::GRAD_LEAF, format!("`{name}` is the result of an operation"));
             return Err(diag.help("a parameter is a leaf: `nn::parameter(x)`"));
         }
-        None if !value.is_unit() => {
+        None if !value.is_unit() && !value.is::<Sparse>() => {
             fail!(ARGUMENT_TYPE, "a tensor is expected, or `()`, not {}", type_names::of_value(value))
         }
         _ => {}

@@ -11,10 +11,12 @@ use crate::script::host::Host;
 use crate::script::nn::containers::named_modules;
 use crate::script::nn::hook_list::HookList;
 use crate::script::nn::module_methods::{Member, MemberKind, check_known, in_context, keyed, members};
+use crate::script::nn::sparse_parts;
 use crate::script::tensor_api::hooks::closure_of;
 use crate::script::values::calling;
 use crate::script::values::module::module as module_of;
 use crate::script::values::raise::Native;
+use crate::script::values::sparse::Sparse;
 use crate::script::values::type_names;
 use crate::script::values::types::Tensor;
 use crate::tensor::engine::Engine;
@@ -122,7 +124,13 @@ fn state(host: &Arc<Host>, context: &NativeCallContext, this: &Dynamic, prefix: 
     let members = told(host, context, || members(this))?;
     let engine = host.engine(context);
     let value = |tensor: &Tensor| if keep { tensor.clone() } else { engine.tensor(tensor.view()) };
-    let entry = |member: &Member| (format!("{prefix}{}", member.name).into(), Dynamic::from(value(&member.tensor)));
+    let entry = |member: &Member| {
+        let held = match &member.sparse {
+            Some(sparse) => Dynamic::from(sparse.clone()),
+            None => Dynamic::from(value(&member.tensor)),
+        };
+        (format!("{prefix}{}", member.name).into(), held)
+    };
     let stays = members.iter().filter(|member| member.kind != MemberKind::Transient);
     let mut state: Map = crate::base::order::map(stays.map(entry));
     for part in &parts {
@@ -219,13 +227,17 @@ fn take(
         fail!(ARGUMENT_TYPE, "a state is a map of tensors, not {}", type_names::of_value(state));
     };
     let own: Vec<Member> = members(this)?.into_iter().filter(|member| member.kind != MemberKind::Transient).collect();
-    let named: BTreeMap<&str, &Tensor> =
-        crate::base::order::map(own.iter().map(|member| (member.name.as_str(), &member.tensor)));
+    let named: BTreeMap<&str, &Member> =
+        crate::base::order::map(own.iter().map(|member| (member.name.as_str(), member)));
     let difference = difference(&named, &state, parts);
     check(&difference, errors, way)?;
-    let mut taken = Vec::new();
-    for (name, tensor) in &named {
+    let (mut taken, mut sparse) = (Vec::new(), BTreeMap::new());
+    for (name, Member { tensor, sparse: old, .. }) in &named {
         let Some(value) = state.get(*name) else { continue };
+        if let Some(old) = old {
+            sparse.insert(name.to_string(), taken_sparse(name, old, value)?);
+            continue;
+        }
         let Some(given) = value.read_lock::<Tensor>().map(|given| given.clone()) else {
             fail!(ARGUMENT_TYPE, "`{name}` in the state is no tensor but {}", type_names::of_value(value));
         };
@@ -233,7 +245,7 @@ fn take(
             let (a, b) = (tensor.shape(), given.shape());
             fail!(SHAPE, "`{name}` has shape {:?} in the module and {:?} in the state", a.as_slice(), b.as_slice());
         }
-        taken.push(((*tensor).clone(), given));
+        taken.push((tensor.clone(), given));
     }
     for (tensor, given) in taken {
         if way.assign {
@@ -244,10 +256,27 @@ fn take(
         let given = movement::to(engine, &given, target)?;
         engine.copy_into(&tensor.view(), &Arg::Tensor(engine.tensor(given.view())))?;
     }
+    sparse_parts::change(this, &mut |name, old| {
+        let Some(new) = sparse.get(name).filter(|_| !way.assign) else { return Ok(sparse.get(name).cloned()) };
+        let (device, dtype) = (Some(old.values.device()), Some(old.values.dtype()));
+        sparse_parts::moved(engine, new, Target { device, dtype, copy: true, ..Target::default() }).map(Some)
+    })?;
     Ok(difference)
 }
 
-fn difference(named: &BTreeMap<&str, &Tensor>, state: &Map, parts: &[Part]) -> Difference {
+/// What a state has for a sparse tensor.
+fn taken_sparse(name: &str, old: &Sparse, value: &Dynamic) -> Result<Sparse> {
+    let Some(new) = value.read_lock::<Sparse>().map(|new| new.clone()) else {
+        fail!(ARGUMENT_TYPE, "`{name}` is sparse in the module, and {} in the state", type_names::of_value(value));
+    };
+    if new.size != old.size || new.layout() != old.layout() {
+        let (a, b) = (old.layout(), new.layout());
+        fail!(SHAPE, "`{name}` has size {:?} ({a}) in the module and {:?} ({b}) in the state", old.size, new.size);
+    }
+    Ok(new)
+}
+
+fn difference(named: &BTreeMap<&str, &Member>, state: &Map, parts: &[Part]) -> Difference {
     let extras = |closure: &str| -> Vec<String> {
         parts.iter().filter(|part| part.closure(closure).is_some()).map(Part::extra).collect()
     };

@@ -167,6 +167,10 @@ impl Seal {
 
 /// `opt.lr = 0.5` changes an entry of the map but not the optimizer: Rhai does not report it, so the next step does.
 fn seals(module: &mut Natives, host: &Arc<Host>) {
+    raw(module, "_is_same_cell", 2, |_, values| -> Native {
+        let cell = |value: &Dynamic| value.read_lock::<Cell>().map(|cell| cell.clone());
+        Ok(cell(values[0]).zip(cell(values[1])).is_some_and(|(a, b)| a.same(&b)).into())
+    });
     raw(module, "_sealed", 1, |_, values| -> Native {
         let mut map = values[0].read_lock::<Map>().map(|map| map.clone()).unwrap_or_default();
         let seal = Seal::of(&map);

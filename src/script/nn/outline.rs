@@ -1,8 +1,9 @@
-//! How `print` shows a module: its kind, its plain settings, the shapes of its tensors, and its children.
+//! How `print` shows a module or an optimizer. Of a module: its kind, its plain settings, the shapes of its tensors, and its children.
 
 use crate::script::nn::module_methods;
 use crate::script::values::module as values;
-use crate::script::values::types::Tensor;
+use crate::script::values::sparse::Sparse;
+use crate::script::values::types::{Cell, Tensor};
 use rhai::{Array, Dynamic, FnPtr, ImmutableString, Map};
 use std::fmt::Write;
 
@@ -16,20 +17,20 @@ pub fn module(value: &Dynamic) -> Option<String> {
 }
 
 /// What a module is called in its text.
-fn kind(map: &Map) -> String {
+pub fn kind(map: &Map) -> String {
     let kind = map.get("_name").and_then(|kind| kind.read_lock::<ImmutableString>().map(|kind| kind.to_string()));
     kind.unwrap_or_else(|| "module".to_string())
 }
 
-fn show(kind: &str, map: &Map, depth: usize) -> String {
+/// The shapes of its own tensors, and its plain settings.
+pub fn settings(map: &Map) -> String {
     let mut plain: Vec<String> = Vec::new();
-    let mut inner: Vec<(String, String)> = Vec::new();
     for name in module_methods::names(map) {
         let Some(value) = map.get(name.as_str()) else { continue };
         if let Some(tensor) = value.read_lock::<Tensor>() {
             plain.push(format!("{name} {:?}", tensor.shape().as_slice()));
-        } else {
-            children(&name, value, depth, &mut inner, module_methods::is_flat(map, &name));
+        } else if let Some(sparse) = value.read_lock::<Sparse>() {
+            plain.push(format!("{name} {:?} {}", sparse.size, sparse.layout()));
         }
     }
     for (name, value) in map.iter() {
@@ -40,7 +41,16 @@ fn show(kind: &str, map: &Map, depth: usize) -> String {
             plain.push(format!("{name}={value}"));
         }
     }
-    let mut text = format!("{kind}({}", plain.join(", "));
+    plain.join(", ")
+}
+
+fn show(kind: &str, map: &Map, depth: usize) -> String {
+    let mut inner: Vec<(String, String)> = Vec::new();
+    for name in module_methods::names(map) {
+        let Some(value) = map.get(name.as_str()).filter(|value| !value.is::<Tensor>()) else { continue };
+        children(&name, value, depth, &mut inner, module_methods::is_flat(map, &name));
+    }
+    let mut text = format!("{kind}({}", settings(map));
     if !inner.is_empty() {
         let pad = "  ".repeat(depth + 1);
         text.push('\n');
@@ -68,4 +78,17 @@ fn children(name: &str, value: &Dynamic, depth: usize, found: &mut Vec<(String, 
             children(&name, item, depth, found, false);
         }
     }
+}
+
+/// The name of an optimizer, and the settings of its groups; none for any other map.
+pub fn optimizer(map: &Map) -> Option<(String, Vec<Map>)> {
+    map.get("_own")?;
+    let name = map.get("name")?.read_lock::<ImmutableString>()?.to_string();
+    let groups = map.get("groups")?.read_lock::<Cell>()?.get();
+    let settings = |group: &Dynamic| {
+        let group = group.read_lock::<Map>()?;
+        group.get("settings")?.read_lock::<Cell>()?.get().try_cast::<Map>()
+    };
+    let groups: Option<Vec<Map>> = groups.read_lock::<Array>()?.iter().map(settings).collect();
+    Some((name, groups?))
 }

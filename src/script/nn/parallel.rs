@@ -18,11 +18,14 @@ use crate::script::bind::convert::integer;
 use crate::script::bind::rows::{Natives, raw};
 use crate::script::host::Host;
 use crate::script::nn::module_methods::MAX_DEPTH;
+use crate::script::nn::sparse_parts;
 use crate::script::values::module::{ModuleValue, fields};
 use crate::script::values::raise::Native;
+use crate::script::values::sparse::Sparse;
 use crate::script::values::type_names;
 use crate::script::values::types::Tensor;
 use crate::tensor::engine::Engine;
+use crate::tensor::movement::Target;
 use parking_lot::Mutex;
 use rhai::{Array, Dynamic, Map};
 use std::sync::Arc;
@@ -154,6 +157,9 @@ fn scatter(e: &mut Engine, value: &Dynamic, devices: &[DeviceId], dim: i64, dept
     if depth > MAX_DEPTH {
         return too_deep();
     }
+    if value.is::<Sparse>() {
+        fail!(ARGUMENT_TYPE, "a sparse tensor cannot be split over devices; a module may hold it as a buffer");
+    }
     if let Some(x) = value.read_lock::<Tensor>().map(|x| x.clone()) {
         let pieces = Emit::apply(e, &split::CHUNK, args![&x, devices.len() as i64, dim])?;
         let placed = pieces.iter().zip(devices).map(|(piece, &device)| moved(e, piece, device).map(Dynamic::from));
@@ -188,7 +194,8 @@ fn check_home(value: &Dynamic, home: DeviceId, depth: usize) -> Result<()> {
     if depth > MAX_DEPTH {
         return too_deep();
     }
-    if let Some(tensor) = value.read_lock::<Tensor>() {
+    let tensor = value.read_lock::<Tensor>().map(|tensor| tensor.clone());
+    if let Some(tensor) = tensor.or_else(|| value.read_lock::<Sparse>().map(|s| s.values.clone())) {
         if tensor.device() != home {
             let text = format!("a tensor of the module is on {}, the first device is {home}", tensor.device());
             return Err(Diag::error(code::DEVICE_MISMATCH, text).help(format!("move the module: `.to(\"{home}\")`")));
@@ -217,6 +224,10 @@ impl Spread<'_> {
         }
         if let Some(tensor) = value.read_lock::<Tensor>().map(|tensor| tensor.clone()) {
             return Ok(Dynamic::from(self.tensor(e, &tensor, at)?));
+        }
+        if let Some(s) = value.read_lock::<Sparse>().map(|s| s.clone()) {
+            let target = Target { device: Some(self.devices[at]), ..Target::default() };
+            return sparse_parts::moved(e, &s, target).map(Dynamic::from);
         }
         if let Some(map) = fields(value).map(|map| map.clone()) {
             let item = |(name, item)| -> Result<_> { Ok((name, self.replica(e, &item, at, depth + 1)?)) };

@@ -139,4 +139,14 @@ pub fn register(module: &mut Natives, host: &Arc<Host>) {
             group.set(&context, key, value).map(drop)
         },
     ));
+    // Rhai has a property of this name for every value.
+    module
+        .module
+        .set_getter_fn("tag", Guarded(|context: NativeCallContext, group: &mut Group| group.get(&context, "tag")));
+    module.module.set_setter_fn(
+        "tag",
+        Guarded(|context: NativeCallContext, group: &mut Group, value: Dynamic| {
+            group.set(&context, "tag", value).map(drop)
+        }),
+    );
 }

@@ -146,6 +146,7 @@ pub fn engine(
     crate::script::nn::parameter_states::register(&mut module, host);
     crate::script::nn::module_states::register(&mut module, host);
     crate::script::nn::module_parts::register(&mut module, host);
+    crate::script::nn::kinds::register(&mut module, host);
     crate::script::nn::sparse_grads::register(&mut module, host);
     crate::script::data::loader::register(&mut module, host);
     crate::script::data::dataset::register(&mut module, host);

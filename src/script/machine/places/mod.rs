@@ -212,9 +212,17 @@ pub fn write_outside(
     }
     let written = module.change(|fields| match fields.get_mut(name) {
         Some(element) if element.is::<Computed>() => None,
-        Some(element) => write(element, rest, operands, assign, value),
+        Some(element) => {
+            let is_part = rest.is_empty() && matches!(&*value, Value::Other(_)) && !assign.info.is_op_assignment();
+            write(element, rest, operands, assign, value)?;
+            if is_part {
+                part::noted(fields, name);
+            }
+            Some(())
+        }
         None if rest.is_empty() && assign.op.is_none() && !assign.info.is_op_assignment() => {
             fields.insert(name.into(), value.take().boxed());
+            part::noted(fields, name);
             Some(())
         }
         None => None,
