@@ -54,6 +54,7 @@ codes! {
     ARITHMETIC = 214, "arithmetic on numbers that has no result";
     TYPE = 215, "an operator or value of the wrong type";
     KERNEL_TEXT = 216, "the text of a kernel that does not compile";
+    TARGET_SHAPE = 217, "a loss of a target with another shape";
     DEVICE_MISMATCH = 301, "tensors on different devices";
     UNKNOWN_DEVICE = 302, "an unknown device";
     NO_CUDA = 303, "a CUDA device where there is none";

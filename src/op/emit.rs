@@ -7,7 +7,7 @@ use super::tensor::{Meta, Tensor};
 use crate::args;
 use crate::base::attr::{Attr, Attrs};
 use crate::base::device_id::DeviceId;
-use crate::base::diag::Result;
+use crate::base::diag::{Diag, Result};
 use crate::base::dtype::{DType, Scalar};
 use crate::base::layout::{Layout, Shape};
 use crate::kernel::family::Kernel;
@@ -142,6 +142,8 @@ pub trait Emit {
     /// Runs a formula in place for each member of lists of equal length (a list may also have one tensor that all
     /// members share, or be empty if it is not used). Not differentiated.
     fn each(&mut self, lists: &[&[Tensor]], formula: &mut dyn FnMut(&Formula)) -> Result<()>;
+    /// Warns of the operation at its place, once a place.
+    fn warn(&mut self, _: Box<Diag>) {}
     /// A new tensor filled element-wise from a source.
     fn source(&mut self, source: Source, shape: &[usize], dtype: DType, device: DeviceId) -> Result<Tensor>;
     /// A new tensor whose contents are arbitrary.

@@ -98,8 +98,13 @@ pub fn map(promote: Promote, operands: &[Operand<'_>], default: DType) -> Result
                 Operand::Number(scalar) => matches!(scalar, Scalar::Bool(_)),
             });
             if dtype == DType::Bool || (bools && promote == Promote::Difference) {
-                return Err(Diag::error(code::DTYPE, "`bool` is not supported")
-                    .help("convert first, for example with `.to(\"i64\")`, or use a logical operation"));
+                let help = match promote {
+                    Promote::Difference => {
+                        "where masks differ is `a ^ b` or `logical_xor`; a mask is inverted by `!a`; `.to(\"i64\")` makes numbers"
+                    }
+                    _ => "a mask is inverted by `!a` or `logical_not`; `.to(\"i64\")` makes numbers",
+                };
+                return Err(Diag::error(code::DTYPE, "bool tensors are not supported").help(help));
             }
             all(dtype, dtype)
         }
@@ -141,7 +146,7 @@ pub fn map(promote: Promote, operands: &[Operand<'_>], default: DType) -> Result
         Promote::RoundLike => {
             let dtype = common();
             if dtype == DType::Bool {
-                fail!(DTYPE, "`bool` is not supported");
+                fail!(DTYPE, "bool tensors are not supported");
             }
             let mut plan = all(dtype, dtype)?;
             plan.identity = dtype.is_int();

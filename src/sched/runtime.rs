@@ -23,11 +23,12 @@ use super::window::key::{self, ByKey};
 use super::window::known_steps::KnownSteps;
 use super::window::node::{Node, Work};
 use super::window::plan::{self, Plan};
+use crate::base::code::Code;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::DType;
 use crate::base::rng::Generator;
-use crate::base::span::Origin;
+use crate::base::span::{Origin, Site};
 use crate::device::keyed::Key;
 use crate::device::lent::Lent;
 use crate::device::planned_fault::FaultKind;
@@ -37,7 +38,7 @@ use crate::kernel::abi::Threads;
 use crate::op::tensor::{Buffer, Home, Keeper};
 use parking_lot::Mutex;
 use smallvec::SmallVec;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -84,6 +85,8 @@ pub struct Runtime {
     /// Whether the GPUs were opened and have their default streams.
     pub(super) placed: AtomicBool,
     pub(super) warnings: Mutex<Warnings>,
+    /// What was warned of where, of what is warned of once a place.
+    warned: Mutex<HashSet<(Code, Site)>>,
     pub(super) naming: Mutex<Option<Box<dyn Naming>>>,
     /// Where streams were created.
     pub(super) made: Mutex<HashMap<StreamName, Origin>>,
@@ -252,6 +255,7 @@ impl Runtime {
             opened: OnceLock::new(),
             placed: AtomicBool::new(false),
             warnings: Mutex::new(Box::new(|_| {})),
+            warned: Mutex::default(),
             naming: Mutex::new(None),
             made: Mutex::default(),
             timeline,
@@ -295,6 +299,11 @@ impl Runtime {
     /// Sets where warnings go.
     pub fn on_warning(&self, report: Warnings) {
         *self.warnings.lock() = report;
+    }
+
+    /// Whether nothing of this code was warned of at a place before.
+    pub fn is_first_warning(&self, code: Code, at: Site) -> bool {
+        self.warned.lock().insert((code, at))
     }
 
     /// Reports a warning.

@@ -589,6 +589,13 @@ impl Emit for Engine {
         }
     }
 
+    fn warn(&mut self, mut diag: Box<Diag>) {
+        if self.rt.is_first_warning(diag.code, self.origin.user) {
+            diag.message = format!("`{}`: {}", self.name, diag.message);
+            self.rt.warn(diag.or_at(self.origin, "in this call"));
+        }
+    }
+
     fn apply_inplace(&mut self, op: &'static Op, mut args: Args) -> Result<Tensor> {
         args.complete(op);
         if self.rt.samples.were_used()

@@ -146,3 +146,35 @@ mod rhai_array {
         array.iter().map(|item| item.as_float().expect("a float")).collect()
     }
 }
+
+/// A target of another shape is told at the user's line, once a place, in layers, too; where PyTorch is silent, nothing
+/// is.
+#[test]
+fn a_target_of_another_shape_is_warned_of() {
+    let told = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+    let sink = told.clone();
+    let builder = Session::builder().on_warning(move |warning| {
+        let line = warning.location().map_or(0, |at| at.line);
+        sink.lock().expect("no panic").push(format!("{line} {} {}", warning.code(), warning.message()));
+    });
+    let script = "import \"nn\" as nn;
+let [x, t] = [ones([3, 1]), ones([3])];
+for i in 0..3 { mse_loss(x, t); }
+let loss = nn::l1_loss();
+loss(x, t); loss(x, x);
+smooth_l1_loss(x, tensor(1.0));
+x.huber_loss(t);
+mse_loss(x, t.view_as(x)); mse_loss(x, t.unsqueeze(1));
+kl_div(x, t); poisson_nll_loss(x, t); hinge_embedding_loss(x, t);
+";
+    builder.build().expect("a session").run_str("a", script).expect("it runs");
+    let shapes = "the target has shape [3] and the input [3, 1]: they are compared as [3, 3]";
+    let expected = [
+        format!("3 E0217 `mse_loss`: {shapes}"),
+        format!("5 E0217 `l1_loss`: {shapes}"),
+        "6 E0217 `smooth_l1_loss`: the target has shape [] and the input [3, 1]: they are compared as [3, 1]"
+            .to_string(),
+        format!("7 E0217 `huber_loss`: {shapes}"),
+    ];
+    assert_eq!(*told.lock().expect("no panic"), expected);
+}

@@ -25,9 +25,8 @@ use crate::signature;
 pub fn check_dtypes(tensors: &[(&str, &Tensor)]) -> Result<DType> {
     let dtype = infer::same_dtype(tensors)?;
     if dtype == DType::Bool {
-        return Err(
-            Diag::error(code::DTYPE, "`bool` is not supported").help("convert first, for example with `.float()`")
-        );
+        return Err(Diag::error(code::DTYPE, "bool tensors are not supported")
+            .help("convert first, for example with `.float()`"));
     }
     Ok(dtype)
 }

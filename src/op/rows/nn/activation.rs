@@ -76,7 +76,7 @@ pub static HARDTANH: Op = Op {
 fn held(e: &mut dyn Emit, x: &Tensor, low: Scalar, high: Scalar) -> Result<Vec<Tensor>> {
     let dtype = x.dtype();
     if dtype == DType::Bool {
-        fail!(DTYPE, "`bool` is not supported");
+        fail!(DTYPE, "bool tensors are not supported");
     }
     if low.to_f64() > high.to_f64() {
         fail!(VALUE, "`min_val` {low} is larger than `max_val` {high}");
@@ -317,7 +317,7 @@ pub static TANHSHRINK: Op = Op {
     lower: Lower::Compose(|e, a| {
         let x = a.input();
         if x.dtype() == DType::Bool {
-            fail!(DTYPE, "`bool` is not supported");
+            fail!(DTYPE, "bool tensors are not supported");
         }
         let tanh = e.call(&TANH, args![x])?;
         e.apply(&SUB, args![x, &tanh])
@@ -403,7 +403,7 @@ pub static THRESHOLD: Op = Op {
     lower: Lower::Compose(|e, a| {
         let x = a.input();
         if x.dtype().category() == Category::Bool {
-            fail!(DTYPE, "`bool` is not supported");
+            fail!(DTYPE, "bool tensors are not supported");
         }
         let bound = |at: usize| element_of(a.scalar(at).unwrap_or(Scalar::Int(0)), x.dtype());
         e.apply(&THRESHOLD_MAP, args![x, bound(1)?, bound(2)?])

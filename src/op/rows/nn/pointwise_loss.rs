@@ -2,7 +2,8 @@
 //! the few whose gradient must be written down to be exact at the edges.
 
 use crate::args;
-use crate::base::diag::Result;
+use crate::base::code;
+use crate::base::diag::{Diag, Result};
 use crate::base::dtype::Scalar;
 use crate::fail;
 use crate::kernel::elementwise as f;
@@ -14,6 +15,7 @@ use crate::op::row::{CallForm, Example, Grad, Lower, Op, Param, Promote, Save, e
 use crate::op::rows::nn::activation::LOGSIGMOID;
 use crate::op::rows::nn::loss::{reduced, widened};
 use crate::op::rows::nn::windows::float_only;
+use crate::op::rows::pointwise::arith;
 use crate::op::rows::pointwise::blend::{CLAMP_MAX, CLAMP_MIN};
 use crate::op::rows::pointwise::compare::NE;
 use crate::op::rows::pointwise::power::XLOGY;
@@ -48,10 +50,36 @@ fn times_weight(e: &mut dyn Emit, loss: Tensor, weight: Option<&Tensor>) -> Resu
 }
 
 /// The difference of input and target, with a refusal of integers.
-fn difference(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
-    let d = e.sub(a.input(), a.tensor(mse_loss::target))?;
+fn difference(e: &mut dyn Emit, a: &Args, takes_bool: bool) -> Result<Tensor> {
+    let (x, t) = (a.input(), a.tensor(mse_loss::target));
+    let dtype = arith::common(e, &[a.get(mse_loss::input), a.get(mse_loss::target)]);
+    // Truths beside numbers are 0 and 1, as in PyTorch's losses, where its subtraction refuses them.
+    let d = match takes_bool && dtype.is_float() {
+        true => {
+            let (x, t) = (e.cast(x, dtype)?, e.cast(t, dtype)?);
+            e.sub(&x, &t)?
+        }
+        false => e.sub(x, t)?,
+    };
     float_only(&d, "input")?;
+    if x.shape() != t.shape() {
+        e.warn(other_shape(x, t, &d));
+    }
     Ok(d)
+}
+
+/// The warning of a target that is broadcast, or broadcasts the input: each element is compared with several, which is rarely
+/// meant.
+#[cold]
+fn other_shape(x: &Tensor, t: &Tensor, both: &Tensor) -> Box<Diag> {
+    let (input, target, both) = (x.shape(), t.shape(), both.shape());
+    let (input, target, both) = (input.as_slice(), target.as_slice(), both.as_slice());
+    let text = format!("the target has shape {target:?} and the input {input:?}: they are compared as {both:?}");
+    let help = match x.numel() == t.numel() {
+        true => "`target.view_as(input)` compares element by element",
+        false => "give both one shape; where each element is to be compared with several, `expand_as` says so",
+    };
+    Diag::warning(code::TARGET_SHAPE, text).help(help)
 }
 
 fn same_shape(a: &Args) -> Result<()> {
@@ -72,11 +100,12 @@ pub static MSE_LOSS: Op = row(
     ["The squared difference.", "With `weight`, \"mean\" divides by the sum of the weights."],
     &[
         ex("mse_loss(tensor([1.0, 3.0]), tensor([1.0, 1.0]))", "tensor(2.)"),
+        ex("mse_loss(tensor([0.5, 1.0]), tensor([true, false]))", "tensor(0.6250)"),
         ex("mse_loss(ones([2]), ones([3]))", "E0201"),
         ex("mse_loss(tensor([1]), tensor([2]))", "E0202"),
     ],
     Lower::Compose(|e, a| {
-        let d = difference(e, a)?;
+        let d = difference(e, a, true)?;
         let loss = e.mul(&d, &d)?;
         weighted(e, loss, a)
     }),
@@ -92,7 +121,7 @@ pub static L1_LOSS: Op = row(
         ex("l1_loss(tensor([1]), tensor([2]))", "E0202"),
     ],
     Lower::Compose(|e, a| {
-        let d = difference(e, a)?;
+        let d = difference(e, a, false)?;
         let loss = e.call(&ABS, args![&d])?;
         weighted(e, loss, a)
     }),
@@ -166,7 +195,7 @@ pub static SMOOTH_L1_LOSS: Op = row(
         if beta < 0.0 {
             fail!(VALUE, "`beta` must not be negative, not {beta}");
         }
-        let d = difference(e, a)?;
+        let d = difference(e, a, true)?;
         let loss = match beta {
             0.0 => e.call(&ABS, args![&d])?,
             _ => e.call(&SMOOTH_L1, args![&d, float(beta)])?,
@@ -198,10 +227,9 @@ pub static HUBER_LOSS: Op = row(
         if delta <= 0.0 {
             fail!(VALUE, "`delta` must be positive, not {delta}");
         }
-        let dtype =
-            crate::op::rows::pointwise::arith::common(e, &[a.get(huber_loss::input), a.get(huber_loss::target)]);
+        let dtype = arith::common(e, &[a.get(huber_loss::input), a.get(huber_loss::target)]);
         let (x, t) = (e.cast(a.input(), widened(dtype))?, e.cast(a.tensor(huber_loss::target), widened(dtype))?);
-        let d = difference(e, &args![&x, &t])?;
+        let d = difference(e, &args![&x, &t], true)?;
         let loss = e.call(&HUBER, args![&d, float(delta)])?;
         let loss = e.cast(&loss, dtype)?;
         let weight = a.opt_tensor(huber_loss::weight);
@@ -319,11 +347,22 @@ pub static SOFT_MARGIN_LOSS: Op = row(
     &[
         ex("soft_margin_loss(tensor([0.0]), tensor([1.0]))", "tensor(0.6931)"),
         ex("soft_margin_loss(ones([2]), ones([3]))", "E0201"),
+        ex("soft_margin_loss(ones([2]), ones([3, 2]))", "E0201"),
         ex("soft_margin_loss(tensor([1]), tensor([1]))", "E0202"),
     ],
     Lower::Compose(|e, a| {
-        float_only(a.input(), "input")?;
-        let loss = compute(e, |c| (-c.of(a.tensor(soft_margin_loss::target)) * a.input()).exp().log1p())?;
+        let (x, t) = (a.input(), a.tensor(soft_margin_loss::target));
+        float_only(x, "input")?;
+        let loss = compute(e, |c| (-c.of(t) * x).exp().log1p())?;
+        if loss.shape() != x.shape() {
+            let (x, t) = (x.shape(), t.shape());
+            fail!(
+                SHAPE,
+                "`target` of shape {:?} does not broadcast to that of `input`, {:?}",
+                t.as_slice(),
+                x.as_slice()
+            );
+        }
         reduced(e, loss, a.text(soft_margin_loss::reduction))
     }),
 );

@@ -103,7 +103,7 @@ pub fn window_count(size: i64, kernel: i64, stride: i64, padding: i64, dilation:
 /// Runs a float kernel for integers through f64 (exact up to 2^53): returns the operand to use.
 pub fn as_float(e: &mut dyn Emit, x: &Tensor) -> Result<Tensor> {
     match x.dtype() {
-        DType::Bool => fail!(DTYPE, "`bool` is not supported"),
+        DType::Bool => fail!(DTYPE, "bool tensors are not supported"),
         dtype if dtype.is_inexact() => Ok(x.clone()),
         _ => e.cast(x, DType::F64),
     }

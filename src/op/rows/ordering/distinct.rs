@@ -221,7 +221,7 @@ fn search(
     narrow: bool,
 ) -> Result<KernelCall> {
     if sorted.dtype() == DType::Bool || values.dtype() == DType::Bool {
-        fail!(DTYPE, "`bool` is not supported");
+        fail!(DTYPE, "bool tensors are not supported");
     }
     let common = sorted.dtype().promote(values.dtype());
     let (sorted, values) = (e.cast(sorted, common)?, e.cast(values, common)?);

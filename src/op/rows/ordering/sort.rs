@@ -114,7 +114,7 @@ fn picked(call: KernelCall, x: &Tensor, dim: usize, n: usize, keepdim: bool) -> 
 
 fn no_bool(x: &Tensor) -> Result<()> {
     if x.dtype() == DType::Bool {
-        fail!(DTYPE, "`bool` is not supported");
+        fail!(DTYPE, "bool tensors are not supported");
     }
     Ok(())
 }

@@ -112,7 +112,7 @@ fn clamped(e: &mut dyn Emit, x: &Tensor, min: &Arg, max: &Arg) -> Result<Vec<Ten
     let dtype = arith::common(e, &all.iter().collect::<Vec<_>>());
     let numbers = bounds.iter().any(|arg| !matches!(arg, Arg::Tensor(_)));
     if dtype == DType::Bool && (bounds.len() == 2 || numbers) {
-        fail!(DTYPE, "`bool` is not supported");
+        fail!(DTYPE, "bool tensors are not supported");
     }
     let (min, max) = (&within(min, dtype, false)?, &within(max, dtype, true)?);
     match (min, max) {

@@ -327,6 +327,7 @@ pub static MASKED_FILL: Op = Op {
     summary: "`value` where the mask is true, the tensor's own elements elsewhere.",
     examples: &[
         ex("tensor([1, 2, 3]).masked_fill(tensor([true, false, true]), 0)", "tensor([0, 2, 0])"),
+        ex("tensor([1, 2]).masked_fill(tensor([true, false]), tensor(7.5))", "tensor([7, 2])"),
         ex("tensor([1, 2]).masked_fill(tensor([1, 0]), 0)", "E0202"),
         ex("tensor([1, 2]).masked_fill(tensor([true, false]), ones([2]))", "E0201"),
         ex("tensor([1, 2]).masked_fill(tensor([true, false]), INF)", "E0206"),
@@ -341,9 +342,6 @@ pub static MASKED_FILL: Op = Op {
                     "`value` must be a number or a tensor of no dimensions, not one of shape {:?}",
                     value.shape().as_slice()
                 )
-            }
-            Arg::Tensor(value) if value.dtype().category() > x.dtype().category() => {
-                fail!(DTYPE, "a value of dtype {} does not go into a tensor of dtype {}", value.dtype(), x.dtype())
             }
             Arg::Tensor(value) => Arg::Tensor(e.cast(value, x.dtype())?),
             _ => element_of(a.scalar(masked_fill::value).unwrap_or(Scalar::Int(0)), x.dtype())?.into(),

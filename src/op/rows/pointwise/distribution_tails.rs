@@ -138,7 +138,7 @@ pub static MVLGAMMA: Op = Op {
             fail!(VALUE, "`p` must be at least 1, not {p}");
         }
         if x.dtype() == DType::Bool {
-            fail!(DTYPE, "`bool` is not supported");
+            fail!(DTYPE, "bool tensors are not supported");
         }
         let dtype = if x.dtype().is_float() { x.dtype() } else { e.default_float() };
         let (p, device) = (p as f64, x.device());

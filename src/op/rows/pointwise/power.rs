@@ -121,7 +121,7 @@ pub fn pow(e: &mut dyn Emit, a: &Args) -> Result<Vec<Tensor>> {
     let (base, exponent) = (a.get(arith::pow::input), a.get(arith::pow::exponent));
     let dtype = common(e, &[base, exponent]);
     if dtype == DType::Bool && !matches!((base, a.scalar(arith::pow::exponent)), (Arg::Tensor(_), Some(_))) {
-        fail!(DTYPE, "`bool` is not supported");
+        fail!(DTYPE, "bool tensors are not supported");
     }
     let (Arg::Tensor(x), Some(scalar)) = (base, a.scalar(arith::pow::exponent)) else {
         return e.apply(&POWER, two(base.clone(), exponent.clone()));

@@ -183,7 +183,7 @@ pub static POSITIVE: Op = Op {
     examples: &[ex("tensor([-1]).positive()", "tensor([-1])"), ex("tensor([true]).positive()", "E0202")],
     lower: Lower::Compose(|_, a| {
         if a.input().dtype() == DType::Bool {
-            fail!(DTYPE, "`bool` is not supported");
+            fail!(DTYPE, "bool tensors are not supported");
         }
         Ok(vec![a.input().clone()])
     }),

@@ -39,7 +39,7 @@ fn covariance(e: &mut dyn Emit, a: &Args) -> Result<Tensor> {
         fail!(SHAPE, "at most 2 dimensions are taken, not {}", x.ndim());
     }
     if x.dtype() == DType::Bool {
-        fail!(DTYPE, "`bool` is not supported");
+        fail!(DTYPE, "bool tensors are not supported");
     }
     let shape = x.shape();
     let (variables, n) = match shape.as_slice() {

@@ -43,7 +43,7 @@ static ARGMIN_OF: Op = Op {
 
 fn position(e: &mut dyn Emit, op: &'static Op, a: &Args) -> Result<Vec<Tensor>> {
     if a.input().dtype() == DType::Bool {
-        fail!(DTYPE, "`bool` is not supported");
+        fail!(DTYPE, "bool tensors are not supported");
     }
     e.apply(op, args![a.input(), a.get(argmax_of::dim).clone(), a.flag(argmax_of::keepdim)])
 }
