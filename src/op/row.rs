@@ -50,6 +50,9 @@ pub struct Op {
     pub receiver: usize,
     /// The script gets the single result, a `bool` of no dimensions, as a plain bool (which waits).
     pub truth: bool,
+    /// Of complex numbers the result is a view in PyTorch, conjugated where it is read, and a copy here: the script cannot
+    /// change it in place.
+    pub conjugates: bool,
     /// What the script gets.
     pub results: Returns,
 }
@@ -77,6 +80,7 @@ impl Op {
         call: CallForm::Both,
         receiver: 0,
         truth: false,
+        conjugates: false,
         results: Returns::One,
     };
 

@@ -531,6 +531,27 @@ pub fn made_apart(views: &[Tensor]) {
     }
 }
 
+/// The script gets the conjugate of a tensor; of real numbers it is the tensor itself, or a view.
+pub fn note_conjugate(result: &Tensor) {
+    if result.dtype().is_complex() {
+        result.0.auto.lock().is_conjugate = true;
+    }
+}
+
+/// A conjugate is not changed in place, nor what shows a part of one: in PyTorch the tensor that it was made of would change.
+pub fn check_conjugate(x: &Tensor) -> Result<()> {
+    let auto = x.0.auto.lock();
+    let (own, base) = (auto.is_conjugate, auto.base.clone());
+    drop(auto);
+    if !own && !base.is_some_and(|base| base.0.auto.lock().is_conjugate) {
+        return Ok(());
+    }
+    Err(Diag::error(code::GRAD_VIEW, "a conjugate is a view in PyTorch, through which this would change what it was made of; here it is a copy")
+        .label(Origin::NONE, Focus::Call, "in this call")
+        .label(x.0.made, Focus::Expression, "the conjugate was made here")
+        .help("`x.conj().clone()` and `x.conj_physical()` give a tensor of its own; the tensor itself is changed by `x.mul_(..)`"))
+}
+
 /// Whether `x` may be changed in place. `tracked`: a gradient flows to it or to the written value.
 pub fn check_inplace(e: &Engine, x: &Tensor, tracked: bool) -> Result<()> {
     if !tracked || !e.grad_enabled() {

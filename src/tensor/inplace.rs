@@ -124,6 +124,9 @@ impl Engine {
         if x.is_inference() && !self.rt.is_inference() {
             return Err(history::of_inference(&x, "cannot be changed in place outside of it"));
         }
+        if x.dtype().is_differentiable() {
+            history::check_conjugate(&x)?;
+        }
         let mut tracked = false;
         args.for_each_tensor(|tensor| tracked |= tensor.requires_grad());
         history::check_inplace(self, &x, tracked && x.dtype().is_differentiable())?;

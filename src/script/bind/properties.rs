@@ -182,6 +182,9 @@ fn computed(module: &mut Natives, host: &Arc<Host>) {
             let shared = host.clone();
             getter(module, name, move |context, x| {
                 let result = shared.engine(context).call_row(op, crate::args![x]);
+                if let (true, Ok(result)) = (op.conjugates, &result) {
+                    history::note_conjugate(result);
+                }
                 result.map(Dynamic::from).map_err(|mut diag| {
                     diag.message = format!("`{name}`: {}", diag.message);
                     shared.raise(context, diag, "")

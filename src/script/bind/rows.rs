@@ -18,6 +18,7 @@ use crate::script::values::sparse::{self, Sparse};
 use crate::script::values::type_names;
 use crate::script::values::types::Tensor;
 use crate::tensor::engine::{Engine, Results, describe};
+use crate::tensor::history;
 use crate::tensor::movement;
 use rhai::{Dynamic, FuncRegistration, Identifier, Map, Module, NativeCallContext};
 use std::any::TypeId;
@@ -280,6 +281,9 @@ fn apply(engine: &mut Engine, op: &'static Op, form: Form, args: &mut Args) -> R
     let is_list = is_list(op, args);
     args.complete(op);
     let mut results = engine.results(op, args)?;
+    if op.conjugates {
+        results.iter().for_each(history::note_conjugate);
+    }
     if op.truth {
         return crate::tensor::observe::truth(&engine.rt, &results[0]).map(Dynamic::from_bool);
     }

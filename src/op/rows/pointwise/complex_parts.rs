@@ -17,7 +17,7 @@ use crate::signature;
 use std::f64::consts::PI;
 
 macro_rules! itself {
-    ($($NAME:ident $name:literal $inplace:literal $summary:literal;)*) => {
+    ($($NAME:ident $name:literal $inplace:literal $conjugates:literal $summary:literal;)*) => {
         $(pub static $NAME: Op = Op {
             name: $name,
             params: unary::PARAMS,
@@ -26,6 +26,7 @@ macro_rules! itself {
             lower: Lower::Compose(|_, a| Ok(vec![a.input().clone()])),
             grad: Grad::Composed,
             inplace: $inplace,
+            conjugates: $conjugates,
             expanded: Some(|_, _| Ok(())),
             ..Op::BASE
         };)*
@@ -35,10 +36,11 @@ macro_rules! itself {
 }
 
 itself! {
-    CONJ "conj" false "The complex conjugate, computed at once; of real numbers the tensor itself.";
-    CONJ_PHYSICAL "conj_physical" true "The complex conjugate; of real numbers the tensor itself.";
-    RESOLVE_CONJ "resolve_conj" false "The tensor itself: conjugation is never put off.";
-    RESOLVE_NEG "resolve_neg" false "The tensor itself: negation is never put off.";
+    CONJ "conj" false true "The complex conjugate, computed at once; of real numbers the tensor itself. PyTorch's is a view: \
+here it is not changed in place, and does not see later changes of the tensor.";
+    CONJ_PHYSICAL "conj_physical" true false "The complex conjugate; of real numbers the tensor itself.";
+    RESOLVE_CONJ "resolve_conj" false false "The tensor itself: conjugation is never put off.";
+    RESOLVE_NEG "resolve_neg" false false "The tensor itself: negation is never put off.";
 }
 
 pub static ANGLE: Op = Op {

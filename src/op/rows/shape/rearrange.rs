@@ -177,6 +177,7 @@ pub static ADJOINT: Op = Op {
     examples: &[ex("ones([4, 2, 3]).adjoint().shape", "[4, 3, 2]"), ex("ones([2]).adjoint()", "E0201")],
     lower: Lower::Compose(matrix_t),
     grad: Grad::Composed,
+    conjugates: true,
     ..Op::BASE
 };
 
@@ -214,6 +215,7 @@ pub static MATRIX_H: Op = Op {
         e.apply(&T, args![x])
     }),
     grad: Grad::Composed,
+    conjugates: true,
     call: CallForm::Internal,
     ..Op::BASE
 };
