@@ -4,7 +4,7 @@
 mod vars;
 
 use super::guards::{self, Asked};
-use super::layers::Layer;
+use super::layers::{Layer, Stepped};
 use super::lints;
 use super::loops::{has_break, leaves};
 use super::seen::Seen;
@@ -505,13 +505,15 @@ impl<'a> Flow<'a> {
                         self.assign(variable, Value::Map(Some(Rc::new(map))));
                     }
                     (_, Value::Tensor(_)) if name == "data" => self.relaid(),
-                    (_, Value::Layer(layer)) if matches!(*layer, Layer::Stepped(_)) => {
+                    (_, Value::Layer(layer)) if matches!(*layer, Layer::Stepped(Stepped::Optimizer)) => {
                         let diag = Diag::error(
                             code::UNKNOWN_PROPERTY,
                             format!("an optimizer has no property `{name}` to assign"),
                         );
                         self.report_at(target.focus, diag.help(ASSIGNED), "assigned here, which changes nothing");
                     }
+                    // Schedules are modules.
+                    (_, Value::Layer(layer)) if matches!(*layer, Layer::Stepped(_)) => self.touch(target),
                     (_, Value::Tensor(tensor)) if name == "requires_grad" && matches!(new, Value::Bool(Some(true))) => {
                         self.wants_gradients(target.focus, tensor.as_ref());
                     }
