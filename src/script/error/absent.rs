@@ -84,7 +84,7 @@ const TABLE: Reasons = &[
     ),
     (
         "batches of unequal length are padded: `nn::pad_sequence`, `nn::pack_padded_sequence`",
-        &["to_padded_tensor", "is_nested"],
+        &["to_padded_tensor", "is_nested", "nested", "nested_tensor", "as_nested_tensor", "nested_tensor_from_jagged"],
     ),
     (BACKENDS, &["to_mkldnn", "is_mkldnn"]),
     (
@@ -175,7 +175,43 @@ const TABLE: Reasons = &[
     ("write `generator()`, or `generator().manual_seed(42)`", &["Generator"]),
     ("write `data::random_sampler(dataset)`", &["RandomSampler"]),
     ("there are no worker processes: closures and modules of a script share the model as it is", &["share_memory"]),
-    ("`print(model)` shows the settings and the shapes of what a module is made of", &["extra_repr"]),
+    (
+        "a mask is a tensor of `bool`: `x.masked_fill(mask, v)`, `x[mask]`, `where(mask, x, y)`",
+        &["masked", "masked_tensor", "as_masked_tensor", "is_masked_tensor"],
+    ),
+    (
+        "one script drives all GPUs of a machine: `nn::data_parallel(model)`, `x.to(\"cuda:1\")`; there are no processes to join",
+        &[
+            "distributed",
+            "init_process_group",
+            "all_reduce",
+            "all_gather",
+            "DistributedDataParallel",
+            "multiprocessing",
+        ],
+    ),
+    (
+        "`tscript run --profile trace.json script.rhai` writes what ran when, for chrome://tracing or Perfetto",
+        &["profiler", "record_function", "emit_nvtx", "emit_itt"],
+    ),
+    ("`save(\"model.safetensors\", model.state_dict())` writes what others read", &["onnx"]),
+    ("weights are files of your own: `model.load_state_dict(load(\"model.safetensors\"))`", &["hub", "model_zoo"]),
+    ("write `tensorboard::summary_writer(folder)`, after `import \"tensorboard\" as tensorboard;`", &["SummaryWriter"]),
+    (
+        "a tensor in a field of a module that is no parameter is a buffer: `nn::module(#{mean: zeros([3])})`, \
+         `m.register_buffer(\"mean\", zeros([3]), #{persistent: false})`",
+        &["Buffer"],
+    ),
+    (
+        "layers that wait for their first input are `nn::lazy_linear(n)` and its kin",
+        &["UninitializedParameter", "UninitializedBuffer"],
+    ),
+    (
+        "write `scaled_dot_product_attention(q, k, v, mask)`, with a mask or bias of your own",
+        &["flex_attention", "create_block_mask", "BlockMask"],
+    ),
+    ("write `type_of(x)`, or `x.dtype`", &["typename"]),
+    ("numbers below the normal ones are kept, on every device", &["set_flush_denormal"]),
     ("call `checkpoint(f, x)` around each part of the layers", &["checkpoint_sequential"]),
     (
         "write `detect_anomaly { .. }` around the backward that is looked into",
@@ -242,7 +278,6 @@ const TABLE: Reasons = &[
             "set_deterministic_debug_mode",
             "get_deterministic_debug_mode",
             "is_deterministic_algorithms_warn_only_enabled",
-            "set_flush_denormal",
         ],
     ),
     (THREADS, &["set_num_threads", "get_num_threads", "set_num_interop_threads", "get_num_interop_threads"]),

@@ -238,7 +238,7 @@ pub(super) fn method(owner: &str, name: &str) -> Option<&'static str> {
         ("map", "groupby" | "head" | "describe" | "merge" | "iterrows") => {
             "there are no data frames: columns are tensors in a map, rows are chosen by masks, `x[mask]`"
         }
-        ("map", "get_lr") => "write `scheduler.get_last_lr()`, or `opt.lr()`",
+        ("map" | "module", "get_lr") => "write `scheduler.get_last_lr()`, or `opt.lr()`",
         ("map" | "module", "freeze") => "write `model.requires_grad_(false)`",
         ("map" | "module", "summary" | "info") => {
             "`print(model)` shows its layers; `model.named_parameters()` lists the shapes"

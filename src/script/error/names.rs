@@ -432,8 +432,8 @@ fn in_module(space: &str, name: &str, types: &[&str], at: Site, context: &Contex
             let text = format!("`{path}`: {} given, at most {} taken", arguments(types.len()), is_or_are(most));
             return words(code::EXTRA_ARGUMENT, text, "called here").help(format!("call it as `{}`", call.text));
         }
-        let help = did_you_mean(name, own.iter().copied());
-        return absent(help.unwrap_or_else(|| format!("it has {}", own.join(", "))));
+        let help = absent::reason(name).map(str::to_string).or_else(|| did_you_mean(name, own.iter().copied()));
+        return absent(help.or_else(|| elsewhere(name)).unwrap_or_else(|| format!("it has {}", own.join(", "))));
     }
     if paths::exports(space, name, at, context) {
         return absent(format!("`{path}` is a value of the module: `({path})(..)` calls what it holds"));
@@ -490,12 +490,25 @@ fn in_module(space: &str, name: &str, types: &[&str], at: Site, context: &Contex
     let longer = || names().find(|known| known.strip_suffix(name).is_some_and(|rest| rest.ends_with('_')));
     let near = nearest(name, names()).or_else(longer).map(|near| format!("did you mean `{space}::{near}`?"));
     let reason = || absent::reason(name).map(str::to_string);
-    let elsewhere =
-        || manual::page(name).and_then(|page| Some(format!("it is in no module: `{}`", page.calls.first()?)));
     let habit = habits::of_module(library, name).map(str::to_string);
     let hidden = || paths::hidden(space, at, context);
-    let help = hidden().or(habit).or(near).or_else(reason).or_else(elsewhere);
+    let help = hidden().or(habit).or(near).or_else(reason).or_else(|| elsewhere(name));
     words(code::UNKNOWN_FUNCTION, message, "not found").maybe(help)
+}
+
+/// The call of what needs no module before it.
+fn elsewhere(name: &str) -> Option<String> {
+    manual::page(name).and_then(|page| Some(format!("it is in no module: `{}`", page.calls.first()?)))
+}
+
+/// What is said of a name in a module of PyTorch that is none here: `utils::checkpoint::checkpoint`.
+fn in_no_module(path: &[&str]) -> Option<String> {
+    if let Some(reason) = path.iter().rev().find_map(|part| absent::reason(part)) {
+        return Some(reason.to_string());
+    }
+    let last = path.last().filter(|_| path.len() > 1)?;
+    let of_nn = paths::in_our_spelling("nn", last);
+    of_nn.map(|found| format!("it is `nn::{found}`, after `import \"nn\" as nn;`")).or_else(|| elsewhere(last))
 }
 
 pub(super) fn module(name: &str, at: Site, context: &Context) -> Words {
@@ -511,7 +524,13 @@ pub(super) fn module(name: &str, at: Site, context: &Context) -> Words {
         rest.split(|c: char| !c.is_alphanumeric() && c != '_' && c != ':').next().unwrap_or("").split("::").collect();
     let spelled = || if path.len() > 1 { paths::spelled(&path) } else { None };
     let habit = || habits::variable(name).map(str::to_string);
-    found.maybe(spelled().or_else(habit).or_else(|| did_you_mean(name, known.modules.iter().map(String::as_str))))
+    let absent = || in_no_module(&path);
+    found.maybe(
+        spelled()
+            .or_else(habit)
+            .or_else(absent)
+            .or_else(|| did_you_mean(name, known.modules.iter().map(String::as_str))),
+    )
 }
 
 pub(super) fn property(name: &str, of: Option<&str>, known: &Known) -> Words {

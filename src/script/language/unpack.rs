@@ -189,7 +189,8 @@ fn elements(host: &Host, value: Dynamic, wanted: usize, all: bool) -> std::resul
     Ok(Some(found))
 }
 
-/// Names of what layers and functions of the library give, in PyTorch's order; the first is a tensor.
+/// Names of what layers and functions of the library give, in PyTorch's order; the first is a tensor or a packed sequence, whose
+/// own names are the last of these.
 const OF_LIBRARY: &[&[&str]] = &[
     &["output", "h_n"],
     &["output", "weights"],
@@ -197,14 +198,23 @@ const OF_LIBRARY: &[&[&str]] = &[
     &["data", "batch_sizes", "sorted_indices", "unsorted_indices"],
 ];
 
+/// Whether a value is a packed sequence, which layers give of one.
+fn is_packed(value: &Dynamic) -> bool {
+    let packed = OF_LIBRARY[OF_LIBRARY.len() - 1];
+    value
+        .read_lock::<Map>()
+        .is_some_and(|map| map.len() == packed.len() && packed.iter().all(|name| map.contains_key(*name)))
+}
+
 /// What operations and layers give under several names, in the order in which PyTorch gives it: `let [v, i] = x.topk(2)`.
 fn results(map: &Map) -> Option<Array> {
     let has = |names: &[&str]| names.len() == map.len() && names.iter().all(|name| map.contains_key(*name));
     let is_tensor = |value: &Dynamic| value.is::<Tensor>();
     let part = |name: &str| map[name].flatten_clone();
     let is_result = |name: &&str| is_tensor(&map[*name]) || map[*name].is_unit();
+    let is_first = |value: &Dynamic| is_tensor(value) || is_packed(value);
     let of_library =
-        OF_LIBRARY.iter().find(|names| has(names) && is_tensor(&map[names[0]]) && names[1..].iter().all(is_result));
+        OF_LIBRARY.iter().find(|names| has(names) && is_first(&map[names[0]]) && names[1..].iter().all(is_result));
     if let Some(names) = of_library {
         return Some(names.iter().map(|name| part(name)).collect());
     }

@@ -104,10 +104,16 @@ fn function(host: &Arc<Host>, parts: &Dynamic) -> Result<Dynamic> {
     if let Some(other) =
         parts.keys().find(|name| !matches!(name.as_str(), "forward" | "backward" | "once_differentiable"))
     {
-        fail!(
-            UNKNOWN_KEYWORD,
-            "`autograd::function` knows `forward`, `backward` and `once_differentiable`, not `{other}`"
-        );
+        let text = format!("`autograd::function` knows `forward`, `backward` and `once_differentiable`, not `{other}`");
+        let diag = Diag::error(code::UNKNOWN_KEYWORD, text);
+        return Err(match other.as_str() {
+            "jvp" => diag.help("`func::jvp` and `func::jacfwd` derive it from `backward`"),
+            "vmap" | "generate_vmap_rule" => diag.help("`func::vmap` goes through the operations of `forward` and `backward`"),
+            "setup_context" => diag.help(
+                "the context is the first argument of `forward`: `forward: |ctx, x| { ctx.save_for_backward(x); x * 2 }`",
+            ),
+            _ => diag,
+        });
     }
     let once = parts.get("once_differentiable").is_some_and(|on| on.as_bool().unwrap_or(false));
     let own = Arc::new(Own { forward: closure("forward")?, backward: closure("backward")?, once });
