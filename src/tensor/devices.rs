@@ -6,6 +6,7 @@ use crate::base::code;
 use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Focus, Result};
 use crate::base::span::Origin;
+use crate::op::args::Args;
 use crate::op::infer::Operand;
 use crate::op::rows::pointwise::arith::MOVE;
 use crate::op::tensor::Tensor;
@@ -59,6 +60,16 @@ pub fn common_device<'a>(tensors: impl Iterator<Item = &'a Tensor>) -> Result<Op
         }
     }
     Ok(found.map(Tensor::device))
+}
+
+/// The same error of an operation that other rows make up, told of its own tensors in their order: whatever order the
+/// parts have, the receiver comes first.
+#[cold]
+pub(super) fn as_written(diag: Box<Diag>, args: &Args) -> Box<Diag> {
+    match (diag.code, common_device(args.tensors().iter())) {
+        (code::DEVICE_MISMATCH, Err(own)) => own,
+        _ => diag,
+    }
 }
 
 #[cold]

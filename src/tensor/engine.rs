@@ -1,6 +1,6 @@
 //! Carries out calls of rows: checks devices, infers results, records nodes, maintains the gradient graph.
 
-use super::devices::common_device;
+use super::devices::{as_written, common_device};
 use super::inplace::inplace_shape;
 use super::{batch, check, history};
 use crate::base::code;
@@ -438,7 +438,8 @@ impl Engine {
             {
                 return Ok(results);
             }
-            let results = if op.guarded && e.gate.is_none() { e.run_held(op, args)? } else { e.run(op, args)? };
+            let ran = if op.guarded && e.gate.is_none() { e.run_held(op, args) } else { e.run(op, args) };
+            let results = ran.map_err(|diag| as_written(diag, args))?;
             if !matches!(op.lower, Lower::Compose(_)) {
                 history::track(e, op, args, &results)?;
             }

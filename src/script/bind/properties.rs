@@ -5,6 +5,7 @@ use crate::base::device_id::DeviceId;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::Scalar;
 use crate::base::layout::MemoryFormat;
+use crate::base::suggest::unknown_keyword;
 use crate::op::emit::Emit;
 use crate::op::row::Op;
 use crate::op::rows::pointwise::complex::{IMAG, REAL};
@@ -17,6 +18,7 @@ use crate::script::bind::native::{self, flag, given};
 use crate::script::bind::rows::Natives;
 use crate::script::bind::rows::raw;
 use crate::script::host::Host;
+use crate::script::manual;
 use crate::script::values::ascii::text_of;
 use crate::script::values::panics::{GuardedCall, Place};
 use crate::script::values::raise::Native;
@@ -372,6 +374,7 @@ pub fn to_keywords(host: &Host, map: &Map, target: &mut Target) -> Result<()> {
     };
     for (name, value) in map {
         match name.as_str() {
+            "target" => to_argument(host, value, target)?,
             "dtype" | "device" if value.is_unit() => {}
             "dtype" => target.dtype = Some(convert::dtype(value)?),
             "device" => target.device = Some(convert::device(host, value)?),
@@ -380,16 +383,9 @@ pub fn to_keywords(host: &Host, map: &Map, target: &mut Target) -> Result<()> {
             "non_blocking" | "async" => target.non_blocking = flag(name, value)?,
             "memory_format" => target.format = memory_format(value)?,
             _ => {
-                let diag = Diag::error(code::UNKNOWN_KEYWORD, format!("unknown keyword `{name}`"));
-                return Err(
-                    match crate::base::suggest::nearest(
-                        name,
-                        ["dtype", "device", "copy", "non_blocking", "memory_format"],
-                    ) {
-                        Some(known) => diag.help(format!("did you mean `{known}`?")),
-                        None => diag.help("the keywords are: dtype, device, copy, non_blocking, memory_format"),
-                    },
-                );
+                let signature = manual::native("to").and_then(manual::Native::signature);
+                let known: Vec<&str> = signature.iter().flat_map(|signature| signature.names()).collect();
+                return Err(native::named("to")(unknown_keyword(name, &known)));
             }
         }
     }

@@ -1,10 +1,10 @@
 //! `to_json` of any plain value and of tensors. Rhai's own supports maps only, and writes the name of the type for
 //! values that it does not know.
 
-use crate::base::code;
-use crate::base::diag::{Diag, Result};
+use crate::base::diag::Result;
 use crate::base::dtype::Scalar;
 use crate::base::float_text::float_text;
+use crate::base::suggest::unknown_keyword;
 use crate::fail;
 use crate::script::bind::rows::{Natives, raw};
 use crate::script::host::Host;
@@ -90,8 +90,7 @@ fn is_zero(text: &str) -> bool {
 fn indent(given: &Dynamic) -> Result<Option<usize>> {
     let by_name = given.read_lock::<Map>().map(|map| map.clone());
     if let Some(unknown) = by_name.iter().flat_map(Map::keys).find(|key| *key != "indent") {
-        let diag = Diag::error(code::UNKNOWN_KEYWORD, format!("unknown keyword `{unknown}`"));
-        return Err(diag.help("the keyword is `indent`"));
+        return Err(unknown_keyword(unknown, &["indent"]));
     }
     let value = by_name.map_or_else(|| given.clone(), |map| map.get("indent").cloned().unwrap_or(Dynamic::UNIT));
     if value.is_unit() {

@@ -5,6 +5,7 @@ use crate::base::arithmetic::{self, Power};
 use crate::base::code;
 use crate::base::diag::Diag;
 use crate::base::float_functions::{FUNCTIONS, QUESTIONS, ROUNDINGS, extreme_is_int, larger, smaller};
+use crate::base::suggest::unknown_keyword;
 use crate::script::bind::rows::Natives;
 use crate::script::values::panics::Place;
 use crate::script::values::raise::{Native, raise};
@@ -171,8 +172,9 @@ fn divisions(natives: &mut Natives) {
     let divide = |context: NativeCallContext, x: Dynamic, y: Dynamic, options: Map| -> Native {
         let wrong = |text: String| Err(raise(Diag::error(code::ARITHMETIC, text), context.call_position()));
         if let Some(unknown) = options.keys().find(|key| *key != "rounding_mode") {
-            let diag = Diag::error(code::UNKNOWN_KEYWORD, format!("`div`: unknown keyword `{unknown}`"));
-            return Err(raise(diag.help("the keyword is `rounding_mode`"), context.call_position()));
+            let mut diag = unknown_keyword(unknown, &["rounding_mode"]);
+            diag.message = format!("`div`: {}", diag.message);
+            return Err(raise(diag, context.call_position()));
         }
         let mode =
             options.get("rounding_mode").filter(|mode| !mode.is_unit()).map_or(String::new(), |mode| mode.to_string());

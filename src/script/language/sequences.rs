@@ -257,6 +257,11 @@ fn cases(module: &mut Natives, host: &Arc<Host>) {
 fn contained(module: &mut Natives, host: &Arc<Host>) {
     let host = host.clone();
     let contains = move |context: NativeCallContext, tensor: Tensor, mut value: Dynamic| -> Outcome<bool> {
+        if !value.is::<Tensor>() && !value.is::<Cell>() && convert::scalar(&value).is_none() {
+            let what = type_names::of_value(&value);
+            let text = format!("`contains`: a number or a tensor is looked for in a tensor, not {what}");
+            return Err(raise(Diag::error(code::ARGUMENT_TYPE, text), context.call_position()));
+        }
         let mut same = context.call_fn_raw("eq", true, false, &mut [&mut Dynamic::from(tensor), &mut value])?;
         let found = context.call_fn_raw("any", true, false, &mut [&mut same])?;
         arrays::truth(&host, &context, &found)
