@@ -13,7 +13,7 @@ use crate::base::arithmetic;
 use crate::base::code;
 use crate::base::diag::{Diag, Result};
 use crate::base::dtype::DType;
-use crate::base::signature::{Accepts, Gives, Param, Signature};
+use crate::base::signature::{Accepts, Param, Signature};
 use crate::op::dry_run;
 use crate::op::params;
 use crate::op::table;
@@ -73,7 +73,8 @@ impl<'a> Flow<'a> {
     pub(super) fn block_word(&mut self, token: u32, name: &'a str, args: &'a [Expr]) -> Value {
         let values = self.arguments(args);
         if let Err(diag) = texts(name, &values) {
-            self.report_at(token, diag, "in this call");
+            let place = args.first().map_or(token, |first| first.first);
+            self.report_at(place, diag, "here");
         }
         Value::Unknown
     }
@@ -106,8 +107,13 @@ impl<'a> Flow<'a> {
 
     /// A call of a native function by name.
     fn native(&mut self, token: u32, name: &str, values: &[Value], written: &'a [Expr]) -> Value {
-        if let Err(diag) = texts(name, values) {
-            self.report_at(token, diag, "in this call");
+        if let Err(mut diag) = texts(name, values) {
+            if matches!(name, "tensor" | "as_tensor" | "asarray") {
+                diag.message = format!("`{name}`: {}", diag.message);
+            }
+            // A run names the device, not the call.
+            let place = written.first().filter(|_| name == "with_device").map_or(token, |first| first.first);
+            self.report_at(place, diag, "here");
             return Value::Unknown;
         }
         if relays(name) {
@@ -252,7 +258,7 @@ impl<'a> Flow<'a> {
     ) -> Value {
         let token = expr.focus;
         self.changes(of, &receiver);
-        self.changes_result(name, token, &receiver);
+        self.changes_result(name, token, of, &receiver);
         self.counts_each(token, &receiver);
         let catches = matches!(&of.kind, Kind::Name(variable) if self.catchers.contains(variable));
         self.quiet += catches as usize;
@@ -377,7 +383,10 @@ impl<'a> Flow<'a> {
                 && (!(returns_nothing(receiver, name) || gives_itself(receiver, name))
                     || self.world.fits(name, &types)))
         {
-            return result_of(name);
+            return match (receiver, name) {
+                (Value::Array(_), "map" | "filter") => Value::Array(None),
+                _ => result_of(name),
+            };
         }
         if name == "call" {
             let text = format!("a function is needed here, and this is {}", receiver.kind());
@@ -532,18 +541,7 @@ fn count_code(given: usize, counts: &[usize]) -> crate::base::code::Code {
 /// The result of a function, for any arguments: from its signature, or known of the interpreter's own.
 fn result_of(name: &str) -> Value {
     match manual::native(name).and_then(Native::signature).and_then(|signature| signature.result) {
-        Some(Gives::Int) => Value::Int(None),
-        Some(Gives::Float) => Value::Float(None),
-        Some(Gives::Number) => Value::Number,
-        Some(Gives::Bool) => Value::Bool(None),
-        Some(Gives::String) => Value::Str(None),
-        Some(Gives::Array) => Value::Array(None),
-        Some(Gives::Map) => Value::Map(None),
-        Some(Gives::Tensor) => Value::Tensor(None),
-        Some(Gives::Device) => Value::Device,
-        Some(Gives::DType) => Value::DType(None),
-        Some(Gives::Stream) => Value::Object("stream"),
-        Some(Gives::Event) => Value::Object("event"),
+        Some(result) => Value::given_as(result),
         None => match name {
             "parse_int" | "to_int" => Value::Int(None),
             "to_float" | "parse_float" => Value::Float(None),

@@ -11,6 +11,7 @@ use crate::base::arithmetic;
 use crate::base::code;
 use crate::base::diag::Diag;
 use crate::base::dtype::DType;
+use crate::base::suggest::nearest;
 use crate::op::args::{Arg, Args};
 use crate::op::dry_run::{self, Outcome};
 use crate::op::infer;
@@ -225,7 +226,11 @@ impl<'a> Flow<'a> {
             Value::Map(Some(map)) => match map.get(name) {
                 Some(value) => return value.clone(),
                 None => {
-                    let diag = (self.world.words)(Unknown::Entry(name), token);
+                    let mut diag = (self.world.words)(Unknown::Entry(name), token);
+                    let is_general = diag.help.as_ref().is_none_or(|help| help.starts_with("`keys()`"));
+                    if is_general && let Some(near) = nearest(name, map.keys().map(String::as_str)) {
+                        diag.help = Some(format!("did you mean `{near}`?"));
+                    }
                     self.report(token, diag);
                     false
                 }
@@ -301,7 +306,11 @@ impl<'a> Flow<'a> {
             }
             (Value::Array(_) | Value::Str(_), [part @ (Value::Str(_) | Value::Float(_) | Value::Unit)]) => {
                 let diag = Diag::error(code::TYPE, format!("an integer is needed here, and this is {}", part.kind()));
-                self.report_at(token, diag, "indexed here");
+                let diag = match part {
+                    Value::Float(_) => diag.help("convert it by `.to_int()`, which rounds towards zero"),
+                    _ => diag,
+                };
+                self.report_at(items.first().map_or(token, |item| item.first), diag, "this value");
                 Value::Unknown
             }
             (Value::Map(Some(map)), [Value::Str(Some(key))]) => map.get(&**key).cloned().unwrap_or(Value::Unknown),

@@ -182,9 +182,10 @@ impl<'a> Flow<'a> {
     }
 
     /// A method at a token changes what it is called on, which no variable may hold.
-    pub(super) fn changes_result(&mut self, name: &str, token: u32, container: &Value) {
+    pub(super) fn changes_result(&mut self, name: &str, token: u32, of: &Expr, container: &Value) {
         let is_lost = self.world.lost.get(&token) == Some(&CopyOf::Result);
-        if is_lost && self.quiet == 0 && matches!(container, Value::Array(_) | Value::Map(_)) {
+        let is_set = matches!(&of.kind, Kind::Call { space: None, name, .. } if name == "set");
+        if is_lost && self.quiet == 0 && (is_set || matches!(container, Value::Array(_) | Value::Map(_))) {
             let diag = crate::script::host::lost::warning(name, CopyOf::Result, self.world.origin(token));
             self.report(token, diag);
         }

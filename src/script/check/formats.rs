@@ -15,7 +15,7 @@ impl<'a> Flow<'a> {
             && !spec.contains('{')
             && let Err(diag) = formatted(&value, spec)
         {
-            self.report_at(shown.value.focus, diag, "here");
+            self.report_at(shown.colon, diag, "here");
         }
     }
 

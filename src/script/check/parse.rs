@@ -539,7 +539,7 @@ impl<'a> Parser<'a> {
             let widths = self.widths(end);
             self.at = end + 1;
             let value = self.expr(open, open, Kind::Block(block));
-            values.push(Shown { value, format: format.map(|format| self.src[format].to_string()) });
+            values.push(Shown { value, colon: stop as u32, format: format.map(|format| self.src[format].to_string()) });
             values.extend(widths);
         }
         self.at += (self.kind() == Some(lex::Kind::TextEnd)) as usize;
@@ -556,7 +556,11 @@ impl<'a> Parser<'a> {
             if self.src[self.tokens[open].range()] == *"{" && close < end {
                 let body = self.inside(close, Self::statements);
                 let block = Block { body, open: open as u32, close: close as u32 };
-                found.push(Shown { value: self.expr(open, open, Kind::Block(block)), format: None });
+                found.push(Shown {
+                    value: self.expr(open, open, Kind::Block(block)),
+                    colon: open as u32,
+                    format: None,
+                });
                 self.at = close + 1;
             }
         }

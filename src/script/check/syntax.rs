@@ -108,6 +108,8 @@ pub enum Kind {
 #[derive(Debug)]
 pub struct Shown {
     pub value: Expr,
+    /// The token that begins the format.
+    pub colon: u32,
     pub format: Option<String>,
 }
 

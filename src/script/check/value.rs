@@ -2,6 +2,7 @@
 
 use super::layers::Layer;
 use crate::base::dtype::DType;
+use crate::base::signature::Gives;
 use crate::op::tensor::Tensor;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -36,6 +37,24 @@ pub enum Value {
 impl Value {
     pub fn is_known(&self) -> bool {
         !matches!(self, Value::Unknown | Value::Layer(_))
+    }
+
+    /// What a signature says that a function gives.
+    pub fn given_as(result: Gives) -> Value {
+        match result {
+            Gives::Int => Value::Int(None),
+            Gives::Float => Value::Float(None),
+            Gives::Number => Value::Number,
+            Gives::Bool => Value::Bool(None),
+            Gives::String => Value::Str(None),
+            Gives::Array => Value::Array(None),
+            Gives::Map => Value::Map(None),
+            Gives::Tensor => Value::Tensor(None),
+            Gives::Device => Value::Device,
+            Gives::DType => Value::DType(None),
+            Gives::Stream => Value::Object("stream"),
+            Gives::Event => Value::Object("event"),
+        }
     }
 
     /// Whether it may be a closure or a module.

@@ -84,7 +84,15 @@ pub(super) fn variable(name: &str, at: Site, context: &Context, stack: &[Frame])
     if let Some(help) = absent::reason(name).or_else(|| habits::function(name)) {
         return found.help(help);
     }
-    let suggestion = did_you_mean(name, known.variables.iter().map(String::as_str));
+    // A name that is declared below is no help: the same error would come of it.
+    let (below, seen): (Vec<&str>, Vec<&str>) = known
+        .variables
+        .iter()
+        .map(String::as_str)
+        .filter(|other| nearest(name, [*other]).is_some())
+        .partition(|other| paths::is_declared_later(other, at, context));
+    let later = || Some(format!("`{}` is declared below this", nearest(name, below)?));
+    let suggestion = did_you_mean(name, seen.into_iter()).or_else(later);
     let found = match (suggestion.is_none(), inside) {
         (true, true) => found.note("a function sees no variables of the outside, only its arguments and constants"),
         _ => found,
@@ -236,7 +244,11 @@ fn unsupported_arity(name: &str, types: &[&str], receiver: Option<&str>, known: 
     let takes: Vec<usize> = counts.iter().map(|count| count.saturating_sub(before)).collect();
     let (code, message) = arity_message(name, &takes, types.len() - before)?;
     let call = native_of(name, receiver).filter(|native| !native.call.is_empty()).map(Native::written);
-    Some(words(code, message, "called here").maybe(call.map(|call| format!("call it as `{call}`"))))
+    let help = match name {
+        "print" => Some("several values go into an array, `print([1, 2])`, or into two lines".to_string()),
+        _ => call.map(|call| format!("call it as `{call}`")),
+    };
+    Some(words(code, message, "called here").maybe(help))
 }
 
 /// A function of the script that is called as a method with a wrong number of arguments.
