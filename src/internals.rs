@@ -148,7 +148,7 @@ pub mod script {
     }
     pub mod manual {
         pub use crate::script::manual::{
-            CHAPTERS, Form, Function, Native, Page, Sample, functions, names, native, natives, page,
+            CHAPTERS, Form, Function, Native, Page, Sample, functions, names, native, natives, page, written,
         };
     }
     pub mod session {

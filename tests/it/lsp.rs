@@ -397,6 +397,67 @@ fn items_are_resolved_and_snippets_are_for_those_who_can() {
     assert!(resolved["documentation"]["value"].as_str().expect("text").contains("Example"), "{resolved}");
     assert!(resolved["detail"].as_str().expect("text").starts_with("softmax("));
     assert!(completed(&mut client, "tr|").contains(&"training loop".to_string()));
+    // A statement is offered where one can stand.
+    for text in ["print(|)", "switch 3 { 1 => f(|", "with_stream(|) { }", "ones([2]).sum(|", "let m = #{a: |"] {
+        let found = completed(&mut client, text);
+        assert!(!found.iter().any(|label| label == "training loop" || label == "for pairs"), "{text}: {found:?}");
+    }
+    assert!(completed(&mut client, "let x = |").contains(&"switch".to_string()));
+}
+
+/// What the text tells only nearly always is enough to complete a name, to choose a signature and a page.
+#[test]
+fn members_are_those_of_the_type_that_is_likely() {
+    let mut client = Client::new();
+    let nn = "import \"nn\" as nn;\n";
+    for (text, wanted, unwanted) in [
+        ("let c = cell(2);\nc.|", "value", "relu"),
+        ("let r = (1..3);\nr.|", "contains", "relu"),
+        ("let t = timestamp();\nt.|", "elapsed", "relu"),
+        ("let x = randn([2], #{requires_grad: true}); x.grad.|", "relu", "push"),
+        ("let s = set([2]);\ns.|", "add", "relu"),
+        ("let m = re::search(\"a\", \"b\"); m.|", "span", "relu"),
+        ("let m = nn::module(#{lin: nn::linear(2, 3), k: 4, forward: 5});\nm.|", "lin", "relu"),
+        ("fn block(d) { nn::module(#{up: nn::linear(d, d)}) }\nlet b = block(3);\nb.|", "up", "relu"),
+        ("let m = nn::sequential([nn::linear(2,3)]);\nm[0].|", "forward", "relu"),
+        ("for x in [ones([2])] { x.| }", "relu", "push"),
+        ("for (i, x) in enumerate([ones([2])]) { x.| }", "relu", "push"),
+        ("let [a, b] = [ones([2]), 2];\na.|", "relu", "push"),
+        ("let #{w} = #{w: ones([2])};\nw.|", "relu", "push"),
+        ("let s = \"a\".upper();\ns.|", "lower", "relu"),
+        ("let k = \"a,b\".split(\",\");\nk.|", "push", "relu"),
+        ("let q = #{a: 1}.keys();\nq.|", "push", "relu"),
+        ("nn::linear(2,3).state_dict().|", "keys", "relu"),
+        ("nn::lstm(2, 3)(ones([1, 1, 2])).|", "output", "relu"),
+    ] {
+        let found = completed(&mut client, &format!("{nn}{text}"));
+        assert!(found.iter().any(|label| label == wanted), "{text}: no {wanted} in {found:?}");
+        assert!(!found.iter().any(|label| label == unwanted), "{text}: {unwanted} is offered");
+    }
+    let mut at_mark = |text: &str, method: &str| {
+        let text = format!("{nn}{text}");
+        let offset = text.find('§').expect("a cursor");
+        client.open("t.rhai", &text.replacen('§', "", 1));
+        let at = json!({"textDocument": {"uri": client.uri("t.rhai")}, "position": place(&text, offset)});
+        client.request(method, at)
+    };
+    for (text, label) in [
+        ("let s = \"a,b\";\ns.split(§", "split(sep: (), maxsplit: -1)"),
+        ("let xs = [1, 2];\nxs.sort(§", "sort(closure?)"),
+        ("let xs = [1, 2];\nxs.insert(§", "insert(index, value)"),
+        ("let xs = [1, 2];\nxs.count(§", "count(value)"),
+        ("let m = #{a: 1};\nm.get(§", "get(name, default?)"),
+        ("let o = #{bump: |by, times| by * times};\no.bump(§", "bump(by, times)"),
+    ] {
+        let help = at_mark(text, "textDocument/signatureHelp");
+        assert_eq!(help["signatures"][0]["label"].as_str().unwrap_or(""), label, "{text}");
+    }
+    let hover = at_mark("let xs = [1, 2];\nxs.ins§ert(0, 3);", "textDocument/hover");
+    assert!(hover["contents"]["value"].as_str().is_some_and(|text| text.contains("before the element")), "{hover}");
+    let items = at_mark("let m = nn::module(#{k: 4, forward: |x| this.§ });", "textDocument/completion");
+    assert!(labels(&items).contains(&"k".to_string()), "{items}");
+    let items = at_mark("[ones([2])].map(|x| x.§)", "textDocument/completion");
+    assert!(labels(&items).contains(&"relu".to_string()) && !labels(&items).contains(&"push".to_string()));
 }
 
 #[test]

@@ -92,6 +92,8 @@ const SCHEDULE: &[&str] = &[
 ];
 const LOADER: &[&str] = &["batch_size", "dataset", "drop_last", "len(", "load_state_dict(", "sampler", "state_dict("];
 
+const RANGE: &[&str] = &["contains", "filter", "is_empty", "len", "map", "to_array"];
+
 /// What `catch (e)` gives of an error.
 pub const ERROR: &[&str] = &["code", "column", "file", "help", "line", "message", "notes"];
 
@@ -115,7 +117,7 @@ pub fn members(value: &Value) -> Vec<String> {
         Value::Object("stream") => members::of_stream(),
         Value::Object("event") => members::of_event(),
         Value::Object("set") => members::of_set(),
-        Value::Object(name) => manual::members_of(name),
+        Value::Object(name) => manual::members_of(super::guess::owner(value).unwrap_or(name)),
         Value::Layer(layer) => of_library(layer),
         Value::Unknown => {
             let mut all = members::of_tensor();
@@ -124,7 +126,8 @@ pub fn members(value: &Value) -> Vec<String> {
             all.extend(members::of_module());
             all
         }
-        Value::Unit | Value::Bool(_) | Value::Char | Value::Range(_) | Value::DType(_) => Vec::new(),
+        Value::Range(_) => calls(RANGE),
+        Value::Unit | Value::Bool(_) | Value::Char | Value::DType(_) => Vec::new(),
     };
     names.retain(|name| !name.starts_with('_') && !name.contains("::"));
     names.sort_unstable();

@@ -97,7 +97,20 @@ pub const MAP: &[&str] = &[
     "set",
     "values",
 ];
-pub const INT: &[&str] = &["abs", "is_even", "is_odd", "is_zero", "max", "min", "sign", "to_float", "to_string"];
+pub const INT: &[&str] = &[
+    "abs",
+    "floor_divide",
+    "is_even",
+    "is_odd",
+    "is_zero",
+    "max",
+    "min",
+    "pow",
+    "sign",
+    "sqrt",
+    "to_float",
+    "to_string",
+];
 pub const FLOAT: &[&str] = &[
     "abs",
     "ceiling",
@@ -109,6 +122,7 @@ pub const FLOAT: &[&str] = &[
     "ln",
     "max",
     "min",
+    "pow",
     "round",
     "sin",
     "sqrt",

@@ -13,7 +13,7 @@ mod sparse;
 mod std;
 mod transforms;
 
-pub use natives::{CHAPTERS, Form, MODULES, Native, members_of, native, natives, of_module};
+pub use natives::{CHAPTERS, Form, MODULES, Native, member, members_of, native, natives, of_module};
 pub use std::{Function, functions};
 
 use crate::base::signature::Signature;
@@ -22,6 +22,8 @@ use crate::op::row::{CallForm, Op};
 use crate::op::table;
 use crate::script::library::texts::STD;
 use ::std::borrow::Cow;
+use ::std::collections::HashSet;
+use ::std::sync::LazyLock;
 
 /// The help page of one name.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -57,15 +59,22 @@ pub fn page(name: &str) -> Option<Page> {
     if let Some((module, function)) = name.split_once("::").filter(|_| find(name).is_none()) {
         return std::functions(module).iter().find(|known| known.name == function).map(Function::page);
     }
-    let plain = name.strip_suffix('_').filter(|plain| find(plain).is_some_and(|op| op.inplace));
-    let op = find(name).or_else(|| find(plain?)).or_else(|| property_row(name))?;
+    let op = table::called(name).map(|(op, _)| op).or_else(|| find(name)).or_else(|| property_row(name))?;
     let mut page = of_row(op);
     // Other types may have a method of the same name.
     page.calls.extend(natives().filter(|other| other.name == name).flat_map(|other| other.page().calls));
     Some(page)
 }
 
-/// The row that a script can call by a name.
+/// Whether a name has a page. Cost: of each word of a text; a page is made of many parts.
+pub fn has_page(name: &str) -> bool {
+    static PROPERTIES: LazyLock<HashSet<&str>> =
+        LazyLock::new(|| table::all().flat_map(|op| op.aliases).filter_map(|alias| alias.strip_prefix('.')).collect());
+    let is_named = native(name).is_some() || table::called(name).is_some() || find(name).is_some();
+    is_named || PROPERTIES.contains(name) || (name.contains("::") && page(name).is_some())
+}
+
+/// The row that a script can call by a name, or by that name with an underscore.
 fn find(name: &str) -> Option<&'static Op> {
     table::find(name).filter(|op| op.call != CallForm::Internal)
 }
@@ -75,12 +84,18 @@ pub fn property_row(name: &str) -> Option<&'static Op> {
     table::all().find(|op| op.aliases.iter().any(|alias| alias.strip_prefix('.') == Some(name)))
 }
 
+/// The name by which scripts call a row: with an underscore where it only writes in place.
+pub fn written(op: &'static Op) -> &'static str {
+    if op.call == CallForm::InPlace { table::inplace_name(op) } else { op.name }
+}
+
 fn of_row(op: &'static Op) -> Page {
     let mut calls = Vec::new();
     let signature = params::signature(op);
     match op.call {
         CallForm::Internal => {}
-        CallForm::Method | CallForm::InPlace => calls.push(after_dot(&signature)),
+        CallForm::Method => calls.push(after_dot(&signature)),
+        CallForm::InPlace => calls.push(after_dot(&signature.renamed(table::inplace_name(op)))),
         _ => calls.push(signature.text.clone()),
     }
     if op.call == CallForm::Both && op.params.first().is_some_and(|param| param.kind.takes_tensor()) {
@@ -97,12 +112,13 @@ fn of_row(op: &'static Op) -> Page {
     for alias in op.aliases {
         calls.push(match alias.strip_prefix('.') {
             Some(property) => format!("x.{property}"),
+            None if op.call == CallForm::InPlace => format!("{alias}_"),
             None => alias.to_string(),
         });
     }
     let examples = op.examples.iter();
     Page {
-        name: op.name.to_string(),
+        name: written(op).to_string(),
         calls,
         summary: op.summary.to_string(),
         details: op.details.to_string(),
@@ -125,16 +141,49 @@ pub fn signature(name: &str, method: bool) -> Option<Cow<'static, Signature>> {
         let found = std::functions(module).iter().find(|known| known.name == function);
         return found.map(|known| Cow::Borrowed(known.widest()));
     }
-    let op = find(name).or_else(|| find(name.strip_suffix('_')?))?;
+    let (op, _) = table::called(name)?;
     let signature = params::signature(op).renamed(name);
     Some(Cow::Owned(if method { signature.as_method() } else { signature }))
+}
+
+/// What a name after the dot of a value means, whose type the pages call `owner`: of several methods of one name, that
+/// of the type.
+fn of_type(owner: &str, name: &str) -> Option<&'static Native> {
+    let plain = matches!(owner, "xs" | "m" | "text" | "n" | "set");
+    // What arrays have, maps and strings have, too.
+    let shared = plain && matches!(name, "len" | "is_empty" | "clear" | "contains" | "copy");
+    let own = member(owner, name).or_else(|| member("xs", name).filter(|_| shared));
+    own.or_else(|| {
+        let other = native(name)?;
+        let is_function = other.form == Form::Function;
+        (owner != "x" && (is_function || !plain)).then_some(other)
+    })
+}
+
+/// The signature of a method of a type, without what stands before the dot.
+pub fn member_signature(owner: &str, name: &str) -> Option<Cow<'static, Signature>> {
+    match of_type(owner, name) {
+        Some(native) if native.form == Form::Function => native.signature().map(|found| Cow::Owned(found.as_method())),
+        Some(native) => native.signature().map(Cow::Borrowed),
+        None if matches!(owner, "xs" | "m" | "text" | "set") => None,
+        None => signature(name, true),
+    }
+}
+
+/// The page of a method or property of a type.
+pub fn member_page(owner: &str, name: &str) -> Option<Page> {
+    match of_type(owner, name) {
+        Some(native) => Some(native.page()),
+        None if matches!(owner, "xs" | "m" | "text" | "set") => None,
+        None => page(name),
+    }
 }
 
 /// Every name that has a page, modules aside.
 pub fn names() -> impl Iterator<Item = &'static str> {
     let rows = table::all().filter(|op| op.call != CallForm::Internal);
-    let rows =
-        rows.flat_map(|op| ::std::iter::once(&op.name).chain(op.aliases)).map(|name| name.trim_start_matches('.'));
+    let rows = rows.flat_map(|op| ::std::iter::once(written(op)).chain(op.aliases.iter().copied()));
+    let rows = rows.map(|name| name.trim_start_matches('.'));
     rows.chain(natives().map(|native| native.name))
 }
 
@@ -192,6 +241,22 @@ mod tests {
         assert!(keywords("sum").contains(&"keepdim".to_string()) && keywords("ln").is_empty());
     }
 
+    #[test]
+    fn of_methods_of_one_name_that_of_the_type_is_found() {
+        let call = |owner: &str, name: &str| member_signature(owner, name).map(|found| found.text.clone());
+        let is = |owner, name, text: &str| assert_eq!(call(owner, name).as_deref(), Some(text), "{owner}.{name}");
+        is("text", "split", "split(sep: (), maxsplit: -1)");
+        is("xs", "sort", "sort(closure?)");
+        is("xs", "insert", "insert(index, value)");
+        is("xs", "count", "count(value)");
+        is("m", "get", "get(name, default?)");
+        is("c", "get", "get()");
+        assert!(call("x", "split").is_some_and(|text| text.starts_with("split(split_size_or_sections")));
+        assert!(call("x", "sort").is_some_and(|text| text.starts_with("sort(dim: -1")));
+        assert_eq!(call("xs", "relu"), None);
+        assert_eq!(member_page("xs", "sort").map(|page| page.calls), Some(vec!["xs.sort(closure?)".to_string()]));
+    }
+
     /// Every native function has an entry in the manual.
     #[test]
     fn every_native_function_has_a_page() {
@@ -217,6 +282,27 @@ mod tests {
                 native.name
             );
         }
+    }
+
+    /// What a page shows behind `x.` can be called.
+    #[test]
+    fn methods_that_pages_show_exist() {
+        let session = Session::builder().build().expect("a session");
+        let natives = session.host.natives.read();
+        let mut problems = Vec::new();
+        for op in table::all().filter(|op| op.call != CallForm::Internal) {
+            let page = of_row(op);
+            let methods = page.calls.iter().filter_map(|call| call.strip_prefix("x.")?.split_once('('));
+            problems.extend(methods.map(|(name, _)| name.to_string()).filter(|name| !natives.contains(name.as_str())));
+            if self::page(&page.name).is_none_or(|found| found.calls[0] != page.calls[0]) {
+                problems.push(format!("the page of {}", page.name));
+            }
+        }
+        assert!(problems.is_empty(), "{problems:?}");
+        assert_eq!(page("uniform_").expect("a form").calls, ["x.uniform_(from: 0.0, to: 1.0)"]);
+        assert_eq!(page("uniform").expect("the same").name, "uniform_");
+        assert!(page("normal_").expect("a form").calls[0].starts_with("x.normal_(mean: 0.0"), "{:?}", page("normal_"));
+        assert!(page("normal").expect("a row").calls[0].starts_with("normal("), "{:?}", page("normal"));
     }
 
     #[test]

@@ -165,6 +165,17 @@ pub fn native(name: &str) -> Option<&'static Native> {
     found.map(|entry| entry.native)
 }
 
+/// The entry of a method or property of a type, by the name that pages give its values: `x` for a tensor, `xs` for an
+/// array.
+pub fn member(owner: &str, name: &str) -> Option<&'static Native> {
+    let is = |form: Form| match form {
+        Of(of) | PropertyOf(of) => of == owner,
+        Method | Property => owner == "x",
+        Function | Syntax | Block => false,
+    };
+    BY_NAME.get(name)?.iter().map(|entry| entry.native).find(|native| is(native.form))
+}
+
 /// Methods and properties of a type other than tensors; methods end with a parenthesis.
 pub fn members_of(owner: &str) -> Vec<String> {
     let own = natives().filter_map(|native| match native.form {

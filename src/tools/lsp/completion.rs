@@ -7,6 +7,7 @@ use crate::base::order;
 use crate::script::check::layers::Layer;
 use crate::script::check::value::Value as Known;
 use crate::script::edit::around::{Around, around, path_before, tokens_before};
+use crate::script::edit::guess::Guess;
 use crate::script::edit::names::{ComesFrom, SymbolKind};
 use crate::script::edit::values::{BATCH, ERROR, describe, members};
 use crate::script::inspect::complete::Completions;
@@ -53,6 +54,9 @@ const SNIPPETS: &[(&str, &str, &str)] = &[
         "steps of an optimizer",
     ),
 ];
+
+/// Those that have a value.
+const VALUES: &[&str] = &["if", "switch", "no_grad", "with_device"];
 
 /// What the client can show.
 #[derive(Clone, Copy, Default)]
@@ -143,7 +147,7 @@ fn items(view: &View, session: &Session, shows: Shows, offset: usize) -> Offered
                 items = names(view, offset);
                 items.extend(natives(&offered));
                 if shows.snippets {
-                    items.extend(snippets());
+                    items.extend(snippets(before.map_or("", |at| view.word(at))));
                 }
             }
             // Natives are offered from their first letter on.
@@ -204,25 +208,26 @@ fn described(name: &str, kind: u64, page: &str) -> Value {
 
 /// Members of the value before the dot of a member.
 fn of_value(view: &View, member: usize) -> Vec<Value> {
-    let receiver = view.reading.seen.receiver(member as u32);
-    let is_map = matches!(receiver, Known::Map(_));
-    let fields: Vec<&String> = match receiver {
-        Known::Map(Some(map)) => map.keys().collect(),
-        _ => Vec::new(),
-    };
-    let one = |name: &String| match name.strip_suffix('(') {
-        Some(method) if is_map => plain(method, item::METHOD),
-        Some(method) => described(method, item::METHOD, method),
-        None if fields.contains(&name) => plain(name, item::FIELD),
-        None => described(name, item::PROPERTY, name),
-    };
-    if matches!(receiver, Known::Unknown)
+    let known = view.reading.seen.receiver(member as u32);
+    let guess = view.receiver(member);
+    if matches!(known, Known::Unknown)
+        && guess.is_none()
         && let Some(fields) = of_unknown(view, member)
     {
         return fields.iter().map(|name| plain(name, item::FIELD)).collect();
     }
+    let owner = guess.and_then(Guess::owner);
+    let fields: Vec<&String> = guess.map(|guess| guess.entries().collect()).unwrap_or_default();
+    // Under the type's name, since other types may have the name.
+    let page = |name: &str| owner.map_or(name.to_string(), |owner| format!("{owner}.{name}"));
+    let one = |name: &String| match name.strip_suffix('(') {
+        Some(method) => described(method, item::METHOD, &page(method)),
+        None if fields.contains(&name) => plain(name, item::FIELD),
+        None => described(name, item::PROPERTY, &page(name)),
+    };
     // A property goes before the method of its name.
-    let mut items: Vec<Value> = members(receiver).iter().map(one).collect();
+    let names = guess.map_or_else(|| members(known), Guess::members);
+    let mut items: Vec<Value> = names.iter().map(one).collect();
     items.dedup_by(|item, before| item["label"] == before["label"]);
     items
 }
@@ -332,8 +337,12 @@ fn natives(offered: &Completions) -> Vec<Value> {
     offered.words.iter().map(one).collect()
 }
 
-fn snippets() -> impl Iterator<Item = Value> {
-    SNIPPETS.iter().map(|(label, text, about)| {
+/// Those that can stand behind a token: statements where one begins, of what has a value also where a value is written.
+fn snippets(before: &str) -> impl Iterator<Item = Value> {
+    let begins = matches!(before, "" | ";" | "{" | "}");
+    let is_value = matches!(before, "=" | "=>" | "return");
+    let fits = move |label: &str| begins || (is_value && VALUES.contains(&label));
+    SNIPPETS.iter().filter(move |(label, ..)| fits(label)).map(|(label, text, about)| {
         json!({
             "label": label,
             "kind": item::SNIPPET,
@@ -395,7 +404,11 @@ fn files(view: &View, typed: &str) -> Vec<Value> {
 /// `completionItem/resolve`: adds signature and documentation.
 pub fn resolve(item: &Value) -> Value {
     let mut item = item.clone();
-    if let Some(page) = item["data"]["page"].as_str().and_then(manual::page) {
+    let page = item["data"]["page"].as_str().and_then(|page| match page.split_once('.') {
+        Some((owner, name)) if !owner.is_empty() => manual::member_page(owner, name),
+        _ => manual::page(page),
+    });
+    if let Some(page) = page {
         item["detail"] = json!(page.calls.first());
         item["documentation"] = json!({"kind": "markdown", "value": super::hover::markdown(&page)});
     }

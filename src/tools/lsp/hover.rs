@@ -27,9 +27,7 @@ fn text(view: &View, token: usize) -> Option<String> {
         Meaning::Member(name) => {
             let value =
                 value(view, token).map(|value| format!("```tscript\n{name}: {value}\n```\n")).unwrap_or_default();
-            let receiver = describe(view.reading.seen.receiver(token as u32));
-            let is_map = receiver.as_deref().is_some_and(|receiver| receiver.starts_with("map"));
-            let page = manual::page(&name).filter(|_| !is_map).map(|page| markdown(&page)).unwrap_or_default();
+            let page = member_page(view, token, &name).map(|page| markdown(&page)).unwrap_or_default();
             let text = [value, page].concat();
             (!text.is_empty()).then_some(text)
         }
@@ -51,6 +49,16 @@ fn text(view: &View, token: usize) -> Option<String> {
             let is_operator = !matches!(word, "(" | ")" | "{" | "}" | "#{" | "," | ";" | "=" | "|" | "||");
             is_operator.then(|| format!("```tscript\n{word} -> {value}\n```\n"))
         }
+    }
+}
+
+/// The page of a member: that of the type before the dot, where there is a guess at it.
+pub fn member_page(view: &View, token: usize, name: &str) -> Option<Page> {
+    match view.receiver(token) {
+        // Not: a method that has the name of an entry.
+        Some(receiver) if receiver.entry(name).is_some() => None,
+        Some(receiver) => receiver.owner().and_then(|owner| manual::member_page(owner, name)),
+        None => manual::page(name),
     }
 }
 

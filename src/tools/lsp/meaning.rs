@@ -49,9 +49,11 @@ fn of_word(view: &View, token: usize, word: &str) -> Option<Meaning> {
     let symbol = view.names.at(token as u32);
     if matches!(before, "." | "?.") {
         let receiver = view.reading.seen.receiver(token as u32);
-        let of_tensor = is_tensor(receiver) && members(receiver).iter().any(|name| name.trim_end_matches('(') == word);
+        // Cost: the list is long.
+        let of_tensor =
+            || is_tensor(receiver) && members(receiver).iter().any(|name| name.trim_end_matches('(') == word);
         return match symbol {
-            Some(symbol) if !of_tensor => Some(Meaning::Symbol(symbol)),
+            Some(symbol) if !of_tensor() => Some(Meaning::Symbol(symbol)),
             _ => Some(Meaning::Member(word.to_string())),
         };
     }
@@ -68,7 +70,7 @@ fn of_word(view: &View, token: usize, word: &str) -> Option<Meaning> {
         let around = around(&view.reading, view.bytes(token + 1, token + 1).end)?;
         return (around.keyword.as_deref() == Some(word)).then(|| Meaning::Keyword(word.to_string(), around.name));
     }
-    (!is_keyword(word) || manual::page(word).is_some()).then(|| Meaning::Native(word.to_string()))
+    (!is_keyword(word) || manual::has_page(word)).then(|| Meaning::Native(word.to_string()))
 }
 
 /// The path of the module that a name stands for: its import's, or the name itself for a module that needs none.
@@ -85,7 +87,11 @@ pub fn is_library(path: &str) -> bool {
 /// the dot.
 pub fn signature(view: &View, name: usize) -> Option<Signature> {
     match meaning(view, name)? {
-        Meaning::Member(word) => manual::signature(&word, true).map(|signature| signature.into_owned()),
+        Meaning::Member(word) => match view.owner(name) {
+            Some(owner) => manual::member_signature(owner, &word),
+            None => manual::signature(&word, true),
+        }
+        .map(|signature| signature.into_owned()),
         Meaning::InModule(module, word) => {
             manual::signature(&format!("{module}::{word}"), false).map(|signature| signature.into_owned())
         }

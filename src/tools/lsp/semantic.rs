@@ -46,15 +46,18 @@ const LIBRARY: u32 = 4;
 
 /// All tokens of a text, or those that touch a range of bytes.
 pub fn tokens(view: &View, within: Option<Range<usize>>) -> Vec<u32> {
-    let mut found: Vec<(Range<usize>, u32, u32)> =
-        comments(&view.reading).into_iter().map(|range| (range, COMMENT, 0)).collect();
+    let is_asked = |range: &Range<usize>| {
+        within.as_ref().is_none_or(|within| range.start < within.end && range.end > within.start)
+    };
+    let comments = comments(&view.reading).into_iter().filter(is_asked);
+    let mut found: Vec<(Range<usize>, u32, u32)> = comments.map(|range| (range, COMMENT, 0)).collect();
     for at in 0..view.reading.tokens.len() {
-        if let Some((kind, modifiers)) = classified(view, at) {
-            found.push((view.reading.tokens[at].range(), kind, modifiers));
+        let range = view.reading.tokens[at].range();
+        if is_asked(&range)
+            && let Some((kind, modifiers)) = classified(view, at)
+        {
+            found.push((range, kind, modifiers));
         }
-    }
-    if let Some(within) = within {
-        found.retain(|(range, ..)| range.start < within.end && range.end > within.start);
     }
     order::by_key(&mut found, |(range, ..)| range.start);
     encoded(view, &found)
@@ -114,14 +117,14 @@ fn of_word(view: &View, at: usize) -> (u32, u32) {
                 SymbolKind::Variable => (VARIABLE, declares),
             }
         }
-        Some(Meaning::Member(_)) if is_call => (METHOD, if manual::page(word).is_some() { LIBRARY } else { 0 }),
+        Some(Meaning::Member(_)) if is_call => (METHOD, if manual::has_page(word) { LIBRARY } else { 0 }),
         Some(Meaning::Member(_) | Meaning::Keyword(..)) => (PROPERTY, 0),
         Some(Meaning::Module(_)) => (NAMESPACE, 0),
         Some(Meaning::InModule(module, _)) => (FUNCTION, if super::meaning::is_library(&module) { LIBRARY } else { 0 }),
         _ if is_keyword(word) => (KEYWORD, 0),
         _ if view.word(at + 1) == ":" => (PROPERTY, 0),
         Some(Meaning::Native(name)) if is_call || view.word(at + 1) == "{" => {
-            (FUNCTION, if manual::page(&name).is_some() { LIBRARY } else { 0 })
+            (FUNCTION, if manual::has_page(&name) { LIBRARY } else { 0 })
         }
         _ => (VARIABLE, 0),
     }

@@ -227,7 +227,7 @@ impl Server {
 
     /// Semantic tokens of a whole text, as a difference if the client has the last answer.
     fn semantic(&mut self, view: &View, before: Option<&str>) -> Value {
-        let numbers = semantic::tokens(view, None);
+        let numbers = view.semantic.get_or_init(|| semantic::tokens(view, None)).clone();
         self.sent_count += 1;
         let sent = Sent { id: self.sent_count, numbers };
         let id = sent.id.to_string();

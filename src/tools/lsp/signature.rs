@@ -9,6 +9,7 @@ use crate::script::check::value::Value as Known;
 use crate::script::check::visit::Visit;
 use crate::script::edit::around::{Around, around};
 use crate::script::edit::comments::above;
+use crate::script::edit::guess::Guess;
 use crate::script::edit::names::{Symbol, SymbolKind};
 use crate::script::manual;
 use serde_json::{Value, json};
@@ -22,6 +23,10 @@ pub fn help(view: &View, params: &Value) -> Value {
         Some(Meaning::Member(name)) if name == "call" => {
             let holder = around.name.checked_sub(2).and_then(|at| view.names.at(at as u32));
             holder.and_then(|symbol| closure(view, symbol, &around)).or_else(|| natives(view, &around))
+        }
+        // `m.forward(x)` of a closure in a map or module of the text.
+        Some(Meaning::Member(name)) if view.receiver(around.name).is_some_and(|of| of.entry(&name).is_some()) => {
+            entry(view, &name, &around)
         }
         Some(Meaning::InModule(module, name)) if !super::meaning::is_library(&module) => {
             match super::library::of_user(view, &module) {
@@ -63,6 +68,14 @@ fn closure(view: &View, symbol: usize, around: &Around) -> Option<Found> {
     Some((vec![described(&symbol.name, &params?, &doc)], 0, json!(around.position)))
 }
 
+/// A closure that is an entry of what stands before the dot.
+fn entry(view: &View, name: &str, around: &Around) -> Option<Found> {
+    match view.receiver(around.name)?.entry(name)? {
+        Guess::Calls(_, params) => Some((vec![described(name, &params, "")], 0, json!(around.position))),
+        _ => None,
+    }
+}
+
 /// A layer of the library in a variable, whose `forward` runs.
 fn module(view: &View, symbol: usize, around: &Around) -> Option<Found> {
     let symbol = &view.names.symbols[symbol];
@@ -102,6 +115,7 @@ fn natives(view: &View, around: &Around) -> Option<Found> {
     let signature = signature(view, around.name)?;
     let page = match meaning(view, around.name)? {
         Meaning::InModule(module, name) => manual::page(&format!("{module}::{name}")),
+        Meaning::Member(name) => super::hover::member_page(view, around.name, &name),
         _ => manual::page(view.word(around.name)),
     };
     let parameters: Vec<Value> = signature.params.iter().map(|param| json!({"label": param.to_string()})).collect();

@@ -5,6 +5,7 @@ use super::protocol::uri;
 use crate::script::check::reading::Reading;
 use crate::script::edit::around::token_at;
 use crate::script::edit::devices::devices;
+use crate::script::edit::guess::{Guess, Guesses};
 use crate::script::edit::names::Names;
 use crate::script::library::home::home;
 use crate::script::source::lex::Kind;
@@ -27,6 +28,9 @@ pub struct View {
     /// Texts that are open, which go before the files.
     pub open: Rc<OpenTexts>,
     devices: OnceCell<HashMap<u32, String>>,
+    guesses: OnceCell<Guesses>,
+    /// The semantic tokens of the whole text, once somebody has asked for them.
+    pub semantic: OnceCell<Vec<u32>>,
     home: OnceCell<PathBuf>,
 }
 
@@ -42,6 +46,8 @@ impl View {
             lines,
             open,
             devices: OnceCell::new(),
+            guesses: OnceCell::new(),
+            semantic: OnceCell::new(),
             home: OnceCell::new(),
         }
     }
@@ -116,6 +122,16 @@ impl View {
     /// The folder at which the names of imports begin.
     pub fn home(&self) -> &Path {
         self.home.get_or_init(|| home(&self.path, self.text(), &|path| self.open.get(path).cloned()))
+    }
+
+    /// What stands before the dot of a member, as far as that can be guessed.
+    pub fn receiver(&self, member: usize) -> Option<&Guess> {
+        self.guesses.get_or_init(|| Guesses::of(&self.reading, &self.names)).receiver(member as u32)
+    }
+
+    /// By which name the manual calls values of the type that stands before the dot of a member.
+    pub fn owner(&self, member: usize) -> Option<&'static str> {
+        self.receiver(member).and_then(Guess::owner)
     }
 
     /// The device of a value, if the text names it.

@@ -84,11 +84,12 @@ fn operations(found: &mut Vec<Sheet>) -> String {
             continue;
         }
         let name = format!("operations-{}", chapter.name());
-        // A form that writes in place may have a row of its own.
+        // Several rows may have one name.
         let mut names: Vec<&str> = Vec::new();
         for op in rows {
-            if !names.contains(&op.name) {
-                names.push(op.name);
+            let name = manual::written(op);
+            if !names.contains(&name) {
+                names.push(name);
             }
         }
         let mut text = format!("{}\n\n", links("", &names));
