@@ -48,6 +48,39 @@ fn the_example_of_the_language_page_is_reported_as_shown() {
     assert_eq!(shown, [expected]);
 }
 
+/// What the advice names is there on the line that it names.
+#[test]
+fn advice_can_be_followed() {
+    let make = "let a = randn([100, 100], #{device: \"cuda\"});";
+    for (text, helps) in [
+        (
+            format!(
+                "fn work(a) {{\n    a.sum()\n}}\nlet s = stream();\n{make}\nlet b = with_stream(s) {{ work(a) }};\nprint(b.shape);"
+            ),
+            vec!["before line 2, write `current_stream().wait_stream(default_stream());`"],
+        ),
+        (
+            format!(
+                "let f = |a| {{\n    a.sum()\n}};\nlet s = stream();\n{make}\nlet b = with_stream(s) {{ f(a) }};\nprint(b.shape);"
+            ),
+            vec!["before line 2, write `current_stream().wait_stream(default_stream());`"],
+        ),
+        (
+            format!(
+                "{make}\nsynchronize();\nfor k in 0..2 {{\n    let s = stream();\n    with_stream(s) {{ a += 1; }}\n}}\nset_stream(stream());\nlet d = a * 3;\nprint(d.shape);"
+            ),
+            vec![
+                "before line 5, write `s.wait_stream(before);`, where `before` is the stream of line 5 as it was then, kept in a variable",
+                "before line 8, write `current_stream().wait_stream(s);`, where `s` is the stream of line 5",
+            ],
+        ),
+    ] {
+        let found: Vec<String> =
+            warnings(&text).iter().map(|warning| warning.help().unwrap_or_default().to_string()).collect();
+        assert_eq!(found, helps, "{text}");
+    }
+}
+
 #[test]
 fn races_can_be_warnings_errors_or_ignored() {
     let (refusing, reported) = listening(builder().simulate_gpus(1).races(Races::Error));

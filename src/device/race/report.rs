@@ -27,11 +27,13 @@ pub struct Conflict {
 
 impl Conflict {
     /// What orders the two: a call before the later access. `variable` gives the script's expression for a stream, if it
-    /// has one, and `line` the line of a place as the user counts.
+    /// has one there, and `line` the line of a place as the user counts; `is_inside` says that the block in which the
+    /// later access has its stream begins on its line.
     pub fn advice(
         &self,
         variable: impl Fn(StreamName) -> Option<String>,
         line: impl Fn(Site) -> Option<usize>,
+        is_inside: bool,
     ) -> String {
         let (earlier, later) = (self.earlier, self.later);
         let has_other_device = earlier.stream.device != later.stream.device;
@@ -41,27 +43,27 @@ impl Conflict {
             _ => String::new(),
         };
         let name = variable(later.stream);
-        let is_inside = name.is_none() && later.stream.number != 0;
-        let waiter = name.unwrap_or_else(|| match is_inside {
+        let is_unnamed = name.is_none() && later.stream.number != 0;
+        let waiter = name.unwrap_or_else(|| match is_unnamed {
             true => "current_stream()".to_string(),
             false => format!("current_stream({})", index(later.stream)),
         });
-        let name = variable(earlier.stream);
-        let is_unnamed = name.is_none() && earlier.stream.number != 0;
-        let waited = name.unwrap_or_else(|| match is_unnamed {
-            true => "s".to_string(),
-            false => format!("default_stream({})", index(earlier.stream)),
-        });
-        let place = match (line(later.origin.user), is_inside) {
+        let place = match (line(later.origin.user), is_unnamed && is_inside) {
             (Some(line), false) => format!("before line {line}"),
             (Some(line), true) => format!("before it, inside the `with_stream` of line {line}"),
             (None, false) => "before it".to_string(),
             (None, true) => "before it, inside its `with_stream`".to_string(),
         };
-        let which = match (is_unnamed, line(earlier.origin.user)) {
-            (false, _) => String::new(),
-            (true, Some(line)) => format!(", where `s` is the stream of line {line}"),
-            (true, None) => format!(", where `s` is {}", earlier.stream),
+        let of_line = line(earlier.origin.user).map(|line| format!("the stream of line {line}"));
+        let of_line = of_line.unwrap_or_else(|| earlier.stream.to_string());
+        let (waited, which) = match variable(earlier.stream) {
+            Some(name) if name != waiter => (name, String::new()),
+            // A variable that has held several streams: the one of an earlier round of a loop is to be kept.
+            name if name.is_some() || (waiter == "s" && earlier.stream.number != 0) => {
+                ("before".to_string(), format!(", where `before` is {of_line} as it was then, kept in a variable"))
+            }
+            _ if earlier.stream.number == 0 => (format!("default_stream({})", index(earlier.stream)), String::new()),
+            _ => ("s".to_string(), format!(", where `s` is {of_line}")),
         };
         format!("{place}, write `{waiter}.wait_stream({waited});`{which}")
     }
@@ -72,6 +74,7 @@ impl Conflict {
         &self,
         variable: impl Fn(StreamName) -> Option<String>,
         line: impl Fn(Site) -> Option<usize>,
+        is_inside: bool,
     ) -> Box<Diag> {
         let (earlier, later) = (self.earlier, self.later);
         let does = match later.kind {
@@ -90,7 +93,7 @@ impl Conflict {
         let diag = Diag::warning(code::RACE, message)
             .label(later.origin, Focus::Call, format!("{}, with nothing ordering the two", done(later)))
             .label(earlier.origin, Focus::Call, done(earlier));
-        diag.help(self.advice(variable, line))
+        diag.help(self.advice(variable, line, is_inside))
     }
 }
 

@@ -12,10 +12,12 @@ use std::sync::Arc;
 
 /// How a script names things, for calls that diagnostics suggest.
 pub trait Naming: Send + Sync {
-    /// The expression for a stream that was created at this position.
-    fn stream(&self, made: Origin) -> Option<String>;
+    /// The expression for a stream that was created at this position, where the line of a place can use it.
+    fn stream(&self, made: Origin, place: Origin) -> Option<String>;
     /// The line of a position as the user counts.
     fn line(&self, place: Site) -> Option<usize>;
+    /// Whether the block in which its stream is current begins before a place on the same line.
+    fn begins_behind_block(&self, place: Site) -> bool;
 }
 
 /// The records of a buffer that several streams, or parts, have accessed.
@@ -89,9 +91,11 @@ impl Runtime {
     fn report_conflict(&self, conflict: &Conflict) -> Box<Diag> {
         let naming = self.naming.lock();
         let made = self.made.lock();
-        let variable = |name: StreamName| naming.as_ref()?.stream(*made.get(&name)?);
+        let place = conflict.later.origin;
+        let variable = |name: StreamName| naming.as_ref()?.stream(*made.get(&name)?, place);
         let line = |site: Site| naming.as_ref()?.line(site);
-        conflict.diagnose(variable, line)
+        let is_inside = naming.as_ref().is_some_and(|naming| naming.begins_behind_block(place.user));
+        conflict.diagnose(variable, line, is_inside)
     }
 
     /// The host has waited for the last write of these elements.

@@ -3,22 +3,18 @@
 use crate::base::code;
 use crate::base::device_id::DeviceSpec;
 use crate::base::diag::{Diag, Result};
-use crate::base::span::{Origin, Site};
 use crate::sched::autocast::Modes;
 use crate::sched::streams::placement::Previous;
-use crate::sched::streams::watch::Naming;
 use crate::script::bind::convert;
 use crate::script::bind::rows::{Natives, raw};
 use crate::script::cuda_api::autocast;
 use crate::script::host::Host;
 use crate::script::source::hooks::{BLOCK_WORDS, compiled_word, is_bare_word, takes_list};
-use crate::script::source::{SourceKind, SourceMap};
 use crate::script::values::calling;
 use crate::script::values::raise::Native;
 use crate::script::values::type_names;
 use crate::script::values::types::DeviceValue;
 use crate::script::values::types::{EventValue, StreamValue};
-use parking_lot::RwLock;
 use rhai::{Dynamic, Engine, FnPtr};
 use std::sync::Arc;
 
@@ -214,30 +210,4 @@ pub fn wait_for(host: &Host, value: &Dynamic) -> Result<()> {
         return host.rt.synchronize_event(&event.0);
     }
     host.rt.synchronize_device(convert::device(host, value)?)
-}
-
-/// The script's expressions for streams and lines.
-pub struct Names(pub Arc<RwLock<SourceMap>>);
-
-impl Naming for Names {
-    /// From `let NAME = stream(..)`.
-    fn stream(&self, made: Origin) -> Option<String> {
-        let sources = self.0.read();
-        let column = sources.location(made.user)?.column;
-        let line = sources.line_text(made.user)?;
-        // Of several streams that one line makes, the one that is meant.
-        let begins = line.char_indices().nth(column.saturating_sub(1)).map_or(0, |(at, _)| at);
-        let before =
-            if line[begins..].starts_with("stream(") { &line[..begins] } else { line.split("stream(").next()? };
-        let name = before.trim_end().strip_suffix('=')?.trim_end();
-        let name = name.rsplit(|c: char| !(c.is_alphanumeric() || c == '_')).next()?;
-        (!name.is_empty()).then(|| name.to_string())
-    }
-
-    /// None in the REPL, where each entry has a line 1.
-    fn line(&self, place: Site) -> Option<usize> {
-        let sources = self.0.read();
-        let is_entry = matches!(sources.source(place)?.kind, SourceKind::Repl(_));
-        sources.location(place).map(|location| location.line).filter(|_| !is_entry)
-    }
 }

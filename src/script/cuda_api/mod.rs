@@ -4,4 +4,5 @@ pub mod autocast;
 pub mod cuda;
 pub mod devices;
 mod kernel;
+pub mod naming;
 pub mod streams;

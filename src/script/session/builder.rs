@@ -522,7 +522,7 @@ fn listen(host: &Arc<Host>, warnings: Option<Warn>) {
         let sources = host.sources.clone();
         host.rt.on_warning(Box::new(move |diag| warn(&Error::new(diag, &sources.read()))));
     }
-    host.rt.name_streams(Box::new(crate::script::cuda_api::devices::Names(host.sources.clone())));
+    host.rt.name_streams(Box::new(crate::script::cuda_api::naming::Names(host.sources.clone())));
 }
 
 #[cfg(test)]

@@ -92,6 +92,14 @@ fn wait(view: &View, race: &Race) -> Option<(Range<usize>, Put)> {
     // `current_stream()` is the one of the access only inside of its block.
     let is_outside = text[at..line.start + race.column.min(line.len())].contains("with_stream");
     let is_there = text[..at].trim_end().ends_with(&race.call);
+    // What the call names must be there: the text may have changed, or the run may not know.
+    let is_own = |word: &str| !matches!(word, "current_stream" | "default_stream" | "wait_stream");
+    let words = race.call.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+    let mut variables = words.filter(|word| word.starts_with(|c: char| c.is_alphabetic() || c == '_') && is_own(word));
+    let is_seen = |word: &str| view.names.visible(stmt.0 as u32).any(|symbol| symbol.name == word);
+    if !variables.all(is_seen) {
+        return None;
+    }
     if is_there || (is_outside && race.call.starts_with("current_stream()")) {
         return None;
     }

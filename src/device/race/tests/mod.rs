@@ -46,19 +46,31 @@ fn the_report_names_both_lines_and_the_missing_call() {
     let reported = clocks.access(&mut buffer, side, &sum);
     assert_eq!(asked, reported);
     let conflict = reported.expect("a race");
-    let diag = conflict.diagnose(|name| (name.number == 1).then(|| "s".to_string()), |site| Some(site.line() as usize));
+    let diag =
+        conflict.diagnose(|name| (name.number == 1).then(|| "s".to_string()), |site| Some(site.line() as usize), true);
     assert_eq!(diag.message, "`sum` reads memory that `normal_` may still be writing");
     assert_eq!(diag.labels[0].text, "read here, on cuda:0 stream 1, with nothing ordering the two");
     assert_eq!(diag.labels[1].text, "written here, on cuda:0 stream 0");
     assert_eq!(diag.help.as_deref(), Some("before line 4, write `s.wait_stream(default_stream());`"));
     // Streams that have no name: nothing outside of the block waits for the one of the later access.
     assert_eq!(
-        conflict.advice(|_| None, |_| Some(4)),
+        conflict.advice(|_| None, |_| Some(4), true),
         "before it, inside the `with_stream` of line 4, write `current_stream().wait_stream(default_stream());`"
+    );
+    // Where no block begins on the line, its stream is current there; and one name for two streams names neither.
+    assert_eq!(
+        conflict.advice(|_| None, |_| Some(4), false),
+        "before line 4, write `current_stream().wait_stream(default_stream());`"
+    );
+    let named = StreamName { device: DeviceId::Cuda(0), number: 2 };
+    let again = Conflict { earlier: super::report::Side { stream: named, ..conflict.later }, later: conflict.later };
+    assert_eq!(
+        again.advice(|_| Some("s".to_string()), |_| Some(4), false),
+        "before line 4, write `s.wait_stream(before);`, where `before` is the stream of line 4 as it was then, kept in a variable"
     );
     let turned = Conflict { earlier: conflict.later, later: conflict.earlier };
     assert_eq!(
-        turned.advice(|_| None, |site| Some(site.line() as usize)),
+        turned.advice(|_| None, |site| Some(site.line() as usize), false),
         "before line 2, write `current_stream().wait_stream(s);`, where `s` is the stream of line 4"
     );
     let mut reported = Reported::default();
@@ -77,7 +89,7 @@ fn default_streams_of_two_devices_are_two() {
     assert!(clocks.access(&mut buffer, first, &whole(Kind::Write, &layout)).is_none());
     let conflict = clocks.access(&mut buffer, second, &whole(Kind::Read, &layout)).expect("a race");
     let advice = "before it, write `current_stream(1).wait_stream(default_stream(0));`";
-    assert_eq!(conflict.advice(|_| None, |_| None), advice);
+    assert_eq!(conflict.advice(|_| None, |_| None, false), advice);
 }
 
 /// Missed by PyTorch's sanitizer: it knows a tensor by the address where it starts.
