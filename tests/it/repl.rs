@@ -314,6 +314,18 @@ fn a_race_between_entries_names_no_line() {
     assert_eq!(status, 0);
 }
 
+/// Also with what can no longer fail, as `query` knows.
+#[test]
+fn a_stream_that_is_at_work_says_so() {
+    let entries =
+        "let s = stream();\nwith_stream(s) { cuda::sleep(1500); }\n:streams\ns.query()\nsynchronize();\n:streams\n";
+    let (out, complaints, _) = piped_with(&["--simulate-gpus", "1"], entries);
+    let of_stream: Vec<&str> = out.lines().filter(|line| line.starts_with("cuda:0 stream 1")).collect();
+    assert_eq!(complaints, "", "{out}");
+    assert!(!of_stream[0].ends_with("nothing pending"), "{out}");
+    assert!(of_stream[1].ends_with("nothing pending"), "{out}");
+}
+
 #[test]
 fn sequences_are_left_out() {
     assert_eq!(plain("\x1b[1;34mcpu> \x1b[0m\x1b[?2004hx\r\n"), "cpu> x\n");

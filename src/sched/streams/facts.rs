@@ -67,14 +67,20 @@ impl Runtime {
     }
 
     /// Streams in use, the host's first, with the operations that are queued and not known to be done.
-    pub fn pending_by_stream(&self) -> Vec<(StreamName, usize)> {
+    pub fn pending_by_stream(&self) -> Vec<(StreamName, usize, bool)> {
         let state = self.state.lock();
         let in_flight = |slot: usize| {
             let entries = state.ledger.entries.iter().filter(move |entry| entry.point.stream as usize == slot);
             entries.map(|entry| entry.nodes.len()).sum::<usize>()
         };
         let streams = state.streams.iter().enumerate().filter(|(_, stream)| stream.in_use);
-        streams.map(|(slot, stream)| (stream.name, state.windows[slot].len() + in_flight(slot))).collect()
+        streams
+            .map(|(slot, stream)| {
+                // What can no longer fail is in no list, and may still be under way.
+                let is_done = self.poll(&state, Point { stream: slot as u32, sequence: stream.submitted });
+                (stream.name, state.windows[slot].len() + in_flight(slot), !is_done)
+            })
+            .collect()
     }
 
     /// The properties of a GPU.

@@ -340,7 +340,7 @@ impl Runtime {
         Ok(true)
     }
 
-    fn poll(&self, state: &State, point: Point) -> bool {
+    pub(super) fn poll(&self, state: &State, point: Point) -> bool {
         let stream = &state.streams[point.stream as usize];
         if !stream.is_done(point.sequence)
             && let Some(gpus) = self.gpus()

@@ -92,6 +92,8 @@ pub struct StreamReport {
     pub stream: u32,
     /// Operations that are queued and not known to be done.
     pub pending: usize,
+    /// Whether the device is at work for it, with these or with what cannot fail any more.
+    pub is_busy: bool,
 }
 
 /// Bound: values that are visited in search of tensors.
@@ -189,10 +191,11 @@ impl Session {
     }
 
     pub fn streams(&self) -> Vec<StreamReport> {
-        let told = |(name, pending): (crate::device::race::StreamName, usize)| StreamReport {
+        let told = |(name, pending, is_busy): (crate::device::race::StreamName, usize, bool)| StreamReport {
             device: name.device.to_string(),
             stream: name.number,
             pending,
+            is_busy,
         };
         self.host.rt.pending_by_stream().into_iter().map(told).collect()
     }

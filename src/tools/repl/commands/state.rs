@@ -123,6 +123,7 @@ pub fn devices(repl: &mut Repl, _: &str) -> Go {
 pub fn streams(repl: &mut Repl, _: &str) -> Go {
     for stream in repl.session.borrow().streams() {
         let pending = match stream.pending {
+            0 if stream.is_busy => "at work".to_string(),
             0 => "nothing pending".to_string(),
             1 => "1 operation pending".to_string(),
             n => format!("{n} operations pending"),
