@@ -228,7 +228,11 @@ fn thrown(value: &Dynamic) -> Words {
     let message = value.read_lock::<rhai::Map>().and_then(|map| map.get("message").map(said));
     let text = message.unwrap_or_else(|| said(value));
     let message = if text.is_empty() { "the script threw an error".into() } else { text };
-    words(code::THROWN, message, "thrown here")
+    let found = words(code::THROWN, message, "thrown here");
+    match value.is_unit() {
+        true => found.help("`throw` tells what it is given: `throw \"what is wrong\"`"),
+        false => found,
+    }
 }
 
 /// Whether a thrown value comes from the script, not from a function of the interpreter.
@@ -335,6 +339,9 @@ pub fn operator_help(symbol: &str, types: &[&str]) -> Option<&'static str> {
             "`int(text)` and `float(text)` are the numbers that texts show"
         }
         [_, _] if types.contains(&"string") => "to put values into text, write `${x}` between backticks",
+        [_, _] if matches!(symbol, "|" | "&" | "-" | "^") && types.iter().any(|of| a_type(of) == "a set") => {
+            "an array becomes a set by `set(xs)`: `set([1]) | set([2])`"
+        }
         _ if types.contains(&"array") => "numbers in an array become a tensor by `tensor(..)`",
         ["f64"] if symbol == "!" => "a number is compared: `x == 0`",
         ["i64" | "f64", "i64" | "f64"] if matches!(symbol, "^" | "&" | "|") => {

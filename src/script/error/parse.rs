@@ -230,6 +230,10 @@ pub fn diagnose_parse(error: &ParseError, context: &Context) -> Box<Diag> {
         ParseErrorType::Reserved(name) if matches!(near.before, "let" | "const" | "for") => {
             format!("`{name}` cannot be the name of a variable")
         }
+        // The parser reads a condition there.
+        ParseErrorType::ExprExpected(_) if near.before == "in" && near.start == "for" => {
+            format!("what the loop goes over is missing before {}", quoted(near.found))
+        }
         _ => message(kind, near.found),
     };
     let diag = Diag::error(code, message);
@@ -241,7 +245,11 @@ pub fn diagnose_parse(error: &ParseError, context: &Context) -> Box<Diag> {
     } else {
         diag.label(Origin::at(at), Focus::Call, label(kind, near.found))
     };
-    let is_list = matches!(kind, ParseErrorType::AssignmentToConstant(name) if name.is_empty()) && near.found == "[";
+    let is_list = near.found == "["
+        && match kind {
+            ParseErrorType::AssignmentToConstant(name) => name.is_empty(),
+            kind => matches!(kind, ParseErrorType::AssignmentToInvalidLHS(_)),
+        };
     let list = || is_list.then(|| ASSIGNED.to_string());
     match habit.map(|habit| habit.help).or_else(list).or_else(|| help(kind)) {
         Some(help) => diag.help(help),

@@ -46,6 +46,8 @@ const DEFAULTS: &str =
 const UNPACK: &str = "take the value apart inside: `|pair| { let [a, b] = pair; a + b }`";
 const NO_TYPES: &str = "names have no types here: `fn f(x) { x + 1 }`, `let x = 1;`";
 const LISTS: &str = "a list is made of another by `xs.map(|x| 2 * x)` and `xs.filter(|x| x > 0)`";
+const COUNTED: &str = "write `for i in 0..n { .. }`, `for x in xs { .. }`";
+const CASES: &str = "a case is a number, a string, a range or `_`: `switch x { 1 => .., 2..5 => .., _ if x > 9 => .., _ => .. }`; what a value is made of is asked by `if`";
 const TRIES: &str = "write `try { .. } catch (e) { .. }`";
 /// For `a // b`.
 pub(super) const FLOOR: &str = "`//` begins a comment; division without a remainder is `a.floor_divide(b)`";
@@ -75,6 +77,7 @@ fn separators(kind: &ParseErrorType, near: &Around) -> Option<Habit> {
                 "a format belongs inside `${..}`",
                 "text with values in it is written between backticks: `loss ${loss:.4f}`",
             ),
+            "=" if near.start == "for" => help(COUNTED),
             "=" if in_parameters => message_or("a parameter has no default value", DEFAULTS),
             ":" if in_parameters => message_or("a parameter has no type", NO_TYPES),
             "=" | ":" => message_or("an argument has no name", keyword(near)),
@@ -91,6 +94,12 @@ fn separators(kind: &ParseErrorType, near: &Around) -> Option<Habit> {
             },
             _ => None,
         };
+    }
+    if misses(kind, ")")
+        && near.found == ","
+        && matches!(kind, ParseErrorType::MissingToken(_, text) if text.contains("catch"))
+    {
+        return message_or("`catch` takes one name", TRIES);
     }
     if misses(kind, ")") && near.found == "," && near.start != "for" {
         return help("several values are an array: `zeros([2, 3])`, `x.sum([0, 1])`");
@@ -123,6 +132,9 @@ fn separators(kind: &ParseErrorType, near: &Around) -> Option<Habit> {
     }
     if misses(kind, ":") && matches!(near.found, "," | "}") {
         return help(format!("each entry has its value: `#{{{0}: {0}}}`", near.before));
+    }
+    if matches!(kind, ParseErrorType::ExprExpected(what) if what.ends_with("literal")) {
+        return message_or("this is no case of a `switch`", CASES);
     }
     if misses(kind, ":") && near.found == "=" {
         return message_or("an entry of a map is written with `:`", MAPS);
@@ -241,9 +253,8 @@ fn by_neighbors(kind: &ParseErrorType, near: &Around) -> Option<Habit> {
         ("use" | "include" | "require" | "using", _) => word(Before, "write `import \"nn\" as nn;`"),
         ("echo" | "puts", _) => word(Before, "`print` is a function: `print(x, y)`"),
         ("export", "fn") => word(Before, "functions of a file are seen from outside, unless they are `private`"),
-        (_, "let" | "const" | "var") if near.start == "for" => {
-            help("write `for i in 0..n { .. }`, `for x in xs { .. }`")
-        }
+        (_, "let" | "const" | "var") if near.start == "for" => help(COUNTED),
+        ("in", "{") if near.start == "for" => help(COUNTED),
         (_, "of") if near.start == "for" => word(Found, "write `for x in xs { .. }`"),
         ("if" | "while", "let") => {
             help("a pattern is no condition: `let v = m.get(\"a\"); if v != () { let [a, b] = v; .. }`")

@@ -524,7 +524,13 @@ fn together(natives: &mut Natives, host: &Arc<Host>) {
         let shared = host.clone();
         raw(natives, "enumerate", arity, move |context, values| -> Native {
             let context = context.expect("registered with a context");
-            let start = match values.get(1).map(|value| convert::integer(value)) {
+            // Also `#{start: 1}`.
+            let named = |map: &Map| if map.len() == 1 { map.get("start").and_then(convert::integer) } else { None };
+            let start = |value: &&mut Dynamic| match value.read_lock::<Map>() {
+                Some(map) => named(&map),
+                None => convert::integer(value),
+            };
+            let start = match values.get(1).map(start) {
                 None => 0,
                 Some(Some(start)) => start,
                 Some(None) => {

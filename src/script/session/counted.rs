@@ -80,10 +80,9 @@ pub fn warning(what: Counted, source: &Source, values: Range<usize>) -> Box<Diag
     let values = if plain { values } else { ".." };
     let (are, help) = match what {
         Counted::Pairs => ("the values are pairs", format!("write `for [{first}, {second}] in {values}`")),
-        Counted::Map => (
-            "the values are the names of a map",
-            format!("write `for {first} in {values} {{ let {second} = {values}[{first}]; .. }}`"),
-        ),
+        Counted::Map => {
+            ("the values are the names of a map", format!("write `for ({first}, {second}) in {values}.items()`"))
+        }
         Counted::Batches => ("the values are batches", format!("write `for #{{x, y}} in {values}`")),
     };
     Diag::warning(code::COUNTED, format!("`{second}` counts: it is 0, 1, 2, .. in this loop"))
