@@ -38,6 +38,8 @@ codes! {
     LOST = 116, "a value that is thrown away";
     UNREACHABLE = 117, "a statement that is never reached";
     NEVER_EQUAL = 118, "values that are never equal";
+    DIVIDED = 119, "a comment where a division was meant";
+    UNFILLED = 120, "a string that shows `${..}` as it is written";
     SHAPE = 201, "shapes that do not fit";
     DTYPE = 202, "a dtype that the operation does not take";
     UNKNOWN_KEYWORD = 203, "an unknown keyword argument";

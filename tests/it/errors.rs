@@ -60,6 +60,8 @@ fn every_code_that_can_occur_has_a_snapshot() {
         ("E0116", "a warning of `tscript check`: tests/check"),
         ("E0117", "a warning of `tscript check`: tests/check"),
         ("E0118", "a warning of `tscript check`: tests/check"),
+        ("E0119", "a warning: tests/check"),
+        ("E0120", "a warning: tests/check"),
         ("E0217", "a warning: tests/it/nn.rs"),
         ("E0301", "one device"),
         ("E0304", "names the machine's memory: tests/it/limits.rs"),

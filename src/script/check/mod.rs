@@ -40,6 +40,8 @@ use super::source::{Source, SourceKind};
 use crate::base::code;
 use crate::base::diag::{Diag, Severity};
 use crate::base::order;
+use crate::base::span::Origin;
+use crate::script::host::{divided, unfilled};
 use crate::script::session::handle::Session;
 use names::Names;
 use rhai::AST;
@@ -127,6 +129,9 @@ impl Session {
             dtypes_change: text.contains("set_default_dtype") || text.contains("autocast"),
             words: &|unknown, token| names.words(unknown, token),
         };
+        if compiled.is_some() {
+            found.extend(of_text(text, tokens, source));
+        }
         let (values, seen) = flow::findings(&world, &body, names.has_hidden_variables(), seen);
         // If the value before the dot is known, its message for a missing method is better.
         let named: HashMap<u32, &Box<Diag>> = values
@@ -155,6 +160,19 @@ impl Session {
         let found = found.into_iter().map(|(_, diag)| diag).collect();
         Survey { found, body, seen }
     }
+}
+
+/// What the words of a text alone make odd, by the tokens before or at it.
+#[allow(clippy::vec_box)]
+fn of_text(text: &str, tokens: &[Token], source: &Source) -> Vec<(u32, Box<Diag>)> {
+    let at = |byte: usize| (tokens.partition_point(|token| (token.start as usize) <= byte).max(1) - 1) as u32;
+    let origin = |byte: usize| Origin::at(source.site(byte));
+    let divided = divided::places(text, Some(tokens)).into_iter();
+    let divided = divided.map(|place| (at(place.start), divided::warning(&text[place.clone()], origin(place.start))));
+    let unfilled = unfilled::places(text, Some(tokens)).into_iter();
+    let unfilled =
+        unfilled.map(|place| (at(place.start), unfilled::warning(&text[place.clone()], origin(place.start))));
+    divided.chain(unfilled).collect()
 }
 
 /// The first name of the path that a token ends: that of `F` for `relu` in `F.relu`.

@@ -2,6 +2,7 @@
 
 pub mod caller;
 pub mod closures;
+pub mod divided;
 pub mod each_counted;
 pub mod function_times;
 pub mod limits;
@@ -9,6 +10,7 @@ pub mod lost;
 pub mod methods;
 pub mod stack;
 pub mod uncalled;
+pub mod unfilled;
 pub mod writer;
 use self::function_times::FunctionTimes;
 use super::draw::raster::Raster;
@@ -244,7 +246,9 @@ impl Host {
             return Err(problem);
         }
         if kind != SourceKind::Std {
-            crate::script::host::uncalled::warn(self, &added.source);
+            uncalled::warn(self, &added.source);
+            divided::warn(self, &added.source);
+            unfilled::warn(self, &added.source);
         }
         if kind == SourceKind::Std {
             let first = added.source.base + 1;
