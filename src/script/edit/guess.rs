@@ -609,6 +609,8 @@ fn native(name: &str, given: &[Guess]) -> Guess {
         "progress" => given.first().cloned().unwrap_or(UNKNOWN),
         "range" => Guess::Is(Value::Range(None)),
         "set" => Guess::Is(Value::Object("set")),
+        "cell" => Guess::Is(Value::Object("cell")),
+        "timestamp" => Guess::Is(Value::Object("timestamp")),
         "generator" => Guess::Is(Value::Object("generator")),
         _ => match by_signature(name) {
             Guess::Is(Value::Unknown) if manual::native(name).is_none() => of_row(name),
