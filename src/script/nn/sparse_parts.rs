@@ -65,9 +65,9 @@ fn walk(value: &Dynamic, path: &str, depth: usize, work: Change) -> Result<Optio
     }
     if let Some(mut items) = value.read_lock::<Array>().map(|items| items.clone()) {
         let mut any = false;
-        for at in 0..items.len() {
-            if let Some(new) = walk(&items[at], &below(&at.to_string()), depth + 1, work)? {
-                items[at] = new;
+        for (at, item) in items.iter_mut().enumerate() {
+            if let Some(new) = walk(item, &below(&at.to_string()), depth + 1, work)? {
+                *item = new;
                 any = true;
             }
         }

@@ -251,7 +251,7 @@ impl Machine<'_> {
     fn elements(&mut self, frame: &mut Frame, each: &For, slot: super::tree::Slot, body: Rounds) -> R {
         let Ok(mut array) = frame.slots[slot as usize].take().boxed().into_array() else { unreachable!("it is one") };
         let mut result = Ok(Value::Unit);
-        for number in 0..array.len() {
+        for (number, element) in array.iter_mut().enumerate() {
             if let Err(fault) = self.next_round(each.weight, each.depth, each.at) {
                 result = Err(fault);
                 break;
@@ -259,7 +259,6 @@ impl Machine<'_> {
             if each.is_empty {
                 continue;
             }
-            let element = &mut array[number];
             let plain = Number::of_dynamic(element).value();
             let is_own = plain.is_none() && !element.is_shared() && !element.is_read_only();
             let item = match plain {
@@ -273,7 +272,7 @@ impl Machine<'_> {
             frame.slots[each.variable as usize] = item;
             let done = self.round_of(frame, body);
             if is_own {
-                array[number] = frame.slots[each.variable as usize].take().boxed();
+                *element = frame.slots[each.variable as usize].take().boxed();
             }
             if let Some(end) = self.round(done) {
                 result = end;
