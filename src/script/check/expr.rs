@@ -259,8 +259,10 @@ impl<'a> Flow<'a> {
 
     /// `x.shape = [4]`: a few properties of values other than maps can be assigned.
     pub(super) fn assigned(&mut self, token: u32, of: &Value, name: &str) {
-        if matches!((of, name), (Value::Tensor(_), "grad" | "data" | "requires_grad" | "real" | "imag")) {
-            return;
+        match (of, name) {
+            (Value::Tensor(_), "grad" | "data" | "requires_grad" | "real" | "imag") => return,
+            (Value::Object("cell"), "value") => return,
+            _ => {}
         }
         let of = match of {
             Value::Tensor(_) => "tensor",
@@ -484,6 +486,7 @@ fn operator_row(symbol: &str, params: usize) -> Option<&'static Op> {
 fn has_property(kind: &str, name: &str) -> bool {
     match kind {
         "timestamp" => name == "elapsed",
+        "cell" => name == "value",
         "stream" => members::of_stream().iter().any(|known| known == name),
         "event" => members::of_event().iter().any(|known| known == name),
         _ => false,
