@@ -65,7 +65,7 @@ fn commit(root: &Path) -> Option<String> {
 }
 
 /// The program lies at a fixed address: 57,000 pointers in its tables need no change at each start. What ships has equal
-/// functions once, where the linker can do that (docs/decisions/0133-the-program-at-a-fixed-address.md).
+/// functions and constants once, where the linker can do that (docs/decisions/0133-the-program-at-a-fixed-address.md).
 fn link(out: &Path) {
     let target = |what: &str| env::var(format!("CARGO_CFG_TARGET_{what}")).unwrap_or_default();
     let ships = env::var("PROFILE").is_ok_and(|profile| profile == "release");
@@ -85,7 +85,8 @@ fn link(out: &Path) {
     }
 }
 
-const FOLDING: &str = "-Wl,--icf=all";
+/// Functions, and constants: nothing compares those by their addresses that are equal in their bytes.
+const FOLDING: &str = "-Wl,--icf=all,--ignore-data-address-equality";
 
 /// Whether a program of one line links with this argument.
 fn links_with(out: &Path, argument: &str) -> bool {
