@@ -262,13 +262,13 @@ fn param(part: &str) -> Option<Param> {
     is_name(name).then(|| Param { name: name.to_string(), rule, words })
 }
 
-/// Splits at commas outside of brackets.
+/// Splits at commas outside of brackets of all kinds.
 pub fn parts(text: &str) -> Vec<&str> {
     let (mut found, mut start, mut depth) = (Vec::new(), 0, 0);
     for (at, c) in text.char_indices() {
         match c {
-            '[' | '(' => depth += 1,
-            ']' | ')' => depth -= 1,
+            '[' | '(' | '{' => depth += 1,
+            ']' | ')' | '}' => depth -= 1,
             ',' if depth == 0 => {
                 found.push(text[start..at].trim());
                 start = at + 1;

@@ -3,7 +3,7 @@
 //! entries of a map around its closures as `this`, what a method of its type gives.
 
 use super::names::Names;
-use crate::base::signature::Gives;
+use crate::base::signature::{Gives, parts as parts_of};
 use crate::op::row::Returns;
 use crate::op::table;
 use crate::script::check::layers::Layer;
@@ -516,14 +516,14 @@ impl Guess {
 fn unpack(pattern: &str, given: &Guess, parts: &mut Vec<Guess>) {
     let inside = |open: &str, close: char| pattern.strip_prefix(open).and_then(|rest| rest.strip_suffix(close));
     if let Some(inside) = inside("[", ']') {
-        for (at, one) in split(inside).into_iter().enumerate() {
+        for (at, one) in parts_of(inside).into_iter().enumerate() {
             match one.strip_prefix("..") {
                 Some(rest) => parts.extend((!rest.is_empty()).then(|| Guess::list(given.item()))),
                 None => unpack(one, &element(given, at as i64), parts),
             }
         }
     } else if let Some(inside) = inside("#{", '}') {
-        for one in split(inside) {
+        for one in parts_of(inside) {
             match (one.strip_prefix(".."), one.split_once(':')) {
                 (Some(rest), _) => parts.extend((!rest.is_empty()).then(|| Guess::Is(Value::Map(None)))),
                 (None, Some((key, pattern))) => unpack(pattern.trim(), &property(given, key.trim()), parts),
@@ -533,25 +533,6 @@ fn unpack(pattern: &str, given: &Guess, parts: &mut Vec<Guess>) {
     } else if pattern != "_" {
         parts.push(given.clone());
     }
-}
-
-/// Splits at the commas that are in no brackets.
-fn split(text: &str) -> Vec<&str> {
-    let (mut found, mut start, mut depth) = (Vec::new(), 0, 0);
-    for (at, c) in text.char_indices() {
-        match c {
-            '[' | '{' => depth += 1,
-            ']' | '}' => depth -= 1,
-            ',' if depth == 0 => {
-                found.push(text[start..at].trim());
-                start = at + 1;
-            }
-            _ => {}
-        }
-    }
-    found.push(text[start..].trim());
-    found.retain(|part| !part.is_empty());
-    found
 }
 
 fn element(of: &Guess, at: i64) -> Guess {

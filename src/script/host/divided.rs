@@ -9,7 +9,7 @@ use crate::base::diag::{Diag, Focus};
 use crate::base::span::Origin;
 use crate::script::host::Host;
 use crate::script::source::Source;
-use crate::script::source::lex::{Kind, Token, lex_partial};
+use crate::script::source::lex::{Kind, Token, lex_partial, tokens_of};
 use crate::script::source::tree::is_keyword;
 use std::ops::Range;
 
@@ -34,15 +34,8 @@ pub fn places(text: &str, tokens: Option<&[Token]>) -> Vec<Range<usize>> {
     if candidates.peek().is_none() {
         return Vec::new();
     }
-    let read;
-    let tokens = match tokens {
-        Some(tokens) => tokens,
-        None => {
-            read = lex_partial(text).0;
-            &read[..]
-        }
-    };
-    candidates.filter(|comment| is_meant(text, tokens, comment)).collect()
+    let tokens = tokens_of(text, tokens);
+    candidates.filter(|comment| is_meant(text, &tokens, comment)).collect()
 }
 
 /// Comments behind what may be the end of a value, that begin like an operand.

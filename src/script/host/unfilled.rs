@@ -6,7 +6,7 @@ use crate::base::diag::{Diag, Focus};
 use crate::base::span::Origin;
 use crate::script::host::Host;
 use crate::script::source::Source;
-use crate::script::source::lex::{Kind, Token, lex_partial};
+use crate::script::source::lex::{Kind, Token, tokens_of};
 use std::ops::Range;
 
 /// The warning for a `${..}` in double quotes.
@@ -29,14 +29,7 @@ pub fn places(text: &str, tokens: Option<&[Token]>) -> Vec<Range<usize>> {
     if !text.lines().any(|line| line.find('"').is_some_and(|at| line[at..].contains("${"))) {
         return Vec::new();
     }
-    let read;
-    let tokens = match tokens {
-        Some(tokens) => tokens,
-        None => {
-            read = lex_partial(text).0;
-            &read[..]
-        }
-    };
+    let tokens = tokens_of(text, tokens);
     let word = |at: usize| tokens.get(at).map_or("", |token: &Token| &text[token.range()]);
     let declares = |at: usize| matches!(word(at.wrapping_sub(1)), "let" | "const" | "for" | "|" | "(" | "," | "[");
     let is_variable =

@@ -3,6 +3,7 @@
 
 use super::numbers;
 use super::numeric::Numeric;
+use super::places::exchange::root_read;
 use super::places::place;
 use super::run::{Frame, R};
 use super::tree::{Binary, Chain, Native, Node, Op, Root, Step, StepKind};
@@ -372,17 +373,7 @@ pub fn element(frame: &Frame, chain: &Chain) -> Number {
 }
 
 fn part(frame: &Frame, chain: &Chain, path: &[Step]) -> Number {
-    let root = match &chain.root {
-        Root::Local(slot) => match &frame.slots[*slot as usize] {
-            Value::Other(value) => value,
-            _ => return Number::NONE,
-        },
-        Root::This(_) => match frame.this.as_deref() {
-            Some(this) => this,
-            None => return Number::NONE,
-        },
-        _ => return Number::NONE,
-    };
+    let Some(root) = root_read(frame, chain) else { return Number::NONE };
     if root.is_shared() {
         return root.read_lock::<Dynamic>().map_or(Number::NONE, |root| within(frame, &root, path, &chain.operands));
     }

@@ -1,9 +1,10 @@
 //! Takes arrays and maps apart into variables. What does not fit is told by the native.
 
 use super::chain::indices_at_hand;
+use super::places::exchange::root_read;
 use super::places::reach;
 use super::run::{Frame, Machine, R};
-use super::tree::{Chain, Node, Parts, Root, Slot, Unpack};
+use super::tree::{Chain, Node, Parts, Slot, Unpack};
 use super::value::Value;
 use rhai::{Array, Dynamic, Map};
 use smallvec::SmallVec;
@@ -60,15 +61,7 @@ type Found = SmallVec<[Value; 4]>;
 
 /// Copies of the parts of what stands in an element or field, where the indices are at hand.
 fn parts_there(frame: &Frame, chain: &Chain, named: &Parts) -> Option<Found> {
-    let root = match &chain.root {
-        Root::Local(slot) => match &frame.slots[*slot as usize] {
-            Value::Other(root) => root,
-            _ => return None,
-        },
-        Root::This(_) => frame.this.as_deref()?,
-        _ => return None,
-    };
-    let indices = indices_at_hand(frame, chain)?;
+    let (root, indices) = (root_read(frame, chain)?, indices_at_hand(frame, chain)?);
     reach(root, &chain.steps, &indices, true, |value| parts(value, named)).flatten()
 }
 

@@ -5,6 +5,7 @@
 //! `|` means.
 
 use super::tree::is_keyword;
+use std::borrow::Cow;
 use std::ops::Range;
 
 /// The kind of a token. Reserved words are `Word`s like any other name; the grammar decides which are keywords.
@@ -78,6 +79,11 @@ pub fn lex(src: &str, from: usize) -> Result<Vec<Token>, LexError> {
         None => Ok(lexer.tokens),
         Some(&open) => Err(lexer.never_closed(open)),
     }
+}
+
+/// The tokens that a caller has of a text, or those that are read now.
+pub fn tokens_of<'t>(text: &str, known: Option<&'t [Token]>) -> Cow<'t, [Token]> {
+    known.map_or_else(|| Cow::Owned(lex_partial(text).0), Cow::Borrowed)
 }
 
 /// The tokens of an unfinished text: all up to the first problem, and the problem. Delimiters without a partner are

@@ -138,13 +138,14 @@ pub fn list(fields: &mut Map, of: &str, name: &str, stays: bool) {
     }
 }
 
+/// What to write instead of an assignment to a parameter.
+const OTHERWISE: &str = "`nn::parameter(x)` makes a parameter of it, which an optimizer has to be told of; \
+     `no_grad(|| m.w.copy_(x))` changes the one that is there";
+
 #[cold]
 fn plain(name: &str) -> Box<Diag> {
     let text = format!("`{name}` is a parameter of the module, and this tensor is none");
-    Diag::error(code::ARGUMENT_TYPE, text).help(
-        "`nn::parameter(x)` makes a parameter of it, which an optimizer has to be told of; \
-         `no_grad(|| m.w.copy_(x))` changes the one that is there",
-    )
+    Diag::error(code::ARGUMENT_TYPE, text).help(OTHERWISE)
 }
 
 #[cold]
@@ -160,8 +161,5 @@ fn unfit(name: &str, what: &str, value: &Dynamic) -> Box<Diag> {
 #[cold]
 fn computed(name: &str) -> Box<Diag> {
     let text = format!("`{name}` is a parameter of the module, and this is the result of an operation");
-    Diag::error(code::GRAD_LEAF, text).help(
-        "`nn::parameter(x)` makes a parameter of it, which an optimizer has to be told of; \
-         `no_grad(|| m.w.copy_(x))` changes the one that is there",
-    )
+    Diag::error(code::GRAD_LEAF, text).help(OTHERWISE)
 }

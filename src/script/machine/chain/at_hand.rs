@@ -3,7 +3,7 @@
 use super::Goal;
 use super::cells::{calls_nothing, may_call_back};
 use crate::script::machine::intrinsics::Intrinsic;
-use crate::script::machine::places::exchange::{moved_part, root_of};
+use crate::script::machine::places::exchange::{moved_part, root_of, root_read};
 use crate::script::machine::places::slices;
 use crate::script::machine::places::{Values, reach_mut, read, text};
 use crate::script::machine::quick;
@@ -48,7 +48,7 @@ impl Machine<'_> {
 
     /// A method of a variable's value that its place remembers, where the arguments are at hand: the value stays where it is.
     fn method_at_hand(&mut self, frame: &mut Frame, chain: &Chain, slot: u16, step: &Step) -> R<Option<Value>> {
-        let StepKind::Method { name, function, site, is_word: false, .. } = &step.kind else { return Ok(None) };
+        let StepKind::Method { function, is_word: false, .. } = &step.kind else { return Ok(None) };
         // Maps and modules may have a closure with this name.
         let is_plain = |value: &Dynamic| !value.is_variant() || value.is::<Tensor>() || value.is::<Set>();
         if frame.slots[slot as usize].is_shared() {
@@ -70,17 +70,15 @@ impl Machine<'_> {
         let place = &mut frame.slots[slot as usize];
         // A number is boxed where it stands, and unboxed again below.
         let mut target = place.take().boxed();
-        let result = in_a_row(&mut target, &mut operands, |list| {
-            site.find(list).map(|entry| self.invoke(entry, name, list, true, step.at))
-        });
+        let result = self.remembered(step, &mut target, &mut operands);
         *place = Value::unboxed(target);
-        result.transpose().map(|value| value.map(Value::of))
+        result
     }
 
     /// The same of what closures share, which is held for the time of the call: it runs no code of the script. Tensors are
     /// handles and not held.
     fn shared_method_at_hand(&mut self, frame: &mut Frame, chain: &Chain, slot: u16, step: &Step) -> R<Option<Value>> {
-        let StepKind::Method { name, function, site, .. } = &step.kind else { return Ok(None) };
+        let StepKind::Method { name, function, .. } = &step.kind else { return Ok(None) };
         if step.or_unit || chain.lost.is_some() || function.strong_count() > 0 {
             return Ok(None);
         }
@@ -90,25 +88,26 @@ impl Machine<'_> {
             return Ok(None);
         }
         let tensor = shared.read_lock::<Tensor>().map(|tensor| Dynamic::from(tensor.clone()));
-        let call = |machine: &mut Self, target: &mut Dynamic, operands: &mut Values| {
-            in_a_row(target, operands, |list| {
-                site.find(list).map(|entry| machine.invoke(entry, name, list, true, step.at))
-            })
-        };
-        let result = match tensor {
-            Some(mut tensor) => call(self, &mut tensor, &mut operands),
-            None => {
-                let Some(mut inside) = shared.write_lock::<Dynamic>() else { return Ok(None) };
-                if !calls_nothing(&inside, name) {
-                    return Ok(None);
-                }
-                self.held += 1;
-                let result = call(self, &mut inside, &mut operands);
-                self.held -= 1;
-                result
-            }
-        };
-        result.transpose().map(|value| value.map(Value::of))
+        if let Some(mut tensor) = tensor {
+            return self.remembered(step, &mut tensor, &mut operands);
+        }
+        let Some(mut inside) = shared.write_lock::<Dynamic>() else { return Ok(None) };
+        if !calls_nothing(&inside, name) {
+            return Ok(None);
+        }
+        self.held += 1;
+        let result = self.remembered(step, &mut inside, &mut operands);
+        self.held -= 1;
+        result
+    }
+
+    /// Calls the native that the place of a method remembers for such values; none where it knows none.
+    pub(super) fn remembered(&mut self, step: &Step, target: &mut Dynamic, operands: &mut [Value]) -> R<Option<Value>> {
+        let StepKind::Method { name, site, .. } = &step.kind else { return Ok(None) };
+        let called = in_a_row(target, operands, |list| {
+            site.find(list).map(|entry| self.invoke(entry, name, list, true, step.at))
+        });
+        called.transpose().map(|value| value.map(Value::of))
     }
 
     /// A method of a variable's value that needs no call, where its arguments are at hand.
@@ -371,14 +370,7 @@ pub fn indices_at_hand(frame: &Frame, chain: &Chain) -> Option<Values> {
 /// The key `xs[i]` or `m.name` that stands in what a variable holds.
 fn key_in_element(frame: &Frame, node: &Node) -> Option<Value> {
     let Node::Chain(chain) = node else { return None };
-    let value = match &chain.root {
-        Root::Local(slot) => match &frame.slots[*slot as usize] {
-            Value::Other(value) => value,
-            _ => return None,
-        },
-        Root::This(_) => frame.this.as_deref()?,
-        _ => return None,
-    };
+    let value = root_read(frame, chain)?;
     let part = if chain.is_path { part_of(frame, chain, value) } else { None };
     text(&part?).map(|key| Value::Other(key.into()))
 }

@@ -1,7 +1,6 @@
 //! What stands in cells: `c.value.push(x)`.
 
 use super::Goal;
-use super::at_hand::in_a_row;
 use crate::script::machine::intrinsics::Intrinsic;
 use crate::script::machine::places::{Values, reach, reach_mut, read, slices, text, write};
 use crate::script::machine::run::{Machine, R};
@@ -62,7 +61,7 @@ impl Machine<'_> {
         operands: &mut Values,
     ) -> R<Option<Value>> {
         let Some((step, path)) = chain.steps[at..].split_last() else { return Ok(None) };
-        let StepKind::Method { name, first, count, function, site, is_word: false, intrinsic } = &step.kind else {
+        let StepKind::Method { name, first, count, function, is_word: false, intrinsic, .. } = &step.kind else {
             return Ok(None);
         };
         let is_plain = |step: &Step| !step.or_unit && !matches!(step.kind, StepKind::Method { .. });
@@ -82,12 +81,7 @@ impl Machine<'_> {
         let arguments = &mut rest[..*count];
         let result = match intrinsic.filter(|of| of.is_of(&part)).and_then(|of| of.run(&mut part, arguments)) {
             Some(result) => self.step(step.at).map(|()| Some(result)),
-            None => {
-                let called = in_a_row(&mut part, arguments, |list| {
-                    site.find(list).map(|entry| self.invoke(entry, name, list, true, step.at))
-                });
-                called.transpose().map(|value| value.map(Value::of))
-            }
+            None => self.remembered(step, &mut part, arguments),
         };
         reach_mut(target, path, indices, true, |place| *place = part);
         result

@@ -7,7 +7,6 @@ mod by_rhai;
 mod cells;
 mod lost;
 
-use at_hand::in_a_row;
 pub use at_hand::indices_at_hand;
 
 use super::places::{Values, bytes, cell_of, place, read, replace, slices, text, write, write_letter};
@@ -532,11 +531,8 @@ impl Machine<'_> {
             self.step(step.at)?;
             return Ok(Some(number));
         }
-        let called = in_a_row(target, &mut operands[arguments], |list| {
-            site.find(list).map(|entry| self.invoke(entry, name, list, true, step.at))
-        });
-        match called {
-            Some(result) => result.map(|value| Some(Value::of(value))),
+        match self.remembered(step, target, &mut operands[arguments])? {
+            Some(result) => Ok(Some(result)),
             None if chain.steps.len() == at + 1 => {
                 self.hand_over_noting(chain, at, target, operands, Some((site, count + 1))).map(Some)
             }

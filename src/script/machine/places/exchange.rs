@@ -52,6 +52,19 @@ pub fn root_of<'a>(frame: &'a mut Frame, chain: &Chain) -> Option<&'a mut Dynami
     }
 }
 
+/// The same of what is only read.
+#[inline]
+pub fn root_read<'a>(frame: &'a Frame, chain: &Chain) -> Option<&'a Dynamic> {
+    match &chain.root {
+        Root::Local(slot) => match &frame.slots[*slot as usize] {
+            Value::Other(root) => Some(root),
+            _ => None,
+        },
+        Root::This(_) => frame.this.as_deref(),
+        _ => None,
+    }
+}
+
 /// Swaps what indices and names lead to with another value. `shared`: through what others hold, too. Nothing is swapped
 /// where there is no such place.
 pub fn exchange(
